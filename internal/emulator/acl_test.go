@@ -26,12 +26,12 @@ func TestNetworkACLs(t *testing.T) {
 	out, err := b.ec2.DescribeNetworkAcls(ctx,
 		&ec2.DescribeNetworkAclsInput{Filters: []types.Filter{{Name: aws.String("association.subnet-id"), Values: []string{subnet.ID}}}})
 	if err != nil || len(out.NetworkAcls) != 1 {
-		t.Fatalf("EC2 lists %+v, %v", out, err)
+		t.Fatalf("EC2 lists %+v, %v, want one ACL", out, err)
 	}
 	got := out.NetworkAcls[0]
 	if len(got.Entries) != 3 || *got.Entries[0].PortRange.To != 443 || got.Entries[0].RuleAction != types.RuleActionDeny ||
 		*got.Associations[0].SubnetId != subnet.ID {
-		t.Errorf("the ACL is %+v", got)
+		t.Errorf("the ACL is %+v, want the rule for port 443 and two final rules", got)
 	}
 	in := &ec2.CreateNetworkAclEntryInput{NetworkAclId: &acl.ID, RuleNumber: aws.Int32(99), Egress: aws.Bool(true), Protocol: aws.String("6"),
 		PortRange: &types.PortRange{From: aws.Int32(443), To: aws.Int32(443)}, CidrBlock: aws.String("0.0.0.0/0"),
@@ -40,10 +40,10 @@ func TestNetworkACLs(t *testing.T) {
 		t.Errorf("after the new rule, outbound port 443 is allowed: %t, want true; error %v", acl.Allows(true, 443), err)
 	}
 	if _, err := b.ec2.CreateNetworkAclEntry(ctx, in); code(t, err) != "NetworkAclEntryAlreadyExists" {
-		t.Errorf("a rule with a used number: %v", err)
+		t.Errorf("a rule with a used number: %v, want NetworkAclEntryAlreadyExists", err)
 	}
 	in.NetworkAclId = aws.String("acl-none")
 	if _, err := b.ec2.CreateNetworkAclEntry(ctx, in); code(t, err) != "InvalidNetworkAclID.NotFound" {
-		t.Errorf("a rule for an unknown ACL: %v", err)
+		t.Errorf("a rule for an unknown ACL: %v, want InvalidNetworkAclID.NotFound", err)
 	}
 }

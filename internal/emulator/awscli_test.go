@@ -164,7 +164,6 @@ func (c *commandLine) expand(text string) string {
 	})
 }
 
-// version returns the output of aws --version.
 func (c *commandLine) version(t *testing.T) string {
 	t.Helper()
 	if c.variables["VERSION"] == "" {

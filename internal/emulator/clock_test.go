@@ -91,7 +91,7 @@ func TestClocksApart(t *testing.T) {
 			config.RetryMaxAttempts = 0
 			config.Retryer = func() aws.Retryer { return retry.AddWithMaxBackoffDelay(retry.NewStandard(), time.Millisecond) }
 			if got := b.callServices(t, config); len(got) > 0 {
-				t.Errorf("with retries: %v", got)
+				t.Errorf("with retries: %v, want no errors", got)
 			}
 		})
 	}
@@ -111,7 +111,7 @@ func TestExpiredSession(t *testing.T) {
 	})
 	keys := b.config(s.AccessKey, s.SecretKey, s.Token)
 	if got := b.callServices(t, keys); len(got) > 0 {
-		t.Errorf("before the keys expire: %v", got)
+		t.Errorf("before the keys expire: %v, want no errors", got)
 	}
 	b.advance(time.Minute)
 	got := b.callServices(t, keys)
@@ -125,6 +125,6 @@ func TestExpiredSession(t *testing.T) {
 	}
 	_, err := ssm.NewFromConfig(keys).GetParameter(t.Context(), &ssm.GetParameterInput{Name: aws.String("x")})
 	if err == nil || !strings.Contains(err.Error(), "security token included in the request is expired") {
-		t.Errorf("SSM's error: %v", err)
+		t.Errorf("SSM's error: %v, want one about the expired token", err)
 	}
 }

@@ -62,7 +62,7 @@ func TestTypes(t *testing.T) {
 	}
 	if _, err := b.ec2.DescribeInstanceTypes(t.Context(),
 		&ec2.DescribeInstanceTypesInput{InstanceTypes: []types.InstanceType{"m5.huge"}}); code(t, err) != "InvalidInstanceType" {
-		t.Errorf("unknown type: %v", err)
+		t.Errorf("unknown type: %v, want InvalidInstanceType", err)
 	}
 }
 
@@ -83,7 +83,7 @@ func TestOfferings(t *testing.T) {
 		}
 	}
 	if len(zones) != 3 || zones["us-east-1a"] < 500 {
-		t.Errorf("types by zone: %v", zones)
+		t.Errorf("types by zone: %v, want three zones with at least 500 types in us-east-1a", zones)
 	}
 	b.server.Do(func(w *world.World, now time.Time) {
 		w.Market(region).Quote(now, "m5.large", "us-east-1a", catalog.Dollar/50)
@@ -101,7 +101,7 @@ func TestOfferings(t *testing.T) {
 		prices[*p.AvailabilityZone] = *p.SpotPrice
 	}
 	if prices["us-east-1a"] != "0.020000" || len(prices) != 3 || prices["us-east-1b"] >= "0.096" {
-		t.Errorf("spot prices: %v", prices)
+		t.Errorf("spot prices: %v, want three, 0.020000 in us-east-1a and less than 0.096 in us-east-1b", prices)
 	}
 }
 
@@ -149,7 +149,7 @@ func TestImages(t *testing.T) {
 	_, err := b.ec2.DescribeImages(t.Context(),
 		&ec2.DescribeImagesInput{Filters: []types.Filter{{Name: aws.String("colour"), Values: []string{"red"}}}})
 	if code(t, err) != "InvalidParameterValue" {
-		t.Errorf("unknown filter: %v", err)
+		t.Errorf("unknown filter: %v, want InvalidParameterValue", err)
 	}
 }
 
@@ -186,11 +186,11 @@ func TestTemplates(t *testing.T) {
 	}
 	again, err := b.ec2.CreateLaunchTemplate(t.Context(), in)
 	if err != nil || *again.LaunchTemplate.LaunchTemplateId != *created.LaunchTemplate.LaunchTemplateId {
-		t.Errorf("the call repeated with the same token: %v, %v", again, err)
+		t.Errorf("the call repeated with the same token: %v, %v, want the same template", again, err)
 	}
 	in.ClientToken = aws.String("twice")
 	if _, err := b.ec2.CreateLaunchTemplate(t.Context(), in); code(t, err) != "InvalidLaunchTemplateName.AlreadyExistsException" {
-		t.Errorf("a used name: %v", err)
+		t.Errorf("a used name: %v, want InvalidLaunchTemplateName.AlreadyExistsException", err)
 	}
 	read, err := b.ec2.DescribeLaunchTemplateVersions(t.Context(),
 		&ec2.DescribeLaunchTemplateVersionsInput{LaunchTemplateName: aws.String("joiner/1"), Versions: []string{"$Latest"}})
@@ -210,7 +210,7 @@ func TestTemplates(t *testing.T) {
 	found, err := b.ec2.DescribeLaunchTemplates(t.Context(),
 		&ec2.DescribeLaunchTemplatesInput{Filters: []types.Filter{{Name: aws.String("tag:eks:eks-cluster-name"), Values: []string{"demo"}}}})
 	if err != nil || len(found.LaunchTemplates) != 1 {
-		t.Errorf("by tag: %v, %v", found, err)
+		t.Errorf("by tag: %v, %v, want one template", found, err)
 	}
 	if _, err := b.ec2.DeleteLaunchTemplate(t.Context(),
 		&ec2.DeleteLaunchTemplateInput{LaunchTemplateName: aws.String("joiner/1")}); err != nil {
@@ -219,11 +219,11 @@ func TestTemplates(t *testing.T) {
 	if _, err := b.ec2.DescribeLaunchTemplates(t.Context(),
 		&ec2.DescribeLaunchTemplatesInput{LaunchTemplateNames: []string{"joiner/1"}}); code(t,
 		err) != "InvalidLaunchTemplateName.NotFoundException" {
-		t.Errorf("after deleting: %v", err)
+		t.Errorf("after deleting: %v, want InvalidLaunchTemplateName.NotFoundException", err)
 	}
 	in.LaunchTemplateData.UserData = aws.String("not base64!")
 	if _, err := b.ec2.CreateLaunchTemplate(t.Context(), in); code(t, err) != "InvalidUserData.Malformed" {
-		t.Errorf("user data that is not base64: %v", err)
+		t.Errorf("user data that is not base64: %v, want InvalidUserData.Malformed", err)
 	}
 }
 
@@ -263,11 +263,11 @@ func TestPages(t *testing.T) {
 	}
 	if _, err := b.ec2.DescribeInstances(t.Context(),
 		&ec2.DescribeInstancesInput{NextToken: aws.String("junk"), MaxResults: aws.Int32(5)}); code(t, err) != "InvalidPaginationToken" {
-		t.Errorf("an invalid token: %v", err)
+		t.Errorf("an invalid token: %v, want InvalidPaginationToken", err)
 	}
 	if _, err := b.ec2.TerminateInstances(t.Context(),
 		&ec2.TerminateInstancesInput{InstanceIds: []string{"i-00000000000000000"}}); code(t, err) != "InvalidInstanceID.NotFound" {
-		t.Errorf("an unknown instance: %v", err)
+		t.Errorf("an unknown instance: %v, want InvalidInstanceID.NotFound", err)
 	}
 }
 
@@ -279,23 +279,23 @@ func TestNetwork(t *testing.T) {
 		&ec2.DescribeSubnetsInput{Filters: []types.Filter{{Name: aws.String("tag:karpenter.sh/discovery"), Values: []string{"demo"}}}})
 	if err != nil || len(found.Subnets) != 3 || *found.Subnets[0].AvailableIpAddressCount != 8187 ||
 		*found.Subnets[0].AvailabilityZoneId != b.estate.Region.Zones()[0].ID {
-		t.Errorf("%d subnets, %v", len(found.Subnets), err)
+		t.Errorf("%d subnets, %v, want 3 with 8187 free addresses each", len(found.Subnets), err)
 	}
 	groups, err := b.ec2.DescribeSecurityGroups(t.Context(), &ec2.DescribeSecurityGroupsInput{GroupIds: []string{b.estate.NodeGroup.ID}})
 	if err != nil || len(groups.SecurityGroups[0].IpPermissions[0].UserIdGroupPairs) != 2 ||
 		*groups.SecurityGroups[0].IpPermissionsEgress[0].IpRanges[0].CidrIp != "0.0.0.0/0" {
-		t.Errorf("group: %+v, %v", groups, err)
+		t.Errorf("group: %+v, %v, want ingress from two groups and egress to all addresses", groups, err)
 	}
 	routes, err := b.ec2.DescribeRouteTables(t.Context(),
 		&ec2.DescribeRouteTablesInput{Filters: []types.Filter{{Name: aws.String("association.subnet-id"),
 			Values: []string{b.estate.PrivateSubnets[0].ID}}}})
 	if err != nil || len(routes.RouteTables) != 1 || routes.RouteTables[0].Routes[1].NatGatewayId == nil ||
 		len(routes.RouteTables[0].Associations) != 3 {
-		t.Errorf("routes: %+v, %v", routes, err)
+		t.Errorf("routes: %+v, %v, want a NAT gateway and three subnets", routes, err)
 	}
 	zones, err := b.ec2.DescribeAvailabilityZones(t.Context(), &ec2.DescribeAvailabilityZonesInput{})
 	if err != nil || len(zones.AvailabilityZones) != 3 {
-		t.Errorf("zones: %+v, %v", zones, err)
+		t.Errorf("zones: %+v, %v, want 3", zones, err)
 	}
 	b.server.Do(func(*world.World, time.Time) {
 		b.estate.Region.Network.CreateEndpoint(network.Endpoint{VPCID: b.estate.VPC.ID,
@@ -304,10 +304,10 @@ func TestNetwork(t *testing.T) {
 	endpoints, err := b.ec2.DescribeVpcEndpoints(t.Context(),
 		&ec2.DescribeVpcEndpointsInput{Filters: []types.Filter{{Name: aws.String("service-name"), Values: []string{"*.sts"}}}})
 	if err != nil || len(endpoints.VpcEndpoints) != 1 || *endpoints.VpcEndpoints[0].Groups[0].GroupName != "demo-node" {
-		t.Errorf("endpoints: %+v, %v", endpoints, err)
+		t.Errorf("endpoints: %+v, %v, want the one of STS with the group demo-node", endpoints, err)
 	}
 	reservations, err := b.ec2.DescribeCapacityReservations(t.Context(), &ec2.DescribeCapacityReservationsInput{})
 	if err != nil || len(reservations.CapacityReservations) != 0 {
-		t.Errorf("reservations: %+v, %v", reservations, err)
+		t.Errorf("reservations: %+v, %v, want none", reservations, err)
 	}
 }

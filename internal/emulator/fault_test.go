@@ -34,11 +34,11 @@ func TestThrottling(t *testing.T) {
 		t.Errorf("codes %q, want %q", codes, want)
 	}
 	if _, err := b.ec2.DescribeVpcs(t.Context(), &ec2.DescribeVpcsInput{}); err != nil {
-		t.Errorf("another action: %v", err)
+		t.Errorf("another action: %v, want no error", err)
 	}
 	b.advance(time.Second)
 	if _, err := b.ec2.RunInstances(t.Context(), dry); code(t, err) != "MissingParameter" {
-		t.Errorf("a second later: %v", err)
+		t.Errorf("a second later: %v, want MissingParameter", err)
 	}
 }
 
@@ -83,12 +83,12 @@ func TestAnswerFaults(t *testing.T) {
 		got = append(got, code(t, err))
 	}
 	if text := strings.Join(got, ","); text != ",Unavailable,Unavailable," {
-		t.Errorf("DescribeVpcs: %q", text)
+		t.Errorf("errors of DescribeVpcs: %q, want only the second and third call to fail", text)
 	}
 	for i := range 4 {
 		_, err := b.ec2.DescribeSubnets(t.Context(), &ec2.DescribeSubnetsInput{})
 		if (err != nil) != (i%2 == 0) {
-			t.Errorf("DescribeSubnets %d: %v", i, err)
+			t.Errorf("DescribeSubnets %d: %v, want an error in calls 0 and 2 only", i, err)
 		}
 	}
 	_, err := b.iam.ListRoles(t.Context(), &iam.ListRolesInput{})
@@ -100,7 +100,7 @@ func TestAnswerFaults(t *testing.T) {
 	_, err = b.sqs.ListQueues(t.Context(), &sqs.ListQueuesInput{})
 	throttled = append(throttled, code(t, err))
 	if text := strings.Join(throttled, ","); text != "Throttling,ThrottlingException,ThrottlingException,RequestThrottled" {
-		t.Errorf("throttled: %s", text)
+		t.Errorf("throttled: %s, want the throttling code of IAM, SSM, EKS and SQS", text)
 	}
 }
 
@@ -119,16 +119,16 @@ func TestDenied(t *testing.T) {
 	})
 	in := fleet("none", 1)
 	if _, err := b.ec2.CreateFleet(t.Context(), in); code(t, err) != "InvalidLaunchTemplateName.NotFoundException" {
-		t.Errorf("CreateFleet by the administrator: %v", err)
+		t.Errorf("CreateFleet by the administrator: %v, want InvalidLaunchTemplateName.NotFoundException", err)
 	}
 	b.use(b.config(session.AccessKey, session.SecretKey, session.Token))
 	_, err := b.ec2.CreateFleet(t.Context(), in)
 	if code(t, err) != "UnauthorizedOperation" ||
 		!strings.Contains(err.Error(), "assumed-role/controller/test is not authorized to perform: ec2:CreateFleet") {
-		t.Errorf("CreateFleet by the role: %v", err)
+		t.Errorf("CreateFleet by the role: %v, want UnauthorizedOperation", err)
 	}
 	if _, err := b.ssm.GetParameter(t.Context(), &ssm.GetParameterInput{Name: aws.String("x")}); code(t, err) != "AccessDeniedException" {
-		t.Errorf("GetParameter by the role: %v", err)
+		t.Errorf("GetParameter by the role: %v, want AccessDeniedException", err)
 	}
 }
 
@@ -145,7 +145,7 @@ func TestReadLag(t *testing.T) {
 	id := out.Instances[0].InstanceIds[0]
 	if _, err := b.ec2.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{InstanceIds: []string{id}}); code(t,
 		err) != "InvalidInstanceID.NotFound" {
-		t.Errorf("directly after the launch: %v", err)
+		t.Errorf("directly after the launch: %v, want InvalidInstanceID.NotFound", err)
 	}
 	b.advance(2 * time.Second) // now the instance is running, but the API does not show it yet
 	b.advance(4 * time.Second)
@@ -171,7 +171,7 @@ func TestReadLag(t *testing.T) {
 	tags, err := b.ec2.DescribeTags(t.Context(),
 		&ec2.DescribeTagsInput{Filters: []types.Filter{{Name: aws.String("key"), Values: []string{"new"}}}})
 	if err != nil || len(tags.Tags) != 1 {
-		t.Errorf("tags 5 s after the tag was set: %v, %v", tags, err)
+		t.Errorf("tags 5 s after the tag was set: %v, %v, want the tag", tags, err)
 	}
 }
 
@@ -201,7 +201,7 @@ func TestBoots(t *testing.T) {
 	}
 	b.advance(2 * time.Second)
 	if got := states(); got != "pending terminated running running" {
-		t.Errorf("after 2 s: %s", got)
+		t.Errorf("after 2 s: %s, want a delayed, a failed and two running instances", got)
 	}
 	b.server.Do(func(w *world.World, now time.Time) {
 		if w.Silent(ids[1]) || !w.Silent(ids[2]) || w.Silent(ids[3]) {
@@ -213,17 +213,17 @@ func TestBoots(t *testing.T) {
 	})
 	b.advance(time.Minute)
 	if got := states(); got != "running terminated running terminated" {
-		t.Errorf("after a minute: %s", got)
+		t.Errorf("after a minute: %s, want the failed and the lost instance terminated", got)
 	}
 	impaired, err := b.ec2.DescribeInstanceStatus(t.Context(), &ec2.DescribeInstanceStatusInput{
 		Filters: []types.Filter{{Name: aws.String("instance-status.status"), Values: []string{"impaired"}}},
 	})
 	if err != nil || len(impaired.InstanceStatuses) != 1 || *impaired.InstanceStatuses[0].InstanceId != ids[2] {
-		t.Fatalf("impaired instances: %+v, %v", impaired, err)
+		t.Fatalf("impaired instances: %+v, %v, want only the third", impaired, err)
 	}
 	if s := impaired.InstanceStatuses[0]; s.SystemStatus.Status != types.SummaryStatusOk || s.InstanceStatus.Details[0].ImpairedSince == nil ||
 		len(s.Events) != 1 || *s.Events[0].Description != "[Completed] a new host" || s.Events[0].NotBefore == nil {
-		t.Errorf("status of the impaired instance: %+v", s)
+		t.Errorf("status of the impaired instance: %+v, want a healthy host and one completed event", s)
 	}
 }
 

@@ -64,7 +64,7 @@ func TestFleetLife(t *testing.T) {
 			t.Errorf("the world's instance is %+v", i)
 		}
 		if i.Interfaces[0].Tags["of"] != "template" {
-			t.Errorf("tags of the interface are %v", i.Interfaces[0].Tags)
+			t.Errorf("tags of the interface are %v, want of=template", i.Interfaces[0].Tags)
 		}
 	})
 
@@ -72,7 +72,7 @@ func TestFleetLife(t *testing.T) {
 	b.server.AppendConsole(ids[0], "joined\n")
 	console, err := b.ec2.GetConsoleOutput(t.Context(), &ec2.GetConsoleOutputInput{InstanceId: &ids[0]})
 	if err != nil || *console.Output != base64.StdEncoding.EncodeToString([]byte("joined\n")) {
-		t.Errorf("console output: %v, %v", console, err)
+		t.Errorf("console output: %v, %v, want the appended line", console, err)
 	}
 	if _, err := b.ec2.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: ids}); err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func TestFleetLife(t *testing.T) {
 	last := b.instances(t.Context(), t, ids[0])[0]
 	if last.State.Name != types.InstanceStateNameTerminated || *last.StateReason.Code != "Client.UserInitiatedShutdown" ||
 		last.PrivateIpAddress != nil {
-		t.Errorf("the terminated instance is %+v", last)
+		t.Errorf("the terminated instance is %+v, want Client.UserInitiatedShutdown and no address", last)
 	}
 	b.advance(2 * time.Hour)
 	if left := b.instances(t.Context(), t); len(left) != 0 {
@@ -118,7 +118,7 @@ func TestFleetToken(t *testing.T) {
 	other := fleet(name, 1, b.override("m5.xlarge", 0))
 	other.ClientToken = in.ClientToken
 	if _, err := b.ec2.CreateFleet(t.Context(), other); code(t, err) != "IdempotentParameterMismatch" {
-		t.Errorf("another request with the same token: %v", err)
+		t.Errorf("another request with the same token: %v, want IdempotentParameterMismatch", err)
 	}
 	if n := len(b.instances(t.Context(), t)); n != 1 {
 		t.Errorf("%d instances, want 1", n)
@@ -164,7 +164,7 @@ func TestFleetShortage(t *testing.T) {
 	}
 	out, err = b.ec2.CreateFleet(t.Context(), fleet(name, 1, b.override("m5.large", 0)))
 	if err != nil || len(out.Instances) != 1 {
-		t.Errorf("launch after the termination: %+v, %v", out, err)
+		t.Errorf("launch after the termination: %+v, %v, want one instance", out, err)
 	}
 }
 
@@ -323,12 +323,12 @@ func TestRunInstances(t *testing.T) {
 		SubnetId: aws.String(b.estate.PublicSubnets[0].ID), DryRun: aws.Bool(true), ClientToken: aws.String("once"),
 	}
 	if _, err := b.ec2.RunInstances(t.Context(), in); code(t, err) != "DryRunOperation" {
-		t.Errorf("dry run: %v", err)
+		t.Errorf("dry run: %v, want DryRunOperation", err)
 	}
 	in.DryRun = nil
 	out, err := b.ec2.RunInstances(t.Context(), in)
 	if err != nil || len(out.Instances) != 2 || out.Instances[0].PublicIpAddress == nil || out.Instances[0].Architecture != "arm64" {
-		t.Fatalf("got %+v, %v", out, err)
+		t.Fatalf("got %+v, %v, want two arm64 instances with public addresses", out, err)
 	}
 	if _, err := b.ec2.RunInstances(t.Context(), in); err != nil {
 		t.Error(err)
@@ -336,7 +336,7 @@ func TestRunInstances(t *testing.T) {
 	in.UserData = aws.String(base64.StdEncoding.EncodeToString(make([]byte, 16385)))
 	in.ClientToken = nil
 	if _, err := b.ec2.RunInstances(t.Context(), in); code(t, err) != "InvalidParameterValue" {
-		t.Errorf("user data of 16,385 bytes: %v", err)
+		t.Errorf("user data of 16,385 bytes: %v, want InvalidParameterValue", err)
 	}
 	if n := len(b.instances(t.Context(), t)); n != 2 {
 		t.Errorf("%d instances, want 2", n)

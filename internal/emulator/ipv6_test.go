@@ -26,7 +26,7 @@ func TestIPv6(t *testing.T) {
 	in := &ec2.RunInstancesInput{ImageId: aws.String(b.image(t, "x86_64")), InstanceType: "m5.large",
 		MinCount: aws.Int32(1), MaxCount: aws.Int32(1), NetworkInterfaces: interfaces}
 	if _, err := b.ec2.RunInstances(t.Context(), in); code(t, err) != "InvalidParameterValue" {
-		t.Errorf("launch in a subnet without IPv6: %v", err)
+		t.Errorf("launch in a subnet without IPv6: %v, want InvalidParameterValue", err)
 	}
 	b.server.Do(func(*world.World, time.Time) { b.estate.Region.Network.EnableIPv6(b.estate.VPC) })
 	free := subnet.Free
@@ -57,7 +57,7 @@ func TestIPv6(t *testing.T) {
 	ipv4Prefix := netip.MustParsePrefix(*ni.Ipv4Prefixes[0].Ipv4Prefix)
 	if ipv4Prefix.Bits() != 28 || !subnet.CIDR.Contains(ipv4Prefix.Addr()) ||
 		ipv4Prefix == netip.MustParsePrefix(*ni.Ipv4Prefixes[1].Ipv4Prefix) || ipv4Prefix.Masked() != ipv4Prefix {
-		t.Errorf("IPv4 prefixes: %s and %s", ipv4Prefix, *ni.Ipv4Prefixes[1].Ipv4Prefix)
+		t.Errorf("IPv4 prefixes: %s and %s, want two /28 blocks", ipv4Prefix, *ni.Ipv4Prefixes[1].Ipv4Prefix)
 	}
 	if _, err := b.ec2.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: []string{*i.InstanceId}}); err != nil {
 		t.Fatal(err)
@@ -83,6 +83,6 @@ func TestIPv6Cluster(t *testing.T) {
 	}
 	if n := out.Cluster.KubernetesNetworkConfig; n.IpFamily != "ipv6" ||
 		aws.ToString(n.ServiceIpv6Cidr) != "fd30:1c53:5f8a::/108" || n.ServiceIpv4Cidr != nil {
-		t.Errorf("family %s, services %v and %v", n.IpFamily, aws.ToString(n.ServiceIpv6Cidr), aws.ToString(n.ServiceIpv4Cidr))
+		t.Errorf("want only IPv6: %s, %v, %v", n.IpFamily, aws.ToString(n.ServiceIpv6Cidr), aws.ToString(n.ServiceIpv4Cidr))
 	}
 }

@@ -44,7 +44,6 @@ func describeKey(c *api.Call, in *keyIn) (keyOut, error) {
 func enableKey(c *api.Call, in *keyIn) (api.None, error)  { return switchKey(c, in.KeyId, true) }
 func disableKey(c *api.Call, in *keyIn) (api.None, error) { return switchKey(c, in.KeyId, false) }
 
-// switchKey enables or disables a key.
 func switchKey(c *api.Call, id string, enabled bool) (api.None, error) {
 	k, err := c.Region.KMS.Key(id)
 	if err == nil {

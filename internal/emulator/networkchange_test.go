@@ -14,7 +14,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
-// checkCode checks the code of an AWS error.
 func checkCode(t *testing.T, err error, want string) {
 	t.Helper()
 	if got := code(t, err); got != want {
@@ -46,7 +45,7 @@ func TestNetworkChanges(t *testing.T) {
 	out, in := seen.SecurityGroups[0].IpPermissionsEgress, seen.SecurityGroups[0].IpPermissions
 	if len(out) != 1 || *out[0].FromPort != 443 || *out[0].IpRanges[0].CidrIp != "0.0.0.0/0" ||
 		*out[0].UserIdGroupPairs[0].GroupId != b.estate.ClusterGroup.ID || len(in) != 2 {
-		t.Errorf("outbound rules %+v, inbound rules %+v", out, in)
+		t.Errorf("outbound rules %+v, inbound rules %+v, want 1 and 2", out, in)
 	}
 	_, err = b.ec2.AuthorizeSecurityGroupEgress(ctx,
 		&ec2.AuthorizeSecurityGroupEgressInput{GroupId: aws.String("sg-none"), IpPermissions: []types.IpPermission{rule}})
@@ -59,12 +58,12 @@ func TestNetworkChanges(t *testing.T) {
 		&ec2.DescribeNatGatewaysInput{Filter: []types.Filter{{Name: aws.String("vpc-id"), Values: []string{b.estate.VPC.ID}}}})
 	if err != nil || len(gateways.NatGateways) == 0 || gateways.NatGateways[0].State != types.NatGatewayStateAvailable ||
 		aws.ToString(gateways.NatGateways[0].NatGatewayAddresses[0].PublicIp) == "" {
-		t.Fatalf("NAT gateways: %+v, %v", gateways, err)
+		t.Fatalf("NAT gateways: %+v, %v, want an available one with an address", gateways, err)
 	}
 	route := &ec2.CreateRouteInput{RouteTableId: &table.ID, DestinationCidrBlock: aws.String("0.0.0.0/0"),
 		NatGatewayId: gateways.NatGateways[0].NatGatewayId}
 	if _, err := b.ec2.CreateRoute(ctx, route); err != nil || len(table.Routes) != 1 || table.Routes[0].Target != *route.NatGatewayId {
-		t.Errorf("routes after CreateRoute: %+v, %v", table.Routes, err)
+		t.Errorf("routes after CreateRoute: %+v, %v, want one to the NAT gateway", table.Routes, err)
 	}
 	_, err = b.ec2.CreateRoute(ctx, route)
 	checkCode(t, err, "RouteAlreadyExists")
@@ -88,11 +87,11 @@ func TestReplaceRoute(t *testing.T) {
 		return out.RouteTables[0].Routes[0].State
 	}
 	if got := state(); got != types.RouteStateBlackhole {
-		t.Errorf("the route whose target was deleted has the state %s", got)
+		t.Errorf("the route whose target was deleted has the state %s, want blackhole", got)
 	}
 	in := &ec2.ReplaceRouteInput{RouteTableId: &table.ID, DestinationCidrBlock: aws.String("0.0.0.0/0"), NatGatewayId: aws.String("nat-2")}
 	if _, err := b.ec2.ReplaceRoute(ctx, in); err != nil || table.Routes[0].Target != "nat-2" || state() != types.RouteStateActive {
-		t.Errorf("routes after ReplaceRoute: %+v, %v", table.Routes, err)
+		t.Errorf("routes after ReplaceRoute: %+v, %v, want an active one to nat-2", table.Routes, err)
 	}
 	_, err := b.ec2.ReplaceRoute(ctx,
 		&ec2.ReplaceRouteInput{RouteTableId: &table.ID, DestinationCidrBlock: aws.String("10.9.0.0/16"), NatGatewayId: aws.String("nat-2")})
@@ -121,7 +120,7 @@ func TestRoleChanges(t *testing.T) {
 		return out.EvaluationResults[0].EvalDecision
 	}
 	if got := decision(); got != "implicitDeny" {
-		t.Errorf("iam:PassRole without the inline policy: %s", got)
+		t.Errorf("iam:PassRole without the inline policy: %s, want implicitDeny", got)
 	}
 	policy := `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"iam:PassRole","Resource":"` + otherRole + `"}]}`
 	if _, err := adminIAM.PutRolePolicy(ctx,
@@ -129,11 +128,11 @@ func TestRoleChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := decision(); got != "allowed" {
-		t.Errorf("iam:PassRole with the inline policy: %s", got)
+		t.Errorf("iam:PassRole with the inline policy: %s, want allowed", got)
 	}
 	names, err := adminIAM.ListRolePolicies(ctx, &iam.ListRolePoliciesInput{RoleName: aws.String("controller")})
 	if err != nil || len(names.PolicyNames) != 1 || names.PolicyNames[0] != "pass" {
-		t.Errorf("inline policies: %+v, %v", names, err)
+		t.Errorf("inline policies: %+v, %v, want pass", names, err)
 	}
 	_, err = adminIAM.PutRolePolicy(ctx,
 		&iam.PutRolePolicyInput{RoleName: aws.String("controller"), PolicyName: aws.String("pass"), PolicyDocument: aws.String("{")})
@@ -145,7 +144,7 @@ func TestRoleChanges(t *testing.T) {
 	}
 	role, err := adminIAM.GetRole(ctx, &iam.GetRoleInput{RoleName: aws.String("controller")})
 	if text, err2 := url.QueryUnescape(aws.ToString(role.Role.AssumeRolePolicyDocument)); err != nil || err2 != nil || text != trust {
-		t.Errorf("the trust policy is %q, %v, %v", text, err, err2)
+		t.Errorf("the trust policy is %q, %v, %v, want the new one", text, err, err2)
 	}
 	_, err = adminIAM.UpdateAssumeRolePolicy(ctx, &iam.UpdateAssumeRolePolicyInput{RoleName: aws.String("unknown"), PolicyDocument: &trust})
 	checkCode(t, err, "NoSuchEntity")
@@ -163,11 +162,11 @@ func TestVPCAttributes(t *testing.T) {
 		return out
 	}
 	if out := describe(types.VpcAttributeNameEnableDnsSupport); !*out.EnableDnsSupport.Value || out.EnableDnsHostnames != nil {
-		t.Errorf("DNS support by default: %+v", out)
+		t.Errorf("DNS support by default: %+v, want only this attribute, enabled", out)
 	}
 	b.estate.VPC.NoDNSHostnames = true
 	if out := describe(types.VpcAttributeNameEnableDnsHostnames); *out.EnableDnsHostnames.Value || out.EnableDnsSupport != nil {
-		t.Errorf("disabled DNS hostnames: %+v", out)
+		t.Errorf("disabled DNS hostnames: %+v, want only this attribute, disabled", out)
 	}
 	_, err := b.ec2.DescribeVpcAttribute(ctx,
 		&ec2.DescribeVpcAttributeInput{VpcId: aws.String("vpc-none"), Attribute: types.VpcAttributeNameEnableDnsSupport})
@@ -188,12 +187,12 @@ func TestSimulate(t *testing.T) {
 				ContextKeyType: iamtypes.ContextKeyTypeEnumString, ContextKeyValues: []string{"ec2.amazonaws.com"}}},
 		})
 		if err != nil || len(out.EvaluationResults) != 1 {
-			t.Fatalf("SimulatePrincipalPolicy: %+v, %v", out, err)
+			t.Fatalf("SimulatePrincipalPolicy: %+v, %v, want one result", out, err)
 		}
 		return out.EvaluationResults[0].EvalDecision
 	}
 	if node, other := decision("node"), decision("other"); node != "allowed" || other != "implicitDeny" {
-		t.Errorf("iam:PassRole for role node: %s, for role other: %s", node, other)
+		t.Errorf("iam:PassRole for role node: %s, for role other: %s; want allowed and implicitDeny", node, other)
 	}
 	_, err := adminIAM.SimulatePrincipalPolicy(ctx,
 		&iam.SimulatePrincipalPolicyInput{PolicySourceArn: aws.String("arn:aws:iam::" + account + ":role/unknown"),

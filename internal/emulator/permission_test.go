@@ -82,7 +82,7 @@ func tagsFor(cluster, uid string) map[string]string {
 	}
 }
 
-// tagSpecifications returns the tags as those of each of the resource types.
+// tagSpecifications returns the tags as a specification for each of the resource types.
 func tagSpecifications(tags map[string]string, kinds ...types.ResourceType) []types.TagSpecification {
 	var out []types.TagSpecification
 	for _, kind := range kinds {
@@ -156,7 +156,7 @@ func TestOnAsk(t *testing.T) {
 	}
 	_, err := b.ec2.DeleteLaunchTemplate(t.Context(), &ec2.DeleteLaunchTemplateInput{LaunchTemplateName: aws.String("theirs")})
 	if got := code(t, err); got != "UnauthorizedOperation" {
-		t.Errorf("deleting another cluster's template: %s", got)
+		t.Errorf("deleting another cluster's template: %s, want UnauthorizedOperation", got)
 	}
 	want := []string{
 		"controller ec2:CreateLaunchTemplate true [" + controllerUID + "] true", "controller ec2:CreateTags true [" + controllerUID + "] true",
@@ -186,7 +186,7 @@ func TestPoliciesAreEnforced(t *testing.T) {
 	for name, tags := range map[string]map[string]string{"theirs": theirTags, "same-name": sameNameTags} {
 		out, err := b.launch(t, name, tags)
 		if err != nil || len(out.Instances) != 1 {
-			t.Fatalf("launch from the template %s: %+v %v", name, out, err)
+			t.Fatalf("launch from the template %s: %+v %v, want one instance", name, out, err)
 		}
 		foreign[name] = out.Instances[0].InstanceIds[0]
 	}
@@ -196,14 +196,14 @@ func TestPoliciesAreEnforced(t *testing.T) {
 	wantAllowed := func(call string, err error) {
 		t.Helper()
 		if err != nil {
-			t.Errorf("%s: %v", call, err)
+			t.Errorf("%s: %v, want no error", call, err)
 		}
 	}
 	wantAllowed("create a template", b.createControllerTemplate(t, "ours", image, ourTags, ourTags))
 	out, err := b.launch(t, "ours", ourTags)
 	wantAllowed("launch", err)
 	if len(out.Instances) != 1 {
-		t.Fatalf("launch: %+v", out)
+		t.Fatalf("launch: %+v, want one instance", out)
 	}
 	instance := out.Instances[0].InstanceIds[0]
 	_, err = b.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{instance}})
@@ -260,7 +260,7 @@ func TestPoliciesAreEnforced(t *testing.T) {
 	if err != nil || len(out.Instances) != 0 || len(out.Errors) != 2 || aws.ToString(out.Errors[0].ErrorCode) != unauthorized ||
 		!strings.Contains(aws.ToString(out.Errors[0].ErrorMessage),
 			"ec2:RunInstances on resource: arn:aws:ec2:us-east-1:111122223333:network-interface/*") {
-		t.Errorf("launch with an interface without tags: %+v %v", out, err)
+		t.Errorf("launch with an interface without tags: %+v %v, want both overrides denied", out, err)
 	}
 	_, err = b.iam.AddRoleToInstanceProfile(ctx,
 		&iam.AddRoleToInstanceProfileInput{InstanceProfileName: aws.String("p"), RoleName: aws.String("admin")})
@@ -309,10 +309,10 @@ func TestPolicyDocuments(t *testing.T) {
 	}
 	got, err := b.iam.GetPolicy(t.Context(), &iam.GetPolicyInput{PolicyArn: created.Policy.Arn})
 	if err != nil || aws.ToInt32(got.Policy.AttachmentCount) != 1 {
-		t.Errorf("the attached policy is %+v, %v", got, err)
+		t.Errorf("the attached policy is %+v, %v, want one attachment", got, err)
 	}
 	if _, err := b.iam.DeletePolicy(t.Context(), &iam.DeletePolicyInput{PolicyArn: created.Policy.Arn}); code(t, err) != "DeleteConflict" {
-		t.Errorf("deleting an attached policy: %v", err)
+		t.Errorf("deleting an attached policy: %v, want DeleteConflict", err)
 	}
 	if _, err := b.iam.DetachRolePolicy(t.Context(),
 		&iam.DetachRolePolicyInput{RoleName: aws.String("node"), PolicyArn: created.Policy.Arn}); err != nil {

@@ -53,7 +53,7 @@ func TestPlacementGroups(t *testing.T) {
 	partition, _ := b.createGroup(t, types.PlacementStrategyPartition, 3)
 	spread, _ := b.createGroup(t, types.PlacementStrategySpread, 0)
 	if *partition.PartitionCount != 3 || partition.State != types.PlacementGroupStateAvailable || spread.SpreadLevel != types.SpreadLevelRack {
-		t.Errorf("created groups: %+v and %+v", partition, spread)
+		t.Errorf("created groups: %+v and %+v, want three partitions and the spread level rack", partition, spread)
 	}
 	find := func(in ec2.DescribePlacementGroupsInput) []string {
 		out, err := b.ec2.DescribePlacementGroups(t.Context(), &in)
@@ -89,12 +89,12 @@ func TestPlacementGroups(t *testing.T) {
 	}
 	if _, err := b.ec2.DescribePlacementGroups(t.Context(),
 		&ec2.DescribePlacementGroupsInput{GroupNames: []string{"unknown"}}); code(t, err) != "InvalidPlacementGroup.Unknown" {
-		t.Errorf("an unknown name: %v", err)
+		t.Errorf("an unknown name: %v, want InvalidPlacementGroup.Unknown", err)
 	}
 	if _, err := b.ec2.CreatePlacementGroup(t.Context(),
 		&ec2.CreatePlacementGroupInput{GroupName: aws.String("g-spread"), Strategy: "spread"}); code(t,
 		err) != "InvalidPlacementGroup.Duplicate" {
-		t.Errorf("a used name: %v", err)
+		t.Errorf("a used name: %v, want InvalidPlacementGroup.Duplicate", err)
 	}
 }
 
@@ -105,20 +105,20 @@ func TestSpreadGroup(t *testing.T) {
 	group, template := b.createGroup(t, types.PlacementStrategySpread, 0)
 	ids, errs := b.requestInstances(t, 9, template, b.override("m5.large", 0))
 	if len(ids) != 7 || errs["PlacementGroupLimitExceeded"] != 1 {
-		t.Fatalf("%d instances, errors %v", len(ids), errs)
+		t.Fatalf("%d instances, errors %v, want 7 and PlacementGroupLimitExceeded", len(ids), errs)
 	}
 	if _, err := b.ec2.DeletePlacementGroup(t.Context(),
 		&ec2.DeletePlacementGroupInput{GroupName: group.GroupName}); code(t, err) != "InvalidPlacementGroup.InUse" {
-		t.Errorf("deleting a group in use: %v", err)
+		t.Errorf("deleting a group in use: %v, want InvalidPlacementGroup.InUse", err)
 	}
 	if other, errs := b.requestInstances(t, 1, template, b.override("m5.large", 1)); len(other) != 1 {
-		t.Errorf("launch in another zone: %v", errs)
+		t.Errorf("launch in another zone: %v, want no error", errs)
 	}
 	if _, err := b.ec2.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: ids[:1]}); err != nil {
 		t.Fatal(err)
 	}
 	if again, errs := b.requestInstances(t, 1, template, b.override("m5.large", 0)); len(again) != 1 {
-		t.Errorf("launch after one instance was terminated: %v", errs)
+		t.Errorf("launch after one instance was terminated: %v, want no error", errs)
 	}
 	in, err := b.ec2.DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{Filters: []types.Filter{
 		{Name: aws.String("placement-group-name"), Values: []string{"g-spread"}}, {Name: aws.String("instance-state-name"),
@@ -139,13 +139,13 @@ func TestClusterGroup(t *testing.T) {
 	b := newBench(t)
 	_, template := b.createGroup(t, types.PlacementStrategyCluster, 0)
 	if ids, errs := b.requestInstances(t, 2, template, b.override("m5.large", 1)); len(ids) != 2 {
-		t.Fatalf("the first launch: %v", errs)
+		t.Fatalf("the first launch: %v, want no error", errs)
 	}
 	if ids, errs := b.requestInstances(t, 1, template, b.override("m5.large", 0)); len(ids) != 0 || errs["InsufficientInstanceCapacity"] != 1 {
-		t.Errorf("launch in another zone: %v, %v", ids, errs)
+		t.Errorf("launch in another zone: %v, %v, want InsufficientInstanceCapacity", ids, errs)
 	}
 	if ids, errs := b.requestInstances(t, 1, template, b.override("t3.large", 1)); len(ids) != 0 || errs["InvalidParameterCombination"] != 1 {
-		t.Errorf("a type without support for cluster groups: %v, %v", ids, errs)
+		t.Errorf("a type without support for cluster groups: %v, %v, want InvalidParameterCombination", ids, errs)
 	}
 }
 
@@ -178,6 +178,6 @@ func TestPartitionGroup(t *testing.T) {
 	partition4 := b.createTemplate(t, "joiner-fourth", types.RequestLaunchTemplateData{
 		Placement: &types.LaunchTemplatePlacementRequest{GroupId: group.GroupId, PartitionNumber: aws.Int32(4)}})
 	if ids, errs := b.requestInstances(t, 1, partition4, b.override("m5.large", 0)); len(ids) != 0 || errs["InvalidParameterValue"] != 1 {
-		t.Errorf("a partition that the group does not have: %v, %v", ids, errs)
+		t.Errorf("a partition that the group does not have: %v, %v, want InvalidParameterValue", ids, errs)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// pricingActions returns the actions of the price list.
 func pricingActions() map[string]api.Action {
 	return map[string]api.Action{"GetProducts": api.Op(getProducts)}
 }

@@ -6,7 +6,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// quotaActions returns the actions of Service Quotas.
 func quotaActions() map[string]api.Action {
 	return map[string]api.Action{
 		"GetServiceQuota":             api.Op(getServiceQuota),
@@ -14,7 +13,7 @@ func quotaActions() map[string]api.Action {
 	}
 }
 
-// quotaCodes has EC2's quotas of running vCPUs by their codes.
+// quotaCodes has EC2's quotas of running vCPUs, by code.
 // Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-quotas.html.
 var quotaCodes = map[string]world.Quota{
 	"L-1216C47A": {Kind: "standard"}, "L-34B43A08": {Kind: "standard", Spot: true},
@@ -40,7 +39,7 @@ type serviceQuota struct {
 	Adjustable  bool
 }
 
-// unlimited is the value of a quota that is not set, in vCPUs.
+// unlimited is the value that the API returns for a quota that is not set, in vCPUs.
 const unlimited = 1e6
 
 func getServiceQuota(c *api.Call, in *quotaIn) (quotaOut, error) {

@@ -85,7 +85,6 @@ func launchFailures() map[string]launchFailure {
 	}
 }
 
-// denyPolicy returns a policy that denies the action on all resources.
 func denyPolicy(action string) string {
 	return `{"Version":"2012-10-17","Statement":[{"Sid":"Freeze","Effect":"Deny","Action":"` + action + `","Resource":"*"}]}`
 }
@@ -156,6 +155,6 @@ func TestUnavailableImage(t *testing.T) {
 	id := b.estate.Region.Images.Register(i).ID
 	out, err := b.ec2.DescribeImages(t.Context(), &ec2.DescribeImagesInput{ImageIds: []string{id}})
 	if err != nil || len(out.Images) != 1 || out.Images[0].State != types.ImageStatePending {
-		t.Errorf("EC2 lists %+v, %v", out, err)
+		t.Errorf("EC2 lists %+v, %v, want the pending image", out, err)
 	}
 }

@@ -57,7 +57,7 @@ func TestCapacityReservations(t *testing.T) {
 		}})
 	out, err := b.ec2.CreateFleet(t.Context(), fleet(name, 1, b.override("m5.large", 0)))
 	if err != nil || len(out.Instances) != 1 {
-		t.Fatalf("launch into the reservation: %+v, %v", out, err)
+		t.Fatalf("launch into the reservation: %+v, %v, want one instance", out, err)
 	}
 	i := b.instances(t.Context(), t, out.Instances[0].InstanceIds...)[0]
 	if s := i.CapacityReservationSpecification; aws.ToString(i.CapacityReservationId) != created[0].ID || s == nil ||
@@ -71,18 +71,18 @@ func TestCapacityReservations(t *testing.T) {
 	}})
 	if err != nil || len(filtered.CapacityReservations) != 1 || *filtered.CapacityReservations[0].AvailableInstanceCount != 1 ||
 		*filtered.CapacityReservations[0].TotalInstanceCount != 2 {
-		t.Errorf("with filters, and one instance in use: %+v, %v", filtered, err)
+		t.Errorf("with filters, and one instance in use: %+v, %v, want 1 of 2 available", filtered, err)
 	}
 
 	block := fleet(name, 1, b.override("m5.large", 0))
 	block.TargetCapacitySpecification.DefaultTargetCapacityType = types.DefaultTargetCapacityTypeCapacityBlock
 	out, err = b.ec2.CreateFleet(t.Context(), block)
 	if err != nil || len(out.Instances) != 0 || len(out.Errors) != 1 || *out.Errors[0].ErrorCode != "InvalidFleetConfiguration" {
-		t.Errorf("a fleet of capacity blocks with a template for on-demand instances: %+v, %v", out, err)
+		t.Errorf("want InvalidFleetConfiguration for a template for on-demand instances: %+v, %v", out, err)
 	}
 	_, err = b.ec2.DescribeCapacityReservations(t.Context(),
 		&ec2.DescribeCapacityReservationsInput{CapacityReservationIds: []string{"cr-0123456789abcdef0"}})
 	if code(t, err) != "InvalidCapacityReservationId.NotFound" {
-		t.Errorf("an unknown id: %v", err)
+		t.Errorf("an unknown id: %v, want InvalidCapacityReservationId.NotFound", err)
 	}
 }

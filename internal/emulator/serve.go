@@ -105,7 +105,6 @@ func (s *Server) admit(r *http.Request, c *api.Call) (*world.Answer, error) {
 	return nil, nil
 }
 
-// mayBeUnsigned reports whether the call needs no signature.
 func mayBeUnsigned(c *api.Call) bool {
 	return c.Service == "sts" && c.Action == "AssumeRoleWithWebIdentity"
 }
@@ -149,7 +148,7 @@ func (s *Server) countUse(role, permission string) {
 }
 
 // decode stores the parameters of a request in a struct. As in EC2, an unknown parameter of an EC2 call is an error.
-// Here parameters that are not emulated are unknown too.
+// Parameters that are not emulated count as unknown.
 func (s *Server) decode(c *api.Call, into any) error {
 	if c.Query != nil {
 		if err := s.codec.Decode(c.Query, into); err != nil {

@@ -33,7 +33,7 @@ func TestIAM(t *testing.T) {
 	b.createProfile(t, "p", "node")
 	if _, err := b.iam.CreateRole(t.Context(),
 		&iam.CreateRoleInput{RoleName: aws.String("node"), AssumeRolePolicyDocument: aws.String("{}")}); code(t, err) != "EntityAlreadyExists" {
-		t.Errorf("a used role name: %v", err)
+		t.Errorf("a used role name: %v, want EntityAlreadyExists", err)
 	}
 	for i := range 3 {
 		_, err := b.iam.CreateInstanceProfile(t.Context(), &iam.CreateInstanceProfileInput{
@@ -71,14 +71,14 @@ func TestIAM(t *testing.T) {
 	}
 	if _, err := b.iam.DeleteInstanceProfile(t.Context(),
 		&iam.DeleteInstanceProfileInput{InstanceProfileName: aws.String("demo_0")}); code(t, err) != "DeleteConflict" {
-		t.Errorf("deleting a profile with a role: %v", err)
+		t.Errorf("deleting a profile with a role: %v, want DeleteConflict", err)
 	}
 	if _, err := b.iam.DeleteRole(t.Context(), &iam.DeleteRoleInput{RoleName: aws.String("node")}); code(t, err) != "DeleteConflict" {
-		t.Errorf("deleting a role in a profile: %v", err)
+		t.Errorf("deleting a role in a profile: %v, want DeleteConflict", err)
 	}
 	if _, err := b.iam.GetInstanceProfile(t.Context(),
 		&iam.GetInstanceProfileInput{InstanceProfileName: aws.String("none")}); code(t, err) != "NoSuchEntity" {
-		t.Errorf("an unknown profile: %v", err)
+		t.Errorf("an unknown profile: %v, want NoSuchEntity", err)
 	}
 }
 
@@ -108,7 +108,7 @@ func TestEKS(t *testing.T) {
 	arn := aws.String("arn:aws:iam::111122223333:role/path/node")
 	in := &eks.CreateAccessEntryInput{ClusterName: cluster, PrincipalArn: arn, Type: aws.String("EC2_LINUX")}
 	if _, err := b.eks.CreateAccessEntry(t.Context(), in); code(t, err) != "InvalidRequestException" {
-		t.Errorf("an entry in mode CONFIG_MAP: %v", err)
+		t.Errorf("an entry in mode CONFIG_MAP: %v, want InvalidRequestException", err)
 	}
 	_, err = b.eks.UpdateClusterConfig(t.Context(),
 		&eks.UpdateClusterConfigInput{Name: cluster, AccessConfig: &ekstypes.UpdateAccessConfigRequest{AuthenticationMode: "API_AND_CONFIG_MAP"}})
@@ -124,29 +124,29 @@ func TestEKS(t *testing.T) {
 		t.Errorf("entry is %+v, %v", entry, err)
 	}
 	if _, err := b.eks.CreateAccessEntry(t.Context(), in); code(t, err) != "ResourceInUseException" {
-		t.Errorf("a second entry of the principal: %v", err)
+		t.Errorf("a second entry of the principal: %v, want ResourceInUseException", err)
 	}
 	list, err := b.eks.ListAccessEntries(t.Context(), &eks.ListAccessEntriesInput{ClusterName: cluster})
 	if err != nil || cmp.Diff([]string{*arn}, list.AccessEntries) != "" {
-		t.Errorf("entries: %+v, %v", list, err)
+		t.Errorf("entries: %+v, %v, want the one of the principal", list, err)
 	}
 	if _, err := b.eks.DeleteAccessEntry(t.Context(), &eks.DeleteAccessEntryInput{ClusterName: cluster, PrincipalArn: arn}); err != nil {
 		t.Error(err)
 	}
 	if _, err := b.eks.DescribeAccessEntry(t.Context(),
 		&eks.DescribeAccessEntryInput{ClusterName: cluster, PrincipalArn: arn}); code(t, err) != "ResourceNotFoundException" {
-		t.Errorf("a deleted entry: %v", err)
+		t.Errorf("a deleted entry: %v, want ResourceNotFoundException", err)
 	}
 	fargate, err := b.eks.CreateFargateProfile(t.Context(), &eks.CreateFargateProfileInput{
 		ClusterName: cluster, FargateProfileName: aws.String("system"), PodExecutionRoleArn: arn,
 		Selectors: []ekstypes.FargateProfileSelector{{Namespace: aws.String("kube-system"), Labels: map[string]string{"a": "b"}}},
 	})
 	if err != nil || fargate.FargateProfile.Status != "ACTIVE" || fargate.FargateProfile.Selectors[0].Labels["a"] != "b" {
-		t.Errorf("Fargate profile: %+v, %v", fargate, err)
+		t.Errorf("Fargate profile: %+v, %v, want it active with the label a=b", fargate, err)
 	}
 	if _, err := b.eks.DescribeCluster(t.Context(), &eks.DescribeClusterInput{Name: aws.String("none")}); code(t,
 		err) != "ResourceNotFoundException" {
-		t.Errorf("an unknown cluster: %v", err)
+		t.Errorf("an unknown cluster: %v, want ResourceNotFoundException", err)
 	}
 }
 
@@ -183,7 +183,7 @@ func TestQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(got) != 1 || *got[0].Body != `{"a":"<b>"}` || got[0].Attributes["ApproximateReceiveCount"] != "1" {
-		t.Fatalf("received: %+v", got)
+		t.Fatalf("received: %+v, want the sent message for the first time", got)
 	}
 	if again := receive(0); len(again) != 0 {
 		t.Error("a received message is visible to other receivers")
@@ -191,13 +191,13 @@ func TestQueue(t *testing.T) {
 	b.advance(21 * time.Second)
 	again := receive(0)
 	if len(again) != 1 || again[0].Attributes["ApproximateReceiveCount"] != "2" {
-		t.Fatalf("redelivered: %+v", again)
+		t.Fatalf("redelivered: %+v, want the message for the second time", again)
 	}
 	attributes, err := b.sqs.GetQueueAttributes(t.Context(),
 		&sqs.GetQueueAttributesInput{QueueUrl: queue.QueueUrl, AttributeNames: []sqstypes.QueueAttributeName{"All"}})
 	if err != nil || attributes.Attributes["ApproximateNumberOfMessagesNotVisible"] != "1" ||
 		attributes.Attributes["QueueArn"] != "arn:aws:sqs:us-east-1:111122223333:demo" {
-		t.Errorf("attributes: %v, %v", attributes, err)
+		t.Errorf("attributes: %v, %v, want one message that is not visible", attributes, err)
 	}
 	if _, err := b.sqs.DeleteMessage(t.Context(),
 		&sqs.DeleteMessageInput{QueueUrl: queue.QueueUrl, ReceiptHandle: again[0].ReceiptHandle}); err != nil {
@@ -209,7 +209,7 @@ func TestQueue(t *testing.T) {
 	}
 	_, err = b.sqs.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: aws.String("none")})
 	if code(t, err) != "AWS.SimpleQueueService.NonExistentQueue" && code(t, err) != "QueueDoesNotExist" {
-		t.Errorf("an unknown queue: %v", err)
+		t.Errorf("an unknown queue: %v, want QueueDoesNotExist", err)
 	}
 }
 
@@ -238,7 +238,7 @@ func TestInterruption(t *testing.T) {
 	})
 	got, err := b.sqs.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: queue.QueueUrl})
 	if err != nil || len(got.Messages) != 1 {
-		t.Fatalf("messages in the queue: %+v, %v", got, err)
+		t.Fatalf("messages in the queue: %+v, %v, want one", got, err)
 	}
 	var event map[string]any
 	if err := json.Unmarshal([]byte(*got.Messages[0].Body), &event); err != nil {
@@ -256,11 +256,11 @@ func TestInterruption(t *testing.T) {
 	}
 	b.advance(119 * time.Second)
 	if s := b.instances(t.Context(), t, id)[0].State.Name; s != "running" {
-		t.Errorf("after 119 s the instance is %s", s)
+		t.Errorf("after 119 s the instance is %s, want running", s)
 	}
 	b.advance(time.Second)
 	if s := b.instances(t.Context(), t, id)[0]; s.State.Name != "shutting-down" || *s.StateReason.Code != "Server.SpotInstanceTermination" {
-		t.Errorf("after 120 s the instance is %s, %+v", s.State.Name, s.StateReason)
+		t.Errorf("after 120 s the instance is %s, %+v, want shutting-down", s.State.Name, s.StateReason)
 	}
 }
 
@@ -295,7 +295,7 @@ func TestParameters(t *testing.T) {
 	_, err := b.ssm.GetParameter(t.Context(),
 		&ssm.GetParameterInput{Name: aws.String("/aws/service/eks/optimized-ami/1.33/amazon-linux-2/recommended/image_id")})
 	if code(t, err) != "ParameterNotFound" {
-		t.Errorf("AL2 for 1.33: %v", err)
+		t.Errorf("AL2 for 1.33: %v, want ParameterNotFound", err)
 	}
 }
 
@@ -338,6 +338,6 @@ func TestPricing(t *testing.T) {
 		}
 	}
 	if prices["m5.large"] != "0.0960000000" || prices["m5.metal"] != "" || len(prices) < 500 {
-		t.Errorf("%d prices; m5.large %q, m5.metal %q", len(prices), prices["m5.large"], prices["m5.metal"])
+		t.Errorf("%d prices, m5.large %q, m5.metal %q; want 500, 0.096 and none", len(prices), prices["m5.large"], prices["m5.metal"])
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// signature is the signature of a request, and the parameters of the signature, by AWS Signature Version 4:
+// signature is the AWS Signature Version 4 of a request, with its parameters:
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html.
 type signature struct {
 	accessKey string
@@ -43,7 +43,6 @@ func scopeOf(r *http.Request) (service, region string) {
 	return sig.service, sig.region
 }
 
-// errUnsigned is the error for a request without a signature.
 var errUnsigned = errors.New("request is not signed")
 
 // readSignature reads the signature from the headers, or from the URL of a presigned request.
@@ -198,7 +197,6 @@ func escape(s string) string {
 	return strings.ReplaceAll(url.QueryEscape(s), "+", "%20")
 }
 
-// mac returns the HMAC-SHA256 of the text.
 func mac(key []byte, text string) []byte {
 	h := hmac.New(sha256.New, key)
 	h.Write([]byte(text))

@@ -25,7 +25,7 @@ func TestThousandInstances(t *testing.T) {
 	allocs10, allocs1000 := listAllocations(t, 10), listAllocations(t, 1000)
 	t.Logf("%.0f allocations for 10 instances, %.0f for 1000", allocs10, allocs1000)
 	if allocs1000 > 100*allocs10 {
-		t.Errorf("%.0f allocations for 1000 instances, and %.0f for 10", allocs1000, allocs10)
+		t.Errorf("%.0f allocations for 1000 instances, want at most 100 times %.0f", allocs1000, allocs10)
 	}
 }
 

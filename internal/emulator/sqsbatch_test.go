@@ -30,7 +30,7 @@ func TestQueueBatches(t *testing.T) {
 	}
 	sent, err := b.sqs.SendMessageBatch(t.Context(), &sqs.SendMessageBatchInput{QueueUrl: queue.QueueUrl, Entries: entries(10)})
 	if err != nil || len(sent.Successful) != 10 || len(sent.Failed) != 0 {
-		t.Fatalf("sent: %+v, %v", sent, err)
+		t.Fatalf("sent: %+v, %v, want 10", sent, err)
 	}
 	otherQueue, err := b.sqs.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("other")})
 	if err != nil {
@@ -40,7 +40,7 @@ func TestQueueBatches(t *testing.T) {
 	oneEmpty[1].MessageBody = aws.String("")
 	partial, err := b.sqs.SendMessageBatch(t.Context(), &sqs.SendMessageBatchInput{QueueUrl: otherQueue.QueueUrl, Entries: oneEmpty})
 	if err != nil || len(partial.Successful) != 1 || len(partial.Failed) != 1 || *partial.Failed[0].Id != "1" {
-		t.Errorf("a batch with an empty message: %+v, %v", partial, err)
+		t.Errorf("a batch with an empty message: %+v, %v, want only entry 1 to fail", partial, err)
 	}
 	for n, want := range map[int]string{0: "EmptyBatchRequest", 11: "TooManyEntriesInBatchRequest"} {
 		_, err := b.sqs.SendMessageBatch(t.Context(), &sqs.SendMessageBatchInput{QueueUrl: queue.QueueUrl, Entries: entries(n)})
@@ -50,7 +50,7 @@ func TestQueueBatches(t *testing.T) {
 	}
 	got, err := b.sqs.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: queue.QueueUrl, MaxNumberOfMessages: 10})
 	if err != nil || len(got.Messages) != 10 {
-		t.Fatalf("%d messages, %v", len(got.Messages), err)
+		t.Fatalf("%d messages, %v, want 10", len(got.Messages), err)
 	}
 	var deletions []sqstypes.DeleteMessageBatchRequestEntry
 	for i, m := range got.Messages {
@@ -60,12 +60,12 @@ func TestQueueBatches(t *testing.T) {
 	deleted, err := b.sqs.DeleteMessageBatch(t.Context(), &sqs.DeleteMessageBatchInput{QueueUrl: queue.QueueUrl, Entries: deletions})
 	if err != nil || len(deleted.Successful) != 9 || len(deleted.Failed) != 1 || *deleted.Failed[0].Id != "9" ||
 		*deleted.Failed[0].Code != "ReceiptHandleIsInvalid" {
-		t.Fatalf("deleted: %+v, %v", deleted, err)
+		t.Fatalf("deleted: %+v, %v, want all but entry 9", deleted, err)
 	}
 	b.advance(time.Minute)
 	again, err := b.sqs.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: queue.QueueUrl, MaxNumberOfMessages: 10})
 	if err != nil || len(again.Messages) != 1 || *again.Messages[0].Body != *got.Messages[9].Body {
-		t.Errorf("messages after the deletion: %+v, %v", again, err)
+		t.Errorf("messages after the deletion: %+v, %v, want only the tenth", again, err)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// ssmActions returns the actions of Systems Manager.
 func ssmActions() map[string]api.Action {
 	return map[string]api.Action{
 		"GetParameter":        api.Op(getParameter),
@@ -20,7 +19,6 @@ func ssmActions() map[string]api.Action {
 	}
 }
 
-// parameter is a parameter in the wire format of Systems Manager.
 type parameter struct {
 	Name             string
 	Type             string

@@ -138,11 +138,11 @@ func TestTokenAge(t *testing.T) {
 	u := b.token(t, s, "demo")
 	b.advance(14 * time.Minute)
 	if got := b.callerOf(t, u, "demo", u.Host); got != "arn:aws:iam::111122223333:user/ann" {
-		t.Errorf("after 14 minutes: %s", got)
+		t.Errorf("after 14 minutes: %s, want the user", got)
 	}
 	b.advance(2 * time.Minute)
 	if got := b.callerOf(t, u, "demo", u.Host); got != "SignatureDoesNotMatch" {
-		t.Errorf("after 16 minutes: %s", got)
+		t.Errorf("after 16 minutes: %s, want SignatureDoesNotMatch", got)
 	}
 }
 
@@ -160,7 +160,7 @@ func TestInstanceCredentials(t *testing.T) {
 	}
 	noProfile := launch(types.RequestLaunchTemplateData{}, "bare")
 	if _, _, _, err := b.server.Credentials(noProfile); err == nil || !strings.HasSuffix(err.Error(), "instance has no instance profile") {
-		t.Errorf("without a profile: %v", err)
+		t.Errorf("without a profile: %v, want an error that reports this", err)
 	}
 	b.createProfile(t, "node-profile", "node")
 	id := launch(types.RequestLaunchTemplateData{IamInstanceProfile: &types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: aws.String("node-profile")}}, "full")
@@ -180,7 +180,7 @@ func TestInstanceCredentials(t *testing.T) {
 	}
 	wrongSecret := ec2.NewFromConfig(b.config(key, "wrong", token))
 	if _, err := wrongSecret.DescribeVpcs(t.Context(), &ec2.DescribeVpcsInput{}); code(t, err) != "SignatureDoesNotMatch" {
-		t.Errorf("signed with another secret: %v", err)
+		t.Errorf("signed with another secret: %v, want SignatureDoesNotMatch", err)
 	}
 	_, err = admin.RemoveRoleFromInstanceProfile(t.Context(),
 		&iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: aws.String("node-profile"), RoleName: aws.String("node")})
@@ -188,13 +188,13 @@ func TestInstanceCredentials(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, _, err := b.server.Credentials(id); err == nil || !strings.Contains(err.Error(), "has no role") {
-		t.Errorf("without a role: %v", err)
+		t.Errorf("without a role: %v, want an error that reports this", err)
 	}
 	if _, err := admin.DeleteRole(t.Context(), &iam.DeleteRoleInput{RoleName: aws.String("node")}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.sts.GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{}); code(t, err) != "InvalidClientTokenId" {
-		t.Errorf("after the role was deleted: %v", err)
+		t.Errorf("after the role was deleted: %v, want InvalidClientTokenId", err)
 	}
 }
 
@@ -204,13 +204,13 @@ func TestStrict(t *testing.T) {
 	b := newBench(t)
 	b.server.Strict = true
 	if _, err := b.ec2.DescribeVpcs(t.Context(), &ec2.DescribeVpcsInput{}); code(t, err) != "AuthFailure" {
-		t.Errorf("unknown key: %v", err)
+		t.Errorf("unknown key: %v, want AuthFailure", err)
 	}
 	var s identity.Session
 	b.server.Do(func(w *world.World, _ time.Time) { s = w.Account(account).CreateUser("ann") })
 	b.use(b.config(s.AccessKey, s.SecretKey, ""))
 	if _, err := b.ec2.DescribeVpcs(t.Context(), &ec2.DescribeVpcsInput{}); err != nil {
-		t.Errorf("known user: %v", err)
+		t.Errorf("known user: %v, want no error", err)
 	}
 }
 
@@ -225,18 +225,16 @@ func TestAccounts(t *testing.T) {
 	}
 	vpcs, err := b.ec2.DescribeVpcs(t.Context(), &ec2.DescribeVpcsInput{})
 	if err != nil || len(vpcs.Vpcs) != 0 {
-		t.Errorf("another account's VPCs: %v, %v", vpcs, err)
+		t.Errorf("another account's VPCs: %v, %v, want none", vpcs, err)
 	}
 }
 
-// withParameter returns the URL with another value of a query parameter.
 func withParameter(u *url.URL, name, value string) *url.URL {
 	q := u.Query()
 	q.Set(name, value)
 	return &url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawQuery: q.Encode()}
 }
 
-// withoutParameter returns the URL without a query parameter.
 func withoutParameter(u *url.URL, name string) *url.URL {
 	q := u.Query()
 	q.Del(name)

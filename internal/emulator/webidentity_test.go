@@ -124,6 +124,6 @@ func TestWebIdentity(t *testing.T) {
 	caller, err := sts.NewFromConfig(b.config(*out.Credentials.AccessKeyId, *out.Credentials.SecretAccessKey, *out.Credentials.SessionToken)).
 		GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
 	if err != nil || !strings.HasSuffix(*caller.Arn, ":assumed-role/controller/s") {
-		t.Errorf("the caller identity of the keys is %v, %v", caller, err)
+		t.Errorf("the caller identity of the keys is %v, %v, want the session s of the role", caller, err)
 	}
 }

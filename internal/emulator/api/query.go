@@ -184,7 +184,7 @@ func (p *Parameter) fillScalar(v reflect.Value, path string) error {
 	return nil
 }
 
-// numbers returns the numbers of the numbered children, in ascending order.
+// numbers returns the names of the children that are numbers, in ascending order.
 func (p *Parameter) numbers() []int {
 	var out []int
 	for key := range p.children {

@@ -58,7 +58,7 @@ func TestQuery(t *testing.T) {
 		t.Errorf("decoded (-want +got):\n%s", d)
 	}
 	if name := tree.Unused(""); name != "Odd" {
-		t.Errorf("unused parameter is %q", name)
+		t.Errorf("unused parameter is %q, want Odd", name)
 	}
 }
 
@@ -183,6 +183,6 @@ func TestMatchesWildcards(t *testing.T) {
 		t.Error("a pattern that ends in b matches a text without b")
 	}
 	if took := time.Since(began); took > time.Second {
-		t.Errorf("a pattern of many stars took %s", took)
+		t.Errorf("a pattern of many stars took %s, want at most a second", took)
 	}
 }

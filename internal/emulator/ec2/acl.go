@@ -48,7 +48,6 @@ type portRange struct{ From, To int64 }
 // direction.
 const finalRule = 32767
 
-// describeNetworkAcls lists network ACLs.
 func describeNetworkAcls(c *api.Call, in *describeACLsIn) (describeACLsOut, error) {
 	found, next, err := list(in.listIn, listing[*network.ACL, networkACL]{
 		items: c.Region.Network.NetworkACLs(),
@@ -68,7 +67,6 @@ func describeNetworkAcls(c *api.Call, in *describeACLsIn) (describeACLsOut, erro
 	return describeACLsOut{NetworkAcls: found, NextToken: next}, err
 }
 
-// aclOf converts a network ACL to EC2's wire format.
 func aclOf(c *api.Call, n *network.ACL) networkACL {
 	out := networkACL{
 		NetworkAclId: n.ID,
@@ -109,7 +107,6 @@ type createACLEntryIn struct {
 	PortRange    *portRange
 }
 
-// createNetworkAclEntry adds a rule to a network ACL.
 func createNetworkAclEntry(c *api.Call, in *createACLEntryIn) (api.Done, error) {
 	all := c.Region.Network.NetworkACLs()
 	i := slices.IndexFunc(all, func(n *network.ACL) bool { return n.ID == in.NetworkAclId })

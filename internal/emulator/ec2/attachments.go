@@ -32,7 +32,6 @@ type endpoint struct {
 	Tags              []world.Tag `aws:"TagSet"`
 }
 
-// describeVpcEndpoints lists VPC endpoints.
 func describeVpcEndpoints(c *api.Call, in *describeEndpointsIn) (describeEndpointsOut, error) {
 	names := securityGroupNames(c)
 	found, next, err := list(in.listIn, listing[*network.Endpoint, endpoint]{
@@ -100,7 +99,6 @@ type attachedItem[T any] struct {
 	item     T
 }
 
-// describeNetworkInterfaces lists the network interfaces of instances.
 func describeNetworkInterfaces(c *api.Call, in *describeInterfacesIn) (describeInterfacesOut, error) {
 	names := securityGroupNames(c)
 	var all []attachedItem[world.NetworkInterface]
@@ -178,7 +176,6 @@ type volumeAttachment struct {
 	DeleteOnTermination bool
 }
 
-// describeVolumes lists the volumes of instances.
 func describeVolumes(c *api.Call, in *describeVolumesIn) (describeVolumesOut, error) {
 	var all []attachedItem[world.Volume]
 	for _, i := range c.Region.Instances.Seen(c.Now) {

@@ -76,7 +76,6 @@ func createDhcpOptions(c *api.Call, in *createDhcpOptionsIn) (createDhcpOptionsO
 
 type associateDhcpOptionsIn struct{ DhcpOptionsId, VpcId string }
 
-// associateDhcpOptions sets the DHCP options of a VPC.
 func associateDhcpOptions(c *api.Call, in *associateDhcpOptionsIn) (api.Done, error) {
 	return api.Done{Return: true}, c.Region.Network.AssociateDHCPOptions(in.VpcId, in.DhcpOptionsId)
 }

@@ -208,7 +208,6 @@ func (in *createFleetIn) market() (string, error) {
 	return "", nil
 }
 
-// override converts o to an override of package world.
 func (o fleetOverride) override() (world.FleetOverride, error) {
 	out := world.FleetOverride{
 		InstanceType: o.InstanceType, SubnetID: o.SubnetId, Zone: o.AvailabilityZone, ImageID: o.ImageId,
@@ -231,7 +230,6 @@ func (o fleetOverride) override() (world.FleetOverride, error) {
 	return out, nil
 }
 
-// choiceOf converts a choice to EC2's wire format.
 func choiceOf(c world.FleetChoice) fleetChoice {
 	o := c.Override
 	out := fleetChoice{

@@ -24,7 +24,6 @@ type describeImagesOut struct {
 	NextToken string
 }
 
-// image is an AMI in the wire format of EC2.
 type image struct {
 	ImageId            string
 	ImageLocation      string
@@ -136,7 +135,6 @@ func platformOf(i world.Image) []string {
 	return nil
 }
 
-// imageOf converts an image to EC2's wire format.
 func imageOf(i world.Image) image {
 	out := image{
 		ImageId:            i.ID,

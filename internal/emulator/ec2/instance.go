@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// reservation has the instances that one call launched. It has nothing to do with capacity reservations.
+// reservation has the instances that one call launched. It is not a capacity reservation.
 type reservation struct {
 	ReservationId string
 	OwnerId       string
@@ -22,7 +22,6 @@ type groupRef struct {
 	GroupName string
 }
 
-// instance is an instance in the wire format of EC2.
 type instance struct {
 	InstanceId            string
 	ImageId               string
@@ -281,7 +280,6 @@ func groupRefs(ids []string, names map[string]string) []groupRef {
 	return out
 }
 
-// metadataOf converts the options of the instance metadata service to EC2's wire format.
 func metadataOf(m world.MetadataOptions) metadataOptions {
 	out := metadataOptions{
 		State: "applied", HttpTokens: m.Tokens, HttpEndpoint: m.Endpoint,

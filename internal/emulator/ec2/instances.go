@@ -129,7 +129,6 @@ type stateChange struct {
 	PreviousState instanceState
 }
 
-// terminateInstances terminates instances.
 func terminateInstances(c *api.Call, in *terminateIn) (terminateOut, error) {
 	if len(in.InstanceIds) == 0 {
 		return terminateOut{}, &failure.Error{Code: "MissingParameter", Message: "The request must contain the parameter InstanceId"}
@@ -156,7 +155,6 @@ type consoleOut struct {
 	Timestamp  time.Time
 }
 
-// getConsoleOutput returns the console output of an instance.
 func getConsoleOutput(c *api.Call, in *consoleIn) (consoleOut, error) {
 	text, err := c.Region.Instances.Console(in.InstanceId)
 	if err != nil {

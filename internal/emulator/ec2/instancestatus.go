@@ -83,7 +83,6 @@ func statusFilters(i world.Instance) api.Filterable {
 	return f
 }
 
-// statusOf returns the status of an instance in EC2's wire format.
 func statusOf(i world.Instance) instanceStatus {
 	out := instanceStatus{
 		InstanceId: i.ID, AvailabilityZone: i.Zone, State: stateOf(i.State), Events: []statusEvent{},

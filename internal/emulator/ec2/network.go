@@ -90,7 +90,6 @@ type vpc struct {
 	Tags            []world.Tag `aws:"TagSet"`
 }
 
-// describeVpcs lists VPCs.
 func describeVpcs(c *api.Call, in *describeVpcsIn) (describeVpcsOut, error) {
 	found, next, err := list(in.listIn, listing[*network.VPC, vpc]{
 		items: c.Region.Network.VPCs(), ids: in.VpcIds, id: func(v *network.VPC) string { return v.ID }, code: "InvalidVpcID.NotFound",
@@ -145,7 +144,6 @@ type subnet struct {
 	Tags                    []world.Tag `aws:"TagSet"`
 }
 
-// ipv6Block is an IPv6 block of a VPC or a subnet.
 type ipv6Block struct {
 	AssociationId      string
 	Ipv6CidrBlock      string
@@ -163,7 +161,6 @@ func ipv6Blocks(id string, block netip.Prefix) []ipv6Block {
 	return []ipv6Block{{kind + "-cidr-assoc-" + number, block.String(), blockState{"associated"}}}
 }
 
-// describeSubnets lists subnets.
 func describeSubnets(c *api.Call, in *describeSubnetsIn) (describeSubnetsOut, error) {
 	found, next, err := list(in.listIn, listing[*network.Subnet, subnet]{
 		items: c.Region.Network.Subnets(),
@@ -243,7 +240,6 @@ type ipRange struct {
 	CidrIp string
 }
 
-// describeSecurityGroups lists security groups.
 func describeSecurityGroups(c *api.Call, in *describeGroupsIn) (describeGroupsOut, error) {
 	items := c.Region.Network.SecurityGroups()
 	if len(in.GroupNames) > 0 {
@@ -269,7 +265,6 @@ func describeSecurityGroups(c *api.Call, in *describeGroupsIn) (describeGroupsOu
 	return describeGroupsOut{SecurityGroups: found, NextToken: next}, err
 }
 
-// permissionsOf converts the rules of a security group to EC2's wire format.
 func permissionsOf(c *api.Call, rules []network.Rule) []permission {
 	out := make([]permission, 0, len(rules))
 	for _, r := range rules {
@@ -322,7 +317,6 @@ type routeAssociation struct {
 	Main                    bool
 }
 
-// describeRouteTables lists route tables.
 func describeRouteTables(c *api.Call, in *describeRouteTablesIn) (describeRouteTablesOut, error) {
 	found, next, err := list(in.listIn, listing[*network.RouteTable, routeTable]{
 		items: c.Region.Network.RouteTables(),
@@ -343,7 +337,6 @@ func describeRouteTables(c *api.Call, in *describeRouteTablesIn) (describeRouteT
 	return describeRouteTablesOut{RouteTables: found, NextToken: next}, err
 }
 
-// routeTableOf converts a route table to EC2's wire format.
 func routeTableOf(c *api.Call, t *network.RouteTable) routeTable {
 	out := routeTable{
 		RouteTableId: t.ID,

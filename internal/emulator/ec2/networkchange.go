@@ -15,7 +15,6 @@ type authorizeIn struct {
 	IpPermissions []permission
 }
 
-// authorizeEgress adds outbound rules to a security group.
 func authorizeEgress(c *api.Call, in *authorizeIn) (api.Done, error) {
 	g, rules, err := groupAndRules(c, in)
 	if err != nil {
@@ -25,7 +24,6 @@ func authorizeEgress(c *api.Call, in *authorizeIn) (api.Done, error) {
 	return api.Done{Return: true}, nil
 }
 
-// authorizeIngress adds inbound rules to a security group.
 func authorizeIngress(c *api.Call, in *authorizeIn) (api.Done, error) {
 	g, rules, err := groupAndRules(c, in)
 	if err != nil {
@@ -87,7 +85,6 @@ func createRoute(c *api.Call, in *createRouteIn) (api.Done, error) {
 	return api.Done{Return: true}, nil
 }
 
-// replaceRoute changes the target of an existing route.
 func replaceRoute(c *api.Call, in *createRouteIn) (api.Done, error) {
 	tables := c.Region.Network.RouteTables()
 	i := slices.IndexFunc(tables, func(t *network.RouteTable) bool { return t.ID == in.RouteTableId })

@@ -15,7 +15,6 @@ type placementGroupsOut struct {
 	PlacementGroups []placementGroup `aws:"PlacementGroupSet"`
 }
 
-// placementGroup is a placement group in the wire format of EC2.
 type placementGroup struct {
 	GroupId        string
 	GroupName      string

@@ -33,7 +33,6 @@ type zone struct {
 	ZoneState          string
 }
 
-// describeAvailabilityZones lists the zones of the region.
 func describeAvailabilityZones(c *api.Call, in *zonesIn) (zonesOut, error) {
 	found, err := selectByID(c.Region.Zones(), in.ZoneNames, func(z site.Zone) string { return z.Name }, "InvalidParameterValue")
 	if err != nil {
@@ -188,7 +187,6 @@ type describeTagsOut struct {
 	NextToken string
 }
 
-// resourceTag is a tag of a resource in the wire format of EC2.
 type resourceTag struct {
 	ResourceId   string
 	ResourceType string
@@ -196,7 +194,6 @@ type resourceTag struct {
 	Value        string `aws:",,always"`
 }
 
-// describeTags lists tags of all resources.
 func describeTags(c *api.Call, in *listIn) (describeTagsOut, error) {
 	var all []resourceTag
 	for _, s := range c.Region.TagSets(c.Now) {

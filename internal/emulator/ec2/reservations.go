@@ -18,7 +18,6 @@ type reservationsOut struct {
 	NextToken            string
 }
 
-// capacityReservation is a capacity reservation in the wire format of EC2.
 type capacityReservation struct {
 	CapacityReservationId  string
 	CapacityReservationArn string

@@ -186,7 +186,6 @@ type deleteTemplateIn struct {
 	LaunchTemplateName string
 }
 
-// deleteLaunchTemplate deletes a launch template.
 func deleteLaunchTemplate(c *api.Call, in *deleteTemplateIn) (createTemplateOut, error) {
 	t, err := c.Region.LaunchTemplates.Delete(in.LaunchTemplateId, in.LaunchTemplateName)
 	if err != nil {

@@ -21,7 +21,6 @@ type describeTypesOut struct {
 	NextToken     string
 }
 
-// describeInstanceTypes lists the instance types of the region.
 func describeInstanceTypes(c *api.Call, in *describeTypesIn) (describeTypesOut, error) {
 	if len(in.Types) > 0 && in.MaxResults != nil {
 		return describeTypesOut{},
@@ -78,7 +77,6 @@ func typeFilters(f catalog.Facts) api.Filterable {
 	}}
 }
 
-// instanceType is an instance type in the wire format of EC2.
 type instanceType struct {
 	InstanceType                  string
 	CurrentGeneration             bool
@@ -227,8 +225,8 @@ type placementInfo struct {
 	SupportedStrategies []string
 }
 
-// typeOf converts the facts of an instance type to EC2's wire format. For a property that catalog.Facts lacks, the
-// answer says that it is unsupported, or omits it.
+// typeOf converts the facts of an instance type to EC2's wire format. It reports a property that catalog.Facts lacks as
+// unsupported, or omits the property.
 func typeOf(f catalog.Facts) instanceType {
 	enclaves := "unsupported"
 	if f.NitroEnclaves {
@@ -271,7 +269,6 @@ func typeOf(f catalog.Facts) instanceType {
 	return out
 }
 
-// setAccelerators sets the fields for GPUs and other accelerators.
 func (t *instanceType) setAccelerators(f catalog.Facts) {
 	if devices, total := devicesOf(f.GPUs); len(devices) > 0 {
 		t.GpuInfo = &gpuInfo{Gpus: devices, TotalGpuMemoryInMiB: total}

@@ -6,7 +6,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// accessEntry is an access entry in the wire format of EKS.
 type accessEntry struct {
 	ClusterName      string            `json:"clusterName"`
 	PrincipalArn     string            `json:"principalArn"`
@@ -95,7 +94,6 @@ func deleteAccessEntry(c *api.Call, _ *api.None) (api.None, error) {
 	return api.None{}, c.Region.EKS.DeleteAccessEntry(c.Path[0], c.Path[1])
 }
 
-// fargateProfile is a Fargate profile in the wire format of EKS.
 type fargateProfile struct {
 	FargateProfileName  string                       `json:"fargateProfileName"`
 	FargateProfileArn   string                       `json:"fargateProfileArn"`

@@ -5,7 +5,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 )
 
-// addon is an add-on in the wire format of EKS.
 type addon struct {
 	AddonName    string            `json:"addonName"`
 	ClusterName  string            `json:"clusterName"`

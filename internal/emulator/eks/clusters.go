@@ -78,7 +78,6 @@ func Routes() []api.Route {
 	}
 }
 
-// cluster is a cluster in the wire format of EKS.
 type cluster struct {
 	Name                    string            `json:"name"`
 	Arn                     string            `json:"arn"`
@@ -294,7 +293,6 @@ type endpointConfig struct {
 	PublicAccessCidrs     []string `json:"publicAccessCidrs"`
 }
 
-// apply changes a cluster's endpoint.
 func (e endpointConfig) apply(k *ekscluster.Cluster) {
 	if e.EndpointPublicAccess != nil {
 		k.NoPublicAccess = !*e.EndpointPublicAccess

@@ -138,7 +138,6 @@ func startZonalShift(c *api.Call, in *startShiftIn) (zonalShift, error) {
 	return zonalShiftOf(s), nil
 }
 
-// cancelZonalShift ends a shift early.
 func cancelZonalShift(c *api.Call, _ *api.None) (zonalShift, error) {
 	s, err := c.Region.ZonalShifts.Cancel(c.Path[0])
 	if err != nil {

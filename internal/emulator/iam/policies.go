@@ -8,7 +8,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
-// managedPolicy is a managed policy in the wire format of IAM.
 type managedPolicy struct {
 	PolicyName       string
 	PolicyId         string

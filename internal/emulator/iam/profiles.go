@@ -6,7 +6,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
-// instanceProfile is an instance profile in the wire format of IAM.
 type instanceProfile struct {
 	Path                string
 	InstanceProfileName string
@@ -85,7 +84,6 @@ func listInstanceProfilesForRole(c *api.Call, in *profilesOfRoleIn) (listProfile
 	return profilesPage(c, c.Account().ProfilesOfRole(in.RoleName), in.paging)
 }
 
-// profilesPage returns one page of a list of instance profiles.
 func profilesPage(c *api.Call, all []identity.Profile, m paging) (listProfilesOut, error) {
 	found, next, err := pageOf(all, func(p identity.Profile) string { return p.Name }, m)
 	out := listProfilesOut{InstanceProfiles: []instanceProfile{}, IsTruncated: next != "", Marker: next}

@@ -48,7 +48,6 @@ func Actions() map[string]api.Action {
 	}
 }
 
-// role is a role in the wire format of IAM.
 type role struct {
 	Path                     string
 	RoleName                 string

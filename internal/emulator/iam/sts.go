@@ -112,7 +112,6 @@ func (in *assumeRoleIn) parse() (account, role string, duration time.Duration, e
 	return parts[4], parts[5][strings.LastIndexByte(parts[5], '/')+1:], duration, nil
 }
 
-// outputOf converts a session to the wire format of STS.
 func outputOf(s identity.Session) assumeRoleOut {
 	return assumeRoleOut{
 		Credentials: credentials{

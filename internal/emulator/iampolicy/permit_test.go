@@ -6,7 +6,6 @@ import (
 	"testing"
 )
 
-// policy returns a policy with the statements.
 func policy(t *testing.T, statements ...string) Policy {
 	t.Helper()
 	p, err := Read([]byte(`{"Version":"2012-10-17","Statement":[` + strings.Join(statements, ",") + `]}`))
@@ -128,7 +127,7 @@ func TestJudge(t *testing.T) {
 		t.Errorf("one policy allows, another denies: %+v, want denied by D", got)
 	}
 	if got := Judge(nil, Request{Action: "ec2:RunInstances", Resource: "*"}); got.Allowed || got.Denied {
-		t.Errorf("without policies: %+v", got)
+		t.Errorf("without policies: %+v, want neither allowed nor denied", got)
 	}
 }
 
@@ -142,7 +141,7 @@ func TestLike(t *testing.T) {
 		{"?", "", false}, {"a?c", "abc", true}, {"a?c", "ac", false}, {"*a*b", "xaxaxb", true}, {"*ab", "aab", true}, {"a*", "ba", false},
 	} {
 		if got := like(c.pattern, c.text); got != c.want {
-			t.Errorf("like(%q, %q) = %t", c.pattern, c.text, got)
+			t.Errorf("like(%q, %q) = %t, want the opposite", c.pattern, c.text, got)
 		}
 	}
 }

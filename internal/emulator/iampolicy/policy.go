@@ -19,7 +19,6 @@ type Policy struct {
 	statements []statement
 }
 
-// statement is one statement of a policy.
 type statement struct {
 	sid        string
 	deny       bool

@@ -61,7 +61,6 @@ func runBatch[E batchEntry, A any](c *api.Call, queue string, entries []E, do fu
 	return successful, failed, nil
 }
 
-// batchEntry is an entry of a batch.
 type batchEntry interface{ id() string }
 
 func (e sendEntry) id() string   { return e.Id }

@@ -74,7 +74,6 @@ func newRegion(a *Account, name string) *Region {
 // Regions returns the names of the regions that the account uses, sorted.
 func (a *Account) Regions() []string { return slices.Sorted(maps.Keys(a.regions)) }
 
-// world returns the world of the region.
 func (r *Region) world() *World { return r.Account.world }
 
 // arn returns an ARN of this region: arn("eks", "cluster/demo").

@@ -9,7 +9,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
-// newInterfaces creates the network interfaces of a new instance.
 func (b resolvedLaunch) newInterfaces(w *World, i Instance) []NetworkInterface {
 	specs := b.data.Interfaces
 	if len(specs) == 0 {
@@ -117,7 +116,6 @@ func countIPv4(d TemplateData) int {
 	return n
 }
 
-// value returns the number; 0 for nil.
 func value(n *int64) int64 {
 	if n == nil {
 		return 0

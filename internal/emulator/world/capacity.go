@@ -2,8 +2,8 @@ package world
 
 import "strings"
 
-// Capacity says how many more instances a region can launch: it has the limits of pools, the account's quotas, and the
-// current usage.
+// Capacity determines how many more instances a region can launch: it has the limits of pools, the account's quotas,
+// and the current usage.
 type Capacity struct {
 	// Quotas are the account's maximum numbers of vCPUs. A Quota without an entry is not limited.
 	Quotas map[Quota]int64

@@ -88,12 +88,10 @@ func (r *Region) WarnBlockExpiry(now time.Time, reservation string, end time.Tim
 	})
 }
 
-// announceState sends the event of an instance's state change.
 func (r *Region) announceState(now time.Time, i Instance) {
 	r.announce(now, "aws.ec2", "EC2 Instance State-change Notification", i, map[string]any{"instance-id": i.ID, "state": i.State})
 }
 
-// announce sends an event about an instance.
 func (r *Region) announce(now time.Time, source, kind string, i Instance, detail map[string]any) {
 	r.send(now, source, kind, "instance/"+i.ID, detail)
 }

@@ -28,7 +28,7 @@ func TestFargateProfile(t *testing.T) {
 			t.Fatal(err)
 		}
 		if profile.Status != ekscluster.ProfileCreating || len(profile.SubnetIDs) != 1 {
-			t.Errorf("%s: the new profile is %+v", mode, profile)
+			t.Errorf("%s: the new profile is %+v, want CREATING with the cluster's subnet", mode, profile)
 		}
 		w.Advance(now.Add(59 * time.Second))
 		if profile.Status != ekscluster.ProfileCreating {
@@ -44,7 +44,7 @@ func TestFargateProfile(t *testing.T) {
 		}
 		if _, err := r.EKS.CreateFargateProfile(now, "demo",
 			ekscluster.FargateProfile{Name: "more", Role: role, Selectors: profile.Selectors}); err != nil {
-			t.Errorf("%s: a second profile with the role: %v", mode, err)
+			t.Errorf("%s: a second profile with the role: %v, want no error", mode, err)
 		}
 	}
 }

@@ -25,8 +25,8 @@ type Faults struct {
 	// Denials are calls that IAM denies.
 	Denials []Denial
 
-	// Redeliver is n if every n-th message is delivered twice. The second delivery is due at once, and happens even if
-	// the message was deleted after the first. 0 disables this. SQS guarantees at least one delivery, not exactly one.
+	// Redeliver = n delivers every n-th message twice. The second delivery is due at once, and happens even if the
+	// message was deleted after the first. 0 disables this. SQS guarantees at least one delivery, not exactly one.
 	Redeliver int
 
 	// Reorder delivers the newest messages first. SQS does not guarantee an order.

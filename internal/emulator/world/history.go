@@ -272,7 +272,6 @@ func (w *World) historyOf(id string) *history {
 	return nil
 }
 
-// offering returns the offering of the instance.
 func (m *history) offering() Offering {
 	return Offering{Type: m.current.Type, Zone: m.current.Zone, Spot: m.current.Spot}
 }

@@ -132,7 +132,6 @@ func usualSpotPrice(s *Stock, zone string) catalog.Price {
 	return max(p/step*step, step)
 }
 
-// hexValue returns the value of a hexadecimal digit.
 func hexValue(c byte) int {
 	if c >= 'a' {
 		return int(c-'a') + 10

@@ -197,7 +197,7 @@ func (w *World) MessageSent() bool {
 	return isSent
 }
 
-// Count returns how many messages can be received now, and how many are hidden.
+// Count returns how many messages can be received now, and how many are not visible now.
 func (q *Queue) Count(now time.Time) (visible, hidden int) {
 	q.expire(now)
 	for _, m := range q.messages {

@@ -138,7 +138,6 @@ func al2Images(version string, rel release) []publishedImage {
 	return out
 }
 
-// bottlerocketImages returns the Bottlerocket images.
 func bottlerocketImages(version string, rel release) []publishedImage {
 	var out []publishedImage
 	for _, arch := range []string{"x86_64", "arm64"} {

@@ -50,8 +50,9 @@ const (
 	MarketBlock         = "capacity-block"
 	MarketInterruptible = "interruptible-capacity-reservation"
 
-	// OnlyReserved is the preference of launches that must run in a reservation, NeverReserved of those that must not.
-	// The default preference is "open" (also for empty): use a matching open reservation, or else on-demand capacity.
+	// OnlyReserved is the preference of launches that must run in a reservation, NeverReserved that of launches that
+	// must not. The default preference is "open" (also for empty): use a matching open reservation, or else on-demand
+	// capacity.
 	OnlyReserved  = "capacity-reservations-only"
 	NeverReserved = "none"
 )
@@ -273,7 +274,6 @@ func (cr *CapacityReservations) release(m *history) {
 	}
 }
 
-// targetReservationID returns the id of the capacity reservation that a launch names; empty: none.
 func (d TemplateData) targetReservationID() string {
 	if d.Reservation == nil || d.Reservation.Target == nil {
 		return ""
@@ -281,12 +281,10 @@ func (d TemplateData) targetReservationID() string {
 	return d.Reservation.Target.ID
 }
 
-// unknownReservationError returns EC2's error for an unknown capacity reservation.
 func unknownReservationError(id string) error {
 	return failure.New("InvalidCapacityReservationId.NotFound", "The capacity reservation ID '%s' does not exist", id)
 }
 
-// fullReservationError returns EC2's error for a capacity reservation without room.
 func fullReservationError() error {
 	return failure.New("ReservationCapacityExceeded", "The requested reservation does not have sufficient compatible and available capacity for this request.")
 }

@@ -51,28 +51,28 @@ func TestReservedLaunch(t *testing.T) {
 	open := reserve(t, e, func(*world.CapacityReservation) {})
 	targeted := reserve(t, e, func(c *world.CapacityReservation) { c.Criteria = "targeted" })
 	if _, err := launchInto(t, e, world.NeverReserved, "", ""); code(err) != "InsufficientInstanceCapacity" {
-		t.Errorf("a launch that must not use a reservation: %v", err)
+		t.Errorf("a launch that must not use a reservation: %v, want InsufficientInstanceCapacity", err)
 	}
 	first, err := launchInto(t, e, "", "", "")
 	if err != nil || first.CapacityReservationID != open.ID {
 		t.Errorf("a launch without a preference: in the reservation %q, want the open one, %v", first.CapacityReservationID, err)
 	}
 	if _, err := launchInto(t, e, "", "", ""); code(err) != "InsufficientInstanceCapacity" {
-		t.Errorf("a second launch, when the open reservation is full: %v", err)
+		t.Errorf("a second launch, when the open reservation is full: %v, want InsufficientInstanceCapacity", err)
 	}
 	if _, err := launchInto(t, e, world.OnlyReserved, open.ID, ""); code(err) != "ReservationCapacityExceeded" {
-		t.Errorf("into the full reservation: %v", err)
+		t.Errorf("into the full reservation: %v, want ReservationCapacityExceeded", err)
 	}
 	second, err := launchInto(t, e, world.OnlyReserved, targeted.ID, "")
 	if err != nil || second.CapacityReservationID != targeted.ID || e.Region.CapacityReservations.Unused(targeted) != 0 {
-		t.Errorf("into the targeted reservation: in %q, %d unused, %v", second.CapacityReservationID, e.Region.CapacityReservations.Unused(targeted), err)
+		t.Errorf("want it in the targeted reservation: %q, %d unused, %v", second.CapacityReservationID, e.Region.CapacityReservations.Unused(targeted), err)
 	}
 	if _, _, err := e.Region.Instances.Terminate(noon(), []string{second.ID}); err != nil ||
 		e.Region.CapacityReservations.Unused(targeted) != 1 {
 		t.Errorf("after the termination %d are unused, want 1, %v", e.Region.CapacityReservations.Unused(targeted), err)
 	}
 	if _, err := launchInto(t, e, world.OnlyReserved, "cr-00000000000000000", ""); code(err) != "InvalidCapacityReservationId.NotFound" {
-		t.Errorf("into an unknown reservation: %v", err)
+		t.Errorf("into an unknown reservation: %v, want InvalidCapacityReservationId.NotFound", err)
 	}
 }
 
@@ -90,7 +90,7 @@ func TestReservationEnds(t *testing.T) {
 		c.Kind, c.Criteria, c.End = "capacity-block", "targeted", noon().Add(time.Hour)
 	})
 	if _, err := launchInto(t, e, world.OnlyReserved, block.ID, ""); code(err) != "InvalidParameterCombination" {
-		t.Errorf("an on-demand launch into a capacity block: %v", err)
+		t.Errorf("an on-demand launch into a capacity block: %v, want InvalidParameterCombination", err)
 	}
 	a, errA := launchInto(t, e, world.OnlyReserved, plain.ID, "")
 	b, errB := launchInto(t, e, world.OnlyReserved, block.ID, world.MarketBlock)
@@ -101,7 +101,7 @@ func TestReservationEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	if a, _ = w.Instance(a.ID); !a.Alive() || a.CapacityReservationID != "" || r.CapacityReservations.Unused(plain) != 0 {
-		t.Errorf("after the end of the reservation: instance %s in %q, %d unused", a.State, a.CapacityReservationID, r.CapacityReservations.Unused(plain))
+		t.Errorf("after the end, want it alive in no reservation: %s in %q, %d unused", a.State, a.CapacityReservationID, r.CapacityReservations.Unused(plain))
 	}
 	w.Advance(noon()) // both run
 	r.EventQueues = []string{"demo"}
@@ -109,17 +109,17 @@ func TestReservationEnds(t *testing.T) {
 	got, err := r.SQS.ReceiveMessages(noon().Add(21*time.Minute), "demo", 10, -1)
 	if err != nil || len(got) != 1 || !strings.Contains(got[0].Body, block.ID) ||
 		!strings.Contains(got[0].Body, `"end-date":"2026-08-01T13:00:00Z"`) {
-		t.Fatalf("40 minutes before the end: %+v, %v", got, err)
+		t.Fatalf("40 minutes before the end: %+v, %v, want the warning about the block", got, err)
 	}
 	if b, _ = w.Instance(b.ID); !b.Alive() {
 		t.Errorf("the instance in the block ended early: %s", b.State)
 	}
 	w.Advance(noon().Add(31 * time.Minute))
 	if b, _ = w.Instance(b.ID); b.Alive() {
-		t.Errorf("30 minutes before the end of the block, the instance is %s", b.State)
+		t.Errorf("30 minutes before the end of the block, the instance is %s, want it ended", b.State)
 	}
 	w.Advance(noon().Add(time.Hour))
 	if block.State != "expired" {
-		t.Errorf("at its end the block is %s", block.State)
+		t.Errorf("at its end the block is %s, want expired", block.State)
 	}
 }

@@ -29,8 +29,9 @@ type recordedRun struct {
 	instances   []string // ids
 }
 
-// RunInstances launches as many instances as capacity, quota and free addresses allow, up to Max. If these do not
-// suffice for Min instances, RunInstances launches none and returns an error.
+// RunInstances launches as many instances as capacity, quota and free addresses allow, up to Max. It launches none and
+// returns an error if capacity or free addresses do not suffice for Min instances, or if the quota does not suffice for
+// one.
 func (l *Launches) RunInstances(now time.Time, q RunRequest) ([]Instance, error) {
 	if known, ok := l.runTokens[q.Token]; ok && q.Token != "" {
 		if known.fingerprint != q.Fingerprint {

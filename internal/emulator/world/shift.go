@@ -61,7 +61,7 @@ func (zs *ZonalShifts) Start(now time.Time, q ZonalShift, duration time.Duration
 	return s, nil
 }
 
-// StartAutoshift starts an autoshift, which AWS starts without the user. EndAutoshift ends it.
+// StartAutoshift starts an autoshift: a shift that AWS starts without the user. EndAutoshift ends it.
 func (zs *ZonalShifts) StartAutoshift(now time.Time, resource, awayFrom string) error {
 	s := ZonalShift{Resource: resource, AwayFrom: awayFrom, Status: ShiftActive, StartedAt: now, AWS: true}
 	if err := zs.check(s); err != nil {

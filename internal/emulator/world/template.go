@@ -141,7 +141,6 @@ func (lt *LaunchTemplates) Find(id, name string) (*Template, error) {
 	return t, nil
 }
 
-// latestNumber returns the number of the last version.
 func (t *Template) latestNumber() string {
 	return strconv.FormatInt(t.Versions[len(t.Versions)-1].Number, 10)
 }

@@ -14,7 +14,6 @@ type volumeRule struct {
 	minGiB, maxGiB, minIOPS, maxIOPS, maxIOPSPerGiB, minThroughput, maxThroughput int64
 }
 
-// volumeRules are the limits by volume type.
 var volumeRules = map[string]volumeRule{
 	"standard": {1, 1024, 0, 0, 0, 0, 0},
 	"gp2":      {1, 16384, 0, 0, 0, 0, 0},
@@ -25,7 +24,6 @@ var volumeRules = map[string]volumeRule{
 	"sc1":      {125, 16384, 0, 0, 0, 0, 0},
 }
 
-// checkVolumes returns EC2's error for invalid volumes.
 func (b resolvedLaunch) checkVolumes() error {
 	for _, d := range b.data.Devices {
 		if d.DeviceName == "" {

@@ -82,7 +82,6 @@ func (w *World) NewID(prefix string) string {
 	return w.idGenerator().New(prefix)
 }
 
-// idGenerator returns the world's generator of IDs.
 func (w *World) idGenerator() *site.IDs {
 	if w.ids == nil {
 		w.ids = site.NewIDs(&w.Seed)

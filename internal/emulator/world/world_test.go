@@ -45,7 +45,6 @@ func furnished(t *testing.T) (*world.World, world.Estate) {
 	return w, e
 }
 
-// image returns the id of an AL2023 image.
 func image(t *testing.T, r *world.Region) string {
 	t.Helper()
 	p, err := r.SSM.Parameter("/aws/service/eks/optimized-ami/1.31/amazon-linux-2023/x86_64/standard/recommended/image_id")
@@ -55,7 +54,6 @@ func image(t *testing.T, r *world.Region) string {
 	return p.Value
 }
 
-// launchIn launches instances of a type in a subnet.
 func launchIn(t *testing.T, now time.Time, e world.Estate, s *network.Subnet, kind string, n int) ([]world.Instance, error) {
 	t.Helper()
 	return e.Region.Launches.RunInstances(now, world.RunRequest{
@@ -108,7 +106,7 @@ func TestEmptyWorld(t *testing.T) {
 	_, err := r.Launches.RunInstances(noon(),
 		world.RunRequest{Data: world.TemplateData{ImageID: "ami-0", InstanceType: "m5.large"}, Min: 1, Max: 1})
 	if code(err) != "InvalidParameterValue" {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want InvalidParameterValue", err)
 	}
 	if w.Interrupt(noon(), "i-0") || w.Lose(noon(), "i-0") || w.AppendConsole("i-0", "x") || len(r.Instances.All()) != 0 {
 		t.Error("an empty world has instances")
@@ -138,10 +136,10 @@ func TestAddresses(t *testing.T) {
 		seen[i.PrivateIP] = true
 	}
 	if len(seen) != 11 || seen["10.0.200.0"] || seen["10.0.200.3"] || seen["10.0.200.15"] || !seen["10.0.200.4"] || !seen["10.0.200.14"] {
-		t.Errorf("assigned addresses: %v", seen)
+		t.Errorf("assigned addresses: %v, want all 11 that AWS does not reserve", seen)
 	}
 	if _, err := launchIn(t, noon(), e, s, "m5.large", 1); code(err) != "InsufficientFreeAddressesInSubnet" {
-		t.Errorf("a full subnet: %v", err)
+		t.Errorf("a full subnet: %v, want InsufficientFreeAddressesInSubnet", err)
 	}
 	if _, _, err := e.Region.Instances.Terminate(noon(), []string{all[3].ID}); err != nil {
 		t.Fatal(err)
@@ -149,11 +147,11 @@ func TestAddresses(t *testing.T) {
 	w.Advance(noon())
 	again, err := launchIn(t, noon(), e, s, "m5.large", 1)
 	if err != nil || again[0].PrivateIP != all[3].PrivateIP {
-		t.Errorf("after one instance was terminated: %v, %v", again, err)
+		t.Errorf("after one instance was terminated: %v, %v, want its address", again, err)
 	}
 	for _, cidr := range []string{"10.0.200.0/27", "10.1.0.0/24", "nonsense", "10.0.0.0/8", "10.0.240.0/29"} {
 		if _, err := e.Region.Network.CreateSubnet(e.VPC.ID, "us-east-1a", cidr, nil); !strings.HasPrefix(code(err), "InvalidSubnet.") {
-			t.Errorf("subnet %s: %v", cidr, err)
+			t.Errorf("subnet %s: %v, want an error InvalidSubnet", cidr, err)
 		}
 	}
 }
@@ -171,21 +169,21 @@ func TestCapacity(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := launchIn(t, noon(), e, a, "m5.xlarge", 1); code(err) != "InsufficientInstanceCapacity" {
-		t.Errorf("a third instance in zone a: %v", err)
+		t.Errorf("a third instance in zone a: %v, want InsufficientInstanceCapacity", err)
 	}
 	if _, err := launchIn(t, noon(), e, b, "m5.large", 2); code(err) != "InsufficientInstanceCapacity" {
-		t.Errorf("a fourth instance of the family: %v", err)
+		t.Errorf("a fourth instance of the family: %v, want InsufficientInstanceCapacity", err)
 	}
 	if _, err := launchIn(t, noon(), e, b, "m5.large", 1); err != nil {
-		t.Errorf("a third instance of the family: %v", err)
+		t.Errorf("a third instance of the family: %v, want no error", err)
 	}
 	w.Lose(noon(), first[0].ID)
 	c.Lift(world.Pool{Zone: "us-east-1a"})
 	if _, err := launchIn(t, noon(), e, a, "m5.large", 1); err != nil {
-		t.Errorf("after one instance was lost: %v", err)
+		t.Errorf("after one instance was lost: %v, want no error", err)
 	}
 	if _, err := launchIn(t, noon(), e, b, "x1.huge", 1); code(err) != "Unsupported" {
-		t.Errorf("a type that the zone does not offer: %v", err)
+		t.Errorf("a type that the zone does not offer: %v, want Unsupported", err)
 	}
 }
 
@@ -197,7 +195,7 @@ func TestSpotPrices(t *testing.T) {
 	now := noon()
 	usual := m.SpotPrices("m5.large", "us-east-1b", now, now)
 	if len(usual) != 1 || usual[0].Price < catalog.Dollar/10*28/100 || usual[0].Price > catalog.Dollar/10*49/100 {
-		t.Errorf("price before the first quote: %v", usual)
+		t.Errorf("price before the first quote: %v, want one between 0.028 and 0.049", usual)
 	}
 	m.Quote(now.Add(time.Hour), "m5.large", "us-east-1b", catalog.Dollar/20)
 	m.Quote(now.Add(2*time.Hour), "m5.large", "us-east-1b", catalog.Dollar/25)
@@ -247,13 +245,13 @@ func TestTags(t *testing.T) {
 	r, s := e.Region, e.PrivateSubnets[0]
 	if err := r.Tag(noon(), []string{s.ID, "subnet-00000000000000000"}, map[string]string{"a": "1"},
 		nil); code(err) != "InvalidSubnetID.NotFound" {
-		t.Errorf("an unknown subnet: %v", err)
+		t.Errorf("an unknown subnet: %v, want InvalidSubnetID.NotFound", err)
 	}
 	if s.Tags["a"] != "" {
 		t.Error("a failed call has changed tags")
 	}
 	if err := r.Tag(noon(), []string{s.ID}, map[string]string{"aws:x": "1"}, nil); code(err) != "InvalidParameterValue" {
-		t.Errorf("a tag with the prefix aws: %v", err)
+		t.Errorf("a tag with the prefix aws: %v, want InvalidParameterValue", err)
 	}
 	if err := r.Tag(noon(), []string{s.ID}, map[string]string{"a": "1"}, []string{"Name"}); err != nil ||
 		s.Tags["a"] != "1" || s.Tags["Name"] != "" {
@@ -275,7 +273,7 @@ func TestConsole(t *testing.T) {
 	w.AppendConsole(launched[0].ID, "end")
 	text, err := e.Region.Instances.Console(launched[0].ID)
 	if err != nil || len(text) != 64<<10 || !strings.HasSuffix(text, "x\nend") {
-		t.Errorf("%d bytes, %v", len(text), err)
+		t.Errorf("the console has %d bytes, %v, want the last 65536", len(text), err)
 	}
 }
 
@@ -300,16 +298,16 @@ func TestProfileLag(t *testing.T) {
 	}
 	if err := launch(time.Second); code(err) != "InvalidParameterValue" ||
 		!strings.Contains(err.Error(), "Invalid IAM Instance Profile name") {
-		t.Errorf("after 1 s: %v", err)
+		t.Errorf("after 1 s: %v, want InvalidParameterValue", err)
 	}
 	if err := launch(10 * time.Second); code(err) != "InvalidParameterValue" || !strings.Contains(err.Error(), "no associated IAM Roles") {
-		t.Errorf("without a role: %v", err)
+		t.Errorf("without a role: %v, want InvalidParameterValue", err)
 	}
 	if err := a.AddRoleToProfile("node", "node"); err != nil {
 		t.Fatal(err)
 	}
 	if err := launch(11 * time.Second); err != nil {
-		t.Errorf("with a role: %v", err)
+		t.Errorf("with a role: %v, want no error", err)
 	}
 }
 
@@ -337,7 +335,7 @@ func TestReservationWarnings(t *testing.T) {
 		!strings.Contains(got[0].Body, `"detail-type":"Capacity Block Reservation Expiration Warning"`) ||
 		!strings.Contains(got[1].Body, `"instance-id":"`+launched[0].ID+`"`) ||
 		!strings.Contains(got[1].Body, "Interruptible Capacity Reservation Instance Interruption") {
-		t.Fatalf("%+v, %v", got, err)
+		t.Fatalf("events: %+v, %v, want both warnings", got, err)
 	}
 	w.Advance(noon().Add(3 * time.Minute))
 	if reclaimed, _ := w.Instance(launched[0].ID); reclaimed.Alive() {

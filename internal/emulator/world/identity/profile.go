@@ -118,7 +118,6 @@ func (a *IAM) TagProfile(name string, add map[string]string, remove []string) er
 	return nil
 }
 
-// profileNotFound returns the error for an instance profile that does not exist.
 func profileNotFound(name string) error {
 	return failure.WithStatus(404, "NoSuchEntity", "Instance Profile %s cannot be found.", name)
 }

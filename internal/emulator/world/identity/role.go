@@ -183,7 +183,6 @@ func (a *IAM) TagRole(name string, add map[string]string, remove []string) error
 	return nil
 }
 
-// roleNotFound returns the error for a role that does not exist.
 func roleNotFound(name string) error {
 	return failure.WithStatus(404, "NoSuchEntity", "The role with name %s cannot be found.", name)
 }

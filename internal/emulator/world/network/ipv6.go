@@ -71,7 +71,6 @@ func (s *Subnet) ReleasePrefix(text string) {
 	}
 }
 
-// forEachIPv4 calls do for each address of an IPv4 block.
 func (s *Subnet) forEachIPv4(block netip.Prefix, do func(netip.Addr)) {
 	for a := block.Addr(); block.Contains(a); a = a.Next() {
 		do(a)

@@ -245,7 +245,6 @@ func (s *Subnet) TakeAddress() (netip.Addr, bool) {
 	}
 }
 
-// release releases an IPv4 address.
 func (s *Subnet) release(a netip.Addr) {
 	if s.used[a] {
 		delete(s.used, a)
@@ -260,7 +259,6 @@ func (s *Subnet) ReleaseAddress(address string) {
 	}
 }
 
-// isReserved reports whether AWS reserves the address.
 func (s *Subnet) isReserved(a netip.Addr) bool {
 	first := s.CIDR.Addr()
 	for range reservedAddresses - 1 {
