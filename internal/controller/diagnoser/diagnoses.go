@@ -31,12 +31,12 @@ import (
 // All classes and claims share one report, so that a thousand late claims need as many AWS calls as one. The methods
 // may be called concurrently. On a nil receiver, Verdict, WillNotJoin and CuredAt find nothing.
 type Diagnoser struct {
-	Clients       collector.Clients         // clients of AWS and Kubernetes, not with the rate limit of launches; collect sets Clients.Late
+	Clients       collector.Clients         // clients with a rate limit of their own; collect sets Clients.Late
 	Cache         client.Reader             // reads objects from the informers
 	Cluster       loop.NodeReader           // reads cluster state from the informers
 	LaunchBackoff *poolhealth.LaunchBackoff // pools whose launches are on hold
 	Batch         *loop.Batch               // gets a request for a plan when a cause is fixed
-	After         time.Duration             // a claim is late when its instance has no Node this long after its launch
+	After         time.Duration             // a claim is late if it still has no Node this long after its launch
 	Events        loop.EventRecorder        // emits events
 	LimitedEvents *loop.RateLimitedRecorder // emits events on pods and claims at a limited rate; nil: Events emits them
 	Metrics       *metrics.Metrics          // the metrics of this process
@@ -200,7 +200,7 @@ func isResolved(c *awsv1.EC2NodeClass) bool {
 	return len(c.Status.Subnets) > 0 && len(c.Status.SecurityGroups) > 0 && len(c.Status.AMIs) > 0
 }
 
-// fingerprint returns a text that changes when a field that affects joining changes in the class.
+// fingerprint returns the fields of the class that affect joining, as one text.
 func fingerprint(c *awsv1.EC2NodeClass) string {
 	parts := []string{string(c.UID), c.Spec.Role, c.Status.InstanceProfile, c.Spec.ResolvedAMIFamily()}
 	if public := c.Spec.AssociatePublicIPAddress; public != nil {
@@ -306,8 +306,8 @@ func (d *Diagnoser) Channel(c *chan event.GenericEvent) chan event.GenericEvent 
 	return *c
 }
 
-// pendingPods returns those of the pods, given as "namespace/name", that are not bound to a node. It returns at most
-// maxPodEvents pods.
+// pendingPods returns the pods that are not bound to a node, at most maxPodEvents. pods has each pod as
+// "namespace/name".
 func (d *Diagnoser) pendingPods(ctx context.Context, pods []string) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, id := range pods {

@@ -195,9 +195,9 @@ func (d *Diagnoser) publish(ctx context.Context, seen lateScan, verdicts map[typ
 }
 
 // noteCured records the late claims whose cause is gone: the earlier verdict was certain, and the present one is not.
-// The earlier verdict is in before, or in a condition that a previous process wrote. Claims that the same fix cures get
-// the same time, so that their instances are replaced together; see nodeclaim.Reconciler.outdatedAt. The caller must
-// hold the lock.
+// The earlier verdict is in before, or in a condition that a previous process wrote. Claims with the same fix get the
+// same time, so that their instances are replaced together; see nodeclaim.Reconciler.outdatedAt. The caller must hold
+// the lock.
 func (d *Diagnoser) noteCured(late []lateClaim, before map[types.UID]Verdict) {
 	cured, now := map[types.UID]time.Time{}, d.Now.Now()
 	for _, l := range late {

@@ -29,8 +29,8 @@ type DisruptableConditionWriter struct {
 
 	mu     sync.Mutex
 	stays  map[staySource][]disruption.Stay // the latest reasons of each source
-	nodes  map[string]staying               // by node name
-	newest loop.NewestVersions              // claims as this writer wrote them last
+	nodes  map[string]staying               // state of each node, by name
+	newest loop.NewestVersions              // the last version of each claim that this writer wrote
 }
 
 // staySource is a source of reasons. If several sources name the same node, the reason of the source with the lowest

@@ -146,8 +146,8 @@ func (f *InFlightMove) isReady(s replacement.Seen) bool {
 }
 
 // blocker returns the pod that blocks the move, with the reason: the pod cannot be evicted now, or has no ready node to
-// go to. It is empty if no pod blocks the move. A PodDisruptionBudget that allows no eviction now does not block the
-// move, because the drain waits for it. unbound are the pods that kube-scheduler would leave pending.
+// go to. The text is empty if no pod blocks the move. A PodDisruptionBudget that allows no eviction now does not block
+// the move, because the drain waits for it. unbound are the pods that kube-scheduler would leave pending.
 func (f *InFlightMove) blocker(s cluster.Snapshot, plan packing.Plan, unbound map[string]bool, now time.Time) string {
 	unplaced := unplacedReasons(s, plan, unbound)
 	for _, c := range f.Leaving {

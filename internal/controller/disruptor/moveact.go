@@ -181,7 +181,7 @@ func (f *InFlightMove) isUsed(c *karpv1.NodeClaim, now time.Time) bool {
 	})
 }
 
-// closedNodes returns the leaving Nodes of the move whose disrupted taint has no other cause than the move.
+// closedNodes returns the leaving Nodes that have the disrupted taint only because of the move.
 func (f *InFlightMove) closedNodes() []*corev1.Node {
 	var out []*corev1.Node
 	for _, c := range f.Leaving {

@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// recordWait emits an event and logs what the move waits for, unless that is the same as at the last call.
+// recordWait emits an event and logs what the move waits for, unless the reason is the same as at the last call.
 func (m *Disruptor) recordWait(f *InFlightMove, step replacement.Step) {
 	if m.logged[f.Mark.ID] == step.Reason {
 		return

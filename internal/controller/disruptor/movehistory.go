@@ -28,7 +28,7 @@ type tripStore interface {
 
 // MoveHistory records trips. A trip is a move of one workload's pods off one node, with the shape of that node. From
 // the trips MoveHistory finds the nodes that must stay, so that the same pods are not moved too often. Its methods may
-// be called concurrently. On a nil receiver they do nothing, and no node must stay.
+// be called concurrently. On a nil receiver they do nothing, and every node may leave.
 type MoveHistory struct {
 	Store tripStore    // keeps the trips across restarts
 	Log   *slog.Logger // the log of this process

@@ -64,7 +64,7 @@ type Disruptor struct {
 	// SpotToSpot allows replacing spot instances with cheaper spot instances.
 	SpotToSpot bool
 
-	newest  loop.NewestVersions     // claims as this loop wrote them last
+	newest  loop.NewestVersions     // the last version of each claim that this loop wrote
 	held    map[types.UID]holding   // claims that are excluded from moves, because a move was undone
 	blocked map[string]blockage     // by ID of the move: what blocks it
 	logged  map[string]string       // by ID of the move: the logged reason why it waits
@@ -153,7 +153,6 @@ func (m *Disruptor) Advance(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// flights returns the moves in flight.
 func (m *Disruptor) flights(o snapshot.Objects) []*InFlightMove {
 	claims := make([]*karpv1.NodeClaim, 0, len(o.Claims))
 	for _, c := range o.Claims {
@@ -195,7 +194,7 @@ func (m *Disruptor) nextInputs(ctx context.Context, flights []*InFlightMove, o s
 	market := m.Market.Market(now)
 	if why := missingInput(paused, market); why != "" {
 		for i := range flights {
-			seen[i].Blocked, seen[i].BlockedSince = why, now // a move that is blocked only since now waits, and is not undone
+			seen[i].Blocked, seen[i].BlockedSince = why, now // a move whose block starts now waits, and is not undone
 		}
 		return seen, nil
 	}

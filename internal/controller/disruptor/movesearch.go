@@ -246,7 +246,7 @@ func (m *Disruptor) SearchSavings(ctx context.Context, now time.Time) error {
 	return m.StartConfirmed(ctx, found.Moves)
 }
 
-// StartConfirmed starts those of the moves that the budgets allow and that are still valid.
+// StartConfirmed starts the moves that the budgets allow and that are still valid.
 func (m *Disruptor) StartConfirmed(ctx context.Context, moves []consolidation.Move) error {
 	now := m.Now.Now()
 	s, err := m.ReadInput(ctx, now)

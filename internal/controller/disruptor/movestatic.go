@@ -13,9 +13,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// refreshStatic starts to replace those of the drifted nodes that belong to static pools. Each is replaced by one
-// additional node of its pool. If limits.nodes leaves no room for an additional node, the drifted node is held for a
-// while. refreshStatic returns the nodes of other pools.
+// refreshStatic starts to replace the drifted nodes of static pools, each with one additional node of its pool. If
+// limits.nodes leaves no room for an additional node, the drifted node is held for a while. refreshStatic returns the
+// nodes of other pools.
 func (m *Disruptor) refreshStatic(ctx context.Context, s *DisruptionInput, nodes []string, now time.Time) (others []string) {
 	pools, claimCounts := map[string]*karpv1.NodePool{}, map[string]int{}
 	for _, p := range s.objects.Pools {
@@ -61,7 +61,6 @@ func (m *Disruptor) refreshStatic(ctx context.Context, s *DisruptionInput, nodes
 	return others
 }
 
-// nodesOf returns the Nodes of the claims.
 func (s *DisruptionInput) nodesOf(claims []*karpv1.NodeClaim) []*corev1.Node {
 	var out []*corev1.Node
 	for _, c := range claims {

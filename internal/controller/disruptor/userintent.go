@@ -46,7 +46,7 @@ func (u userIntent) driftEnded(drift *driftcheck.Reconciler, c *karpv1.NodeClaim
 
 // userIntent holds the user's current settings that can stop a move in flight.
 type userIntent struct {
-	policies map[string]disruption.Policy // by pool
+	policies map[string]disruption.Policy // disruption policies by pool
 	kept     map[string]string            // by Node: the annotation that forbids its disruption
 }
 

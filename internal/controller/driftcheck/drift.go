@@ -151,11 +151,10 @@ type driftSeen struct {
 	ready    map[string]bool                  // provider IDs of ready Nodes
 	ofPool   map[string]drift.Origin          // by pool: hash and parts of its present spec
 	ofClass  map[string]drift.Origin          // by class: hash and parts of its present spec
-	types    map[string]map[string]typeOffers // by pool and instance type; the inner map is nil if the offerings are not known now
+	types    map[string]map[string]typeOffers // offerings by pool and instance type; inner map nil: not known now
 	settings map[string]driftSettings         // by pool: its drift settings
 }
 
-// read reads the input of a pass.
 func (d *Reconciler) read(ctx context.Context, now time.Time) (driftSeen, error) {
 	seen := driftSeen{
 		classes: map[string]*awsv1.EC2NodeClass{}, claims: map[string][]*karpv1.NodeClaim{}, ofPool: map[string]drift.Origin{},
@@ -274,9 +273,9 @@ func (d *Reconciler) stamp(ctx context.Context, claim *karpv1.NodeClaim, pool *k
 	return err
 }
 
-// originToWrite returns the hash and parts to write to a claim, or nil if nothing must be written. onClaim is the origin
-// that the claim has now, and present is that of the present configuration. A claim that drifts keeps its hash, so that
-// it still drifts.
+// originToWrite returns the hash and parts to write to a claim, or nil if nothing must be written. onClaim is the
+// origin on the claim, and present is the origin of the present configuration. A claim that drifts keeps its hash, so
+// that it still drifts.
 func originToWrite(onClaim, present drift.Origin, drifts bool) *drift.Origin {
 	switch {
 	case present.Stamp.Version == "":

@@ -53,7 +53,7 @@ type driftSettings struct {
 	problem string // the setting that cannot be parsed, which blocks replacements; empty: all settings are valid
 }
 
-// driftSettingsOf returns the drift settings of the pool at now.
+// driftSettingsOf returns the drift settings of the pool at the time now.
 func driftSettingsOf(pool *karpv1.NodePool, now time.Time) driftSettings {
 	out := driftSettings{Policy: nodestate.PolicyOf(pool, now), allowed: strings.TrimSpace(pool.Annotations[nodestate.AnnotationDriftAllow])}
 	if problem, isForbidden := out.Forbidden(disruption.Drifted); isForbidden {
@@ -89,7 +89,6 @@ func (t typeOffers) has(labels map[string]string) bool {
 	})
 }
 
-// judge evaluates all nodes of a pool.
 func (d *Reconciler) judge(seen driftSeen, pool *karpv1.NodePool, now time.Time) poolDrift {
 	class := seen.classes[pool.Spec.Template.Spec.NodeClassRef.Name]
 	out := poolDrift{pool: pool, class: class, settings: seen.settings[pool.Name], proven: map[string]bool{},
@@ -127,10 +126,10 @@ func (d *Reconciler) judge(seen driftSeen, pool *karpv1.NodePool, now time.Time)
 	return out
 }
 
-// isWaiting reports whether a mass drift of the pool waits for the user's approval. The wait continues while the AWS
-// resources are the same as at its start, and also if they have changed once more. The wait ends if the selectors find
-// the earlier resources again; the next mass drift then needs a new approval. state is stored on the pool, so that a
-// restarted process knows it.
+// isWaiting reports whether a mass drift of the pool waits for the user's approval. The wait continues while state is
+// the same as at its start, and while the selectors find other AWS resources than before the drift. The wait ends when
+// the selectors find the earlier resources again; the next mass drift then needs a new approval. state is stored on the
+// pool, so that a restarted process knows it.
 func isWaiting(pool *karpv1.NodePool, class *awsv1.EC2NodeClass, state string) bool {
 	before := pool.Annotations[nodestate.AnnotationDriftState]
 	return before != "" && (before == state || len(storedSelections(class).Outside(currentSelections(class))) > 0)
@@ -145,8 +144,8 @@ func openBreakerMessage(pool *karpv1.NodePool) string {
 	return c.Message
 }
 
-// isUndecided reports whether data is missing to decide whether the nodes with the condition Drifted still drift.
-// Either the class does not find its security groups or subnets, or data about the instance of such a node is missing.
+// isUndecided reports whether it cannot be decided now if the nodes with the condition Drifted still drift: the class
+// finds no security groups or no subnets, or data about the instance of such a node is missing.
 func isUndecided(p poolDrift) bool {
 	if len(p.class.Status.SecurityGroups) == 0 || len(p.class.Status.Subnets) == 0 {
 		return true
@@ -157,7 +156,6 @@ func isUndecided(p poolDrift) bool {
 	})
 }
 
-// judgeNode evaluates one node of a pool.
 func (d *Reconciler) judgeNode(seen driftSeen, pool *karpv1.NodePool, claim *karpv1.NodeClaim, now time.Time) nodeDrift {
 	recordedPool, recordedClass := conversion.RecordedFields(claim, pool)
 	instance, known := d.instances[claim.Status.ProviderID]

@@ -48,8 +48,8 @@ func FailuresOf(pool *karpv1.NodePool) map[string]drift.Failure {
 	return out
 }
 
-// MaxCacheLag is longer than any lag of the cache. A failure that was recorded less than MaxCacheLag ago counts even if
-// the cache does not show it. If the cache does not show it later, a user has removed it to request another try.
+// MaxCacheLag is longer than any lag of the cache. A recorded failure counts for MaxCacheLag even if the cache does not
+// show it. If the cache does not show it later, a user has removed it to request another try.
 const MaxCacheLag = 30 * time.Second
 
 // CurrentFailures returns the failures of a pool by target. They include failures that this process has just written, and

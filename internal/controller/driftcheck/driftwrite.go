@@ -170,7 +170,6 @@ func isWritten(claim *karpv1.NodeClaim, observe bool, v drift.Verdict, drifts bo
 	return !drifts || current.Reason == string(v.Reason) && current.Message == v.Message && current.ObservedGeneration == claim.Generation
 }
 
-// setMetrics sets the metrics of drift.
 func (d *Reconciler) setMetrics(pools map[string]poolDrift) {
 	d.Metrics.Drifted.Reset()
 	d.Metrics.DriftHeld.Reset()

@@ -14,7 +14,7 @@ type Comparison struct {
 	Pods   int           // number of pods on the compared nodes
 	Claims []string      // names of the NodeClaims of the compared nodes, in the order of the snapshot
 	Plan   catalog.Price // price per hour of the planned nodes
-	Bound  catalog.Price // price per hour below which no nodes can have room for these pods
+	Bound  catalog.Price // lower bound of the price per hour of nodes with room for these pods
 }
 
 // maxRounds limits how often Compare plans. Each round leaves out the nodes of pods that the previous plan refused.
@@ -79,7 +79,7 @@ func without(s cluster.Snapshot, isLeftOut map[string]bool) freshStart {
 	return out
 }
 
-// addPod adds a pending pod that runs on the node, unless it is there already.
+// addPod adds a pod of the node to the pending pods, unless it is one of them already.
 func (f *freshStart) addPod(p cluster.Pod, node string) {
 	if _, isKnown := f.nodeOf[p.ID()]; isKnown {
 		return

@@ -45,15 +45,15 @@ func TestCompare(t *testing.T) {
 			}
 		}
 		if !slices.Equal(nodes, []string{"other", "s1"}) || !slices.Equal(pods, []string{"moving", "web-1", "web-2"}) {
-			t.Errorf("planned the pods %v beside the nodes %v", pods, nodes)
+			t.Errorf("planned the pods %v beside the nodes %v, want moving, web-1 and web-2 beside other and s1", pods, nodes)
 		}
 		if a := s.Pools[0]; a.Nodes != 0 || a.Usage.CPU != 0 || s.Pools[1].Nodes != 1 {
-			t.Errorf("pools %+v", s.Pools)
+			t.Errorf("pools %+v, want no nodes and no usage in a, and one node in s", s.Pools)
 		}
 		return packing.Plan{Price: 30, LowerBound: 20}
 	})
 	if !ok || got.Pods != 3 || got.Plan != 30 || got.Bound != 20 || !slices.Equal(got.Claims, []string{"claim-a1", "claim-a2"}) {
-		t.Errorf("%+v, %t", got, ok)
+		t.Errorf("Compare returns %+v, %t; want 3 pods, price 30, bound 20 and both claims of pool a", got, ok)
 	}
 	if before := fleet(); before.Pools[0].Nodes != 2 {
 		t.Error("Compare changed its input")
@@ -75,17 +75,17 @@ func TestCompareLeavesOut(t *testing.T) {
 	}
 	got, ok := Compare(fleet(), refuse("web-2"))
 	if !ok || got.Pods != 1 || !slices.Equal(got.Claims, []string{"claim-a2"}) {
-		t.Errorf("%+v, %t", got, ok)
+		t.Errorf("Compare returns %+v, %t; want one pod, and only claim-a2", got, ok)
 	}
 	got, ok = Compare(fleet(), refuse(""))
 	if !ok || got.Pods != 0 || len(got.Claims) != 0 {
-		t.Errorf("no pod can be planned: %+v, %t", got, ok)
+		t.Errorf("no pod can be planned: Compare returns %+v, %t; want no pods, true", got, ok)
 	}
 	many := fleet()
 	for _, name := range []string{"b1", "b2", "b3", "b4", "b5"} {
 		many.Nodes = append(many.Nodes, cluster.Node{Name: name, Claim: name, Pool: "a", Pods: []cluster.Pod{{Namespace: name, Name: name}}})
 	}
 	if _, ok = Compare(many, refuse("")); ok {
-		t.Error("the result counts although the last plan refused a pod")
+		t.Error("Compare returns true although the last plan refused a pod")
 	}
 }

@@ -19,8 +19,8 @@ import (
 const (
 	// Interval is the shortest time between two comparisons.
 	Interval = 15 * time.Second
-	// pausePerBusy is how many times its duration a comparison is followed by a pause, so that the loop works at most 1 %
-	// of the time.
+	// pausePerBusy is the pause after a comparison, as a multiple of its duration. So the loop works at most 1 % of the
+	// time.
 	pausePerBusy = 100
 	// logInterval is the shortest time between two log lines.
 	logInterval = 5 * time.Minute
@@ -117,7 +117,7 @@ func (r *Reporter) priceOf(names []string, claims []*karpv1.NodeClaim) catalog.P
 	return total
 }
 
-// log writes the comparison to the log if the price of the nodes has changed since the last line.
+// log logs the comparison if the price of the nodes has changed, at most once per logInterval.
 func (r *Reporter) log(c Comparison, price catalog.Price, now time.Time) {
 	if price == r.logged || !r.loggedAt.IsZero() && now.Sub(r.loggedAt) < logInterval {
 		return

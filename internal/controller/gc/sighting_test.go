@@ -42,6 +42,6 @@ func TestSightings(t *testing.T) {
 		}
 	}
 	if got := sightings(SweepResult{}, "prod"); len(got) > 0 {
-		t.Errorf("an empty result has the sightings %+v", got)
+		t.Errorf("an empty result has the sightings %+v, want none", got)
 	}
 }

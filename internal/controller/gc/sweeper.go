@@ -134,9 +134,9 @@ func (s *Collector) read(ctx context.Context) ([]*karpv1.NodeClaim, map[string]b
 	return out, nodes, nil
 }
 
-// isWanted reports whether the instance has a claim. It has one if the claim that its tags name exists, and the
-// provider ID of that claim is the ID of this instance or still empty. isWanted reads from the API server, because the
-// cache may be far behind.
+// isWanted reports whether the instance has a claim. The claim is the one that the instance's tags name. Its provider
+// ID must be that of the instance, or still empty. isWanted reads from the API server, because the cache may be far
+// behind.
 func (s *Collector) isWanted(ctx context.Context, i ec2.Instance) (bool, error) {
 	if s.Live == nil || i.Claim() == "" {
 		return false, nil
@@ -179,8 +179,8 @@ func (s *Collector) terminate(ctx context.Context, i ec2.Instance) error {
 	return nil
 }
 
-// deleteLost deletes a claim whose instance seems to be lost, unless EC2 still lists the instance in a state other than
-// shutting down or terminated.
+// deleteLost deletes a claim whose instance seems to be lost, unless EC2 still returns the instance and the instance
+// has not ended.
 func (s *Collector) deleteLost(ctx context.Context, claim *karpv1.NodeClaim, now time.Time) error {
 	why, isEndedInEC2 := "EC2 does not return it", false // isEndedInEC2: EC2 confirms that the instance has ended
 	if id, ok := ec2.ParseProviderID(claim.Status.ProviderID); ok {

@@ -193,7 +193,6 @@ func (i *Handler) decideDeparture(ctx context.Context, claim *karpv1.NodeClaim, 
 	return d, nil
 }
 
-// carryOut carries out the next step of a marked claim.
 func (i *Handler) carryOut(ctx context.Context, d departure, now time.Time) error {
 	switch d.action {
 	case deleteClaim:

@@ -80,8 +80,8 @@ func (x claimIndex) resolve(q *queuedMessage) {
 	}
 }
 
-// maxContradicted is how often a message that EC2's answer contradicts is returned to the queue. The answer may be half a
-// minute old. SQS delivers the message again after HiddenTime.
+// maxContradicted is how often a message that EC2's answer contradicts is returned to the queue. The answer may be half
+// a minute old. SQS delivers the message again after interruption.HiddenTime.
 const maxContradicted = 4
 
 // handle processes the interruption message for one claim. The first result is false if the message must stay in the queue.

@@ -44,7 +44,7 @@ type Handler struct {
 	Instances  loop.InstanceClient         // describes and terminates instances
 	Troubles   StatusChecks                // status checks and scheduled events; nil: they are not read from EC2
 	Shortages  *ec2.Shortages              // offerings for which EC2 reported insufficient capacity
-	Departures *nodestate.PlannedEvictions // claims whose pods the last plan has provided for; the provisioner writes them
+	Departures *nodestate.PlannedEvictions // claims whose pods were in the last plan; the provisioner writes them
 	Ledger     *snapshot.Ledger            // claims created by this process that the cache may not show yet
 	Batch      *loop.Batch                 // collects requests for the next plan
 	ClusterUID string                      // UID of this cluster; claims with another UID are ignored
@@ -57,7 +57,7 @@ type Handler struct {
 	Log     *slog.Logger       // the log of this process
 	Now     loop.Clock         // the clock; nil uses time.Now
 
-	newest   loop.NewestVersions         // claims as this loop wrote them last
+	newest   loop.NewestVersions         // the last version of each claim that this loop wrote
 	owners   owners                      // owners of instances without a claim
 	failures loop.Backoff                // back-off after failures, by loop or claim
 	logged   map[interruption.Cause]bool // causes of broken messages that were logged
@@ -164,7 +164,7 @@ type queuedMessage struct {
 	message interruption.Message
 	parsed  interruption.ParsedMessage // the parsed message
 	claims  []*karpv1.NodeClaim        // our claims that the message is about
-	others  []string                   // IDs of those instances in the message that none of our claims has
+	others  []string                   // IDs of the instances in the message that have no claim of ours
 	keep    atomic.Bool                // the message stays in the queue, and is delivered again
 }
 

@@ -17,7 +17,7 @@ import (
 // owners caches which cluster owns the instances that none of our claims has. EventBridge rules send the events of all
 // instances of an account. The zero value is empty. Its methods must not be called concurrently.
 type owners struct {
-	known map[string]ownership // by instance ID
+	known map[string]ownership // answers by instance ID
 }
 
 // ownership is EC2's answer about an instance that none of our claims has.

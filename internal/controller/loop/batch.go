@@ -9,11 +9,11 @@ import (
 // Batch collects requests for a plan, so that pods that arrive together are planned together. Its methods may be called
 // concurrently, but only one goroutine may call Wait.
 //
-// Each namespace has a window of its own. It stays open until no new pod of the namespace has arrived for a while. The
-// first window that closes ends the batch. So a namespace with a steady stream of pods does not delay the pods of other
-// namespaces.
+// Each namespace has a window of its own. The window stays open until no new pod of the namespace has arrived for a
+// while. The first window that closes ends the batch. So a namespace with a steady stream of pods does not delay the
+// pods of other namespaces.
 type Batch struct {
-	idle, most time.Duration // how long a window stays open without a new request, and in total
+	idle, most time.Duration // longest time that a window stays open without a new request, and in total
 
 	mu       sync.Mutex
 	requests map[string]time.Time // by ID of the request: when the plan was first requested
@@ -81,8 +81,8 @@ func (b *Batch) signal() {
 }
 
 // Wait waits until the batch ends, and returns its Window. The second result is false when ctx has ended. Wait returns
-// an empty Window in two cases:
-//   - Nothing was requested for recheck. A recheck of 0 disables this.
+// a Window without requests in two cases:
+//   - Nothing was requested for the duration recheck; 0 disables this.
 //   - wake delivers a value. The batch continues.
 func (b *Batch) Wait(ctx context.Context, recheck time.Duration, wake <-chan struct{}) (Window, bool) {
 	var recheckDue <-chan time.Time

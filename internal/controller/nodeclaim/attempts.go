@@ -44,7 +44,6 @@ func (a *attempts) of(claim types.UID) Attempt {
 	return Attempt{}
 }
 
-// set stores the claim's attempt.
 func (a *attempts) set(claim types.UID, attempt Attempt) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -54,7 +53,6 @@ func (a *attempts) set(claim types.UID, attempt Attempt) {
 	a.byClaim[claim] = &attempt
 }
 
-// forget drops the claim's attempt.
 func (a *attempts) forget(claim types.UID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -41,7 +41,7 @@ type Reconciler struct {
 	Cluster       loop.NodeReader           // reads cluster state from the informers
 	Objects       loop.ObjectWriter         // writes objects to the API server
 	Evictor       Evictor                   // evicts and deletes pods
-	Nominator     Nominator                 // nominates pods to new Nodes; nil: no taint keeps Nodes closed until then
+	Nominator     Nominator                 // nominates pods to new Nodes, closed until then; nil: not closed
 	Pods          *nodestate.PodWatch       // when kube-scheduler last tried to schedule a pod; nil: unknown
 	Launcher      InstanceLauncher          // launches instances and finds earlier launches
 	Instances     loop.InstanceClient       // describes and terminates instances
@@ -79,7 +79,7 @@ type Reconciler struct {
 	untagged loop.ClaimsSince // deleted claims whose instance has lost its tags
 	leaving  loop.ClaimsSince // claims whose Node is being deleted
 	openable loop.ClaimsSince // claims whose Node is ready and still closed by the taint for nominations
-	openings openings         // the order in which these Nodes are opened
+	openings openings         // the order in which the Nodes of openable are opened
 	turns    sequences        // moves that evict their pods in order
 	failures loop.Backoff     // back-off by claim name
 }
@@ -192,7 +192,6 @@ func (c *Reconciler) outcome(name string, until time.Time, err error) (reconcile
 	})
 }
 
-// addFinalizer adds the termination finalizer.
 func addFinalizer(claim *karpv1.NodeClaim) {
 	claim.Finalizers = append(claim.Finalizers, karpv1.FinalizerTermination)
 }

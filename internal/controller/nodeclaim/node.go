@@ -162,7 +162,6 @@ func (o *OrphanReconciler) mismatch(ctx context.Context, node *corev1.Node, i ec
 	return why, nil
 }
 
-// act carries out the step.
 func (o *OrphanReconciler) act(ctx context.Context, node *corev1.Node, step lifecycle.Step, leaving drain.Step, now time.Time) error {
 	switch step.Action {
 	case lifecycle.Cordon:
@@ -181,7 +180,6 @@ func (o *OrphanReconciler) act(ctx context.Context, node *corev1.Node, step life
 	return nil
 }
 
-// removeFinalizer removes our finalizer from the Node.
 func removeFinalizer(n *corev1.Node) {
 	n.Finalizers = slices.DeleteFunc(slices.Clone(n.Finalizers), func(f string) bool { return f == karpv1.FinalizerTermination })
 }

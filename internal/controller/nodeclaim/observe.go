@@ -45,8 +45,8 @@ func (v View) node() *corev1.Node {
 	return v.nodes[0]
 }
 
-// settleTime is how long EC2 may fail to return a new instance. It is half a minute for EC2, and the rest for the clock
-// difference between EC2 and this process and for the rounding of condition times to whole seconds.
+// settleTime is how long after a launch EC2 may not return the instance yet. It is half a minute for EC2, and the rest
+// for the clock difference between EC2 and this process and for the rounding of condition times to whole seconds.
 const settleTime = 45 * time.Second
 
 // see reads the input of the decision about the claim.

@@ -41,7 +41,8 @@ func (c *Reconciler) isHeld(ctx context.Context, v View) bool {
 }
 
 // isDelayed reports whether the taint for nominations would keep DaemonSet pods with the tolerations off a Node that is
-// not ready, where they could start otherwise. The Node may need such pods to become ready, such as a network plug-in.
+// not ready, where they could start otherwise. The Node may need such a pod to become ready, for example a network
+// plug-in.
 func isDelayed(tolerations []corev1.Toleration) bool {
 	notReady := corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule}
 	ours := conversion.NominationsTaint()

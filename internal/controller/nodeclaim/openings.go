@@ -31,8 +31,8 @@ type opening struct {
 const (
 	// quietTime is how long kube-scheduler must have tried no pod before a turn begins.
 	quietTime = 30 * time.Millisecond
-	// mostInTurns is the number of waiting pods above which Nodes are opened at once. With more pods, the attempts
-	// would take too long, and the few pods that lose their nominations matter less.
+	// mostInTurns is the number of waiting pods above which Nodes are opened without turns: the attempts would take too
+	// long, and the few pods that lose their nominations matter less.
 	mostInTurns = 50
 )
 

@@ -26,7 +26,7 @@ func TestOpenings(t *testing.T) {
 	ask("b", never, at(0), at(2*quietTime)) // a is being opened
 	ask("a", never, at(1), at(1))           // the same turn
 	o.done("a", at(5))
-	ask("b", never, at(10), at(5+quietTime)) // not so soon after a
+	ask("b", never, at(10), at(5+quietTime)) // a was opened a moment ago
 	ask("c", never, at(10), at(5+2*quietTime))
 	attempt := at(5 + quietTime - 1)
 	ask("b", attempt, at(5+quietTime), attempt.Add(quietTime)) // kube-scheduler still tries pods
@@ -44,7 +44,7 @@ func TestOpeningsOfManyPods(t *testing.T) {
 	now := time.Unix(1000, 0)
 	for _, claim := range []types.UID{"a", "b", "c"} {
 		if at := o.turn(claim, mostInTurns, now, now); claim != "a" && !at.Equal(now) {
-			t.Errorf("the Node of %s waits %s", claim, at.Sub(now))
+			t.Errorf("the Node of %s waits %s, want no wait", claim, at.Sub(now))
 		}
 	}
 }

@@ -28,8 +28,8 @@ func (c *Reconciler) plannedPods(ctx context.Context, claim *karpv1.NodeClaim) [
 	return pods
 }
 
-// expectPods records that the registered Node was launched for its planned pods, and counts those that were bound to
-// another node since the claim was created.
+// expectPods records that the registered Node was launched for its planned pods. It counts the pods that were bound
+// since the claim was created, by whether they were bound to this Node.
 func (c *Reconciler) expectPods(ctx context.Context, claim *karpv1.NodeClaim) {
 	if c.Pods == nil {
 		return
@@ -44,7 +44,8 @@ func (c *Reconciler) expectPods(ctx context.Context, claim *karpv1.NodeClaim) {
 	}
 }
 
-// boundAfter reports whether the pod was bound after the claim was created. A pod of a move was bound before.
+// boundAfter reports whether the pod was bound after the claim was created. The pods of a move were bound to their old
+// node before that.
 func boundAfter(pod *corev1.Pod, claim *karpv1.NodeClaim) bool {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled {

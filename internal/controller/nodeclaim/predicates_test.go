@@ -40,7 +40,7 @@ func TestNodeMatters(t *testing.T) {
 		node := old.DeepCopy()
 		c.change(node)
 		if got := nodestate.NodeMatters().Update(event.UpdateEvent{ObjectOld: old, ObjectNew: node}); got != c.want {
-			t.Errorf("%s: NodeMatters returns %t", name, got)
+			t.Errorf("%s: NodeMatters returns %t, want the opposite", name, got)
 		}
 	}
 }

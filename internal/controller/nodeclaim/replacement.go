@@ -27,14 +27,14 @@ import (
 type Replacements struct {
 	Cache      client.Reader               // reads objects from the informers
 	Cluster    loop.NodeReader             // reads cluster state from the informers
-	Departures *nodestate.PlannedEvictions // claims whose pods the last plan has provided for; the provisioner writes them
+	Departures *nodestate.PlannedEvictions // claims whose pods were in the last plan; the provisioner writes them
 	Ledger     *snapshot.Ledger            // claims created by this process that the cache may not show yet
 	Batch      *loop.Batch                 // collects requests for the next plan
 	Statics    bool                        // whether static pools are kept at their number of replicas
 
 	mu        sync.Mutex
 	queued    map[types.UID]time.Time // since when claims wait for the budget
-	rooms     map[string]poolRoom     // by pool name
+	rooms     map[string]poolRoom     // remaining budgets by pool name
 	granted   map[types.UID]bool      // claims that may be replaced, but whose taint the cache may not show yet
 	lastAsked time.Time               // when a plan was last requested
 }
@@ -298,7 +298,7 @@ func (r *Replacements) count(ctx context.Context, name string, now time.Time) (p
 	return poolRoom{counted: now, left: left.Nodes, isBlocked: most.Nodes == 0}, nil
 }
 
-// countInitialized counts the initialized nodes of a pool (total), and those of them that are leaving or not ready
+// countInitialized returns the number of initialized nodes of a pool, and how many of these are leaving or not ready
 // (out).
 func (r *Replacements) countInitialized(ctx context.Context, pool string) (total, out int, err error) {
 	var claims karpv1.NodeClaimList

@@ -122,7 +122,6 @@ func (c *Reconciler) dropStrays(ctx context.Context, v View) error {
 	return nil
 }
 
-// terminate terminates the claim's instance.
 func (c *Reconciler) terminate(ctx context.Context, v View, now time.Time) (*karpv1.NodeClaim, error) {
 	if v.instance == nil {
 		return nil, errNoInstance

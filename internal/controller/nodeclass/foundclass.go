@@ -268,7 +268,6 @@ func classProblem(class *awsv1.EC2NodeClass) offerings.Problem {
 	return offerings.Problem{}
 }
 
-// subnetTerms converts spec.subnetSelectorTerms.
 func subnetTerms(class *awsv1.EC2NodeClass) []vpc.Term {
 	var out []vpc.Term
 	for _, t := range class.Spec.SubnetSelectorTerms {
@@ -277,7 +276,6 @@ func subnetTerms(class *awsv1.EC2NodeClass) []vpc.Term {
 	return out
 }
 
-// groupTerms converts spec.securityGroupSelectorTerms.
 func groupTerms(class *awsv1.EC2NodeClass) []vpc.Term {
 	var out []vpc.Term
 	for _, t := range class.Spec.SecurityGroupSelectorTerms {
@@ -286,7 +284,6 @@ func groupTerms(class *awsv1.EC2NodeClass) []vpc.Term {
 	return out
 }
 
-// imageTerms converts spec.amiSelectorTerms.
 func imageTerms(class *awsv1.EC2NodeClass) []ami.Term {
 	var out []ami.Term
 	for _, t := range class.Spec.AMISelectorTerms {

@@ -151,7 +151,6 @@ func (n *Reconciler) visit(ctx context.Context, class *awsv1.EC2NodeClass) (time
 // brokenRefresh is how often AWS resources are read for a class that is not ready.
 const brokenRefresh = 20 * time.Second
 
-// addFinalizer adds the finalizer.
 func addFinalizer(class *awsv1.EC2NodeClass) {
 	class.Finalizers = append(slices.Clone(class.Finalizers), awsv1.FinalizerTermination)
 }

@@ -59,7 +59,6 @@ func (p *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	})
 }
 
-// visit updates the status of a pool.
 func (p *Reconciler) visit(ctx context.Context, name string) (time.Time, error) {
 	// 1. read
 	pool := &karpv1.NodePool{}

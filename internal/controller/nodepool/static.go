@@ -46,7 +46,7 @@ type StaticReconciler struct {
 
 // Intervals between two counts of a static pool's claims, if no object of the pool changes in between.
 const (
-	staticEvery   = time.Minute      // in all cases that are not listed below
+	staticEvery   = time.Minute      // in all other cases
 	LimitedEvery  = 30 * time.Second // while limits.nodes keeps the pool below spec.replicas
 	NotReadyEvery = 10 * time.Second // while the pool is not ready or its launches are on hold
 )
@@ -201,7 +201,6 @@ func lifeLeft(claim *karpv1.NodeClaim, now time.Time) float64 {
 	return min(max(left.Seconds()/life.Seconds(), 0), 1)
 }
 
-// createMissing creates the missing claims.
 func (s *StaticReconciler) createMissing(ctx context.Context, pool string, missing int) error {
 	var group errgroup.Group
 	group.SetLimit(nodestate.ParallelClaims)

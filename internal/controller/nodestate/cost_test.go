@@ -61,6 +61,6 @@ func TestCostSum(t *testing.T) {
 	}
 	noMarket := CostSum{Pool: "general"}
 	if noMarket.Add(claim("m5.large", "a", "on-demand", "1")); noMarket.Sum != 0 {
-		t.Errorf("without a market the sum is %d", noMarket.Sum)
+		t.Errorf("without a market the sum is %d, want 0", noMarket.Sum)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestConstrained: pods with requirements on their node besides room, labels and taints are evicted first.
+// TestConstrained: a pod is constrained if it has requirements on its node besides room, labels and taints.
 func TestConstrained(t *testing.T) {
 	t.Parallel()
 	terms := []corev1.PodAffinityTerm{{TopologyKey: corev1.LabelHostname}}

@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// PlannedEvictions records the leaving claims whose pods the last plan has provided with nodes. It also records which
-// pods have lost their planned node later, because its claim ended before the node was initialized. Its methods may be
+// PlannedEvictions records the leaving claims whose pods were in the last completed plan. It also records which pods
+// have lost their planned node later, because its claim ended before the node was initialized. Its methods may be
 // called concurrently. The zero value is empty, and a nil receiver records nothing.
 type PlannedEvictions struct {
 	mu      sync.Mutex
@@ -60,7 +60,7 @@ func (d *PlannedEvictions) EndPlan(number int, s cluster.Snapshot) {
 	}
 }
 
-// HasPlannedPods reports whether the last plan has provided the claim's pods with nodes.
+// HasPlannedPods reports whether the claim's pods were in the last completed plan.
 func (d *PlannedEvictions) HasPlannedPods(claim string) bool {
 	if d == nil {
 		return false

@@ -147,7 +147,7 @@ func (w *PodWatch) takeExpected(pod *corev1.Pod) string {
 	return node
 }
 
-// CountPlanned counts a bound pod for which a node was launched. asPlanned is true if it was bound to that node.
+// CountPlanned counts a bound pod for which a node was launched. asPlanned is true if the pod was bound to that node.
 func (w *PodWatch) CountPlanned(asPlanned bool) {
 	node := metrics.OtherNode
 	if asPlanned {

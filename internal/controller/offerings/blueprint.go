@@ -29,7 +29,7 @@ func Blueprint(class *awsv1.EC2NodeClass, image, capacityType string, userData [
 		ImageID: image, UserData: userData, Profile: class.Status.InstanceProfile, CapacityType: capacityType,
 		Disks: disks(spec), Metadata: metadata(spec.MetadataOptions), PublicIP: spec.AssociatePublicIPAddress, IPv6: ipv6,
 	}
-	// If the class selects capacity reservations, only launches that target a reservation may use it. Without this
+	// If the class selects capacity reservations, only launches that target a reservation may use one. Without this
 	// setting, EC2 also uses open reservations for other launches.
 	b.Unreserved = len(spec.CapacityReservationSelectorTerms) > 0
 	for _, g := range class.Status.SecurityGroups {

@@ -21,7 +21,7 @@ type LaunchCandidate struct {
 	Accepted requirements.Requirements // requirements of the claim
 	requests resources.Amounts         // resources that the node must have
 	variety  bool                      // name many types rather than many zones of the cheapest type
-	Subnets  map[string]vpc.Subnet     // by zone; a zone without a subnet is not used
+	Subnets  map[string]vpc.Subnet     // subnets by zone; a zone without a subnet is not used
 	// ExcludeReserved excludes the offerings of capacity reservations.
 	ExcludeReserved bool
 }

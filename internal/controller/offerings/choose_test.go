@@ -15,8 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// offered makes types from lines: "a cpu=2 arch=amd64 gpu: x/od=10 y/spot=4!" where "!" is an offering that EC2 is
-// short of.
+// offered makes types from lines: "a cpu=2 arch=amd64 gpu: x/od=10 y/spot=4!" where "!" marks an unavailable offering.
 func offered(lines ...string) []catalog.Type {
 	var out []catalog.Type
 	for _, line := range lines {
@@ -120,7 +119,7 @@ func TestChooseNamesNoMoreThanEC2Takes(t *testing.T) {
 	subnets := map[string]vpc.Subnet{"x": {}, "y": {}}
 	_, picks := Choose(offered(lines...), LaunchCandidate{Subnets: subnets})
 	if len(picks) != ec2.MaxChoices || picks[len(picks)-1].Kind.Name != "t29" {
-		t.Errorf("%d picks, the last is %s", len(picks), picks[len(picks)-1].Kind.Name)
+		t.Errorf("%d picks, the last is %s; want ec2.MaxChoices, the last t29", len(picks), picks[len(picks)-1].Kind.Name)
 	}
 	_, picks = Choose(offered(lines...), LaunchCandidate{Subnets: subnets, variety: true})
 	kinds := map[string]bool{}
@@ -128,7 +127,7 @@ func TestChooseNamesNoMoreThanEC2Takes(t *testing.T) {
 		kinds[p.Kind.Name] = true
 	}
 	if len(picks) != ec2.MaxChoices || len(kinds) != 50 {
-		t.Errorf("with variety: %d picks of %d types", len(picks), len(kinds))
+		t.Errorf("with variety: %d picks of %d types, want ec2.MaxChoices of 50", len(picks), len(kinds))
 	}
 }
 
@@ -139,7 +138,7 @@ func TestIsOfType(t *testing.T) {
 		corev1.LabelTopologyZone: false, corev1.LabelArchStable: true, "karpenter.k8s.aws/instance-gpu-count": true,
 	} {
 		if got := isOfType(key); got != want {
-			t.Errorf("isOfType(%s) is %t", key, got)
+			t.Errorf("isOfType(%s) is %t, want the opposite", key, got)
 		}
 	}
 }

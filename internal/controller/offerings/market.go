@@ -157,7 +157,6 @@ func (m *Catalogs) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// readTypes reads the instance types from EC2.
 func (m *Catalogs) readTypes(ctx context.Context) (ec2.Market, error) {
 	ctx, cancel := context.WithTimeout(ctx, marketTimeout)
 	defer cancel()

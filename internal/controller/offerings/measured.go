@@ -28,8 +28,8 @@ type MeasuredStore interface {
 
 // Measured holds the capacity that ready Nodes reported, by instance type and AMI. For a type and AMI that was measured
 // before, plans use the exact capacity. At startup, measurements are loaded from the store and from the existing Nodes.
-// Changes are saved a few seconds later. All methods are safe for concurrent use. Note, Of and Load accept a nil
-// receiver, which holds no measurements.
+// Changes are saved a few seconds later. All methods are safe for concurrent use. The methods Note, Of and Load accept
+// a nil receiver, which holds no measurements.
 type Measured struct {
 	Store MeasuredStore // keeps measured capacities across restarts
 	Cache client.Reader // reads objects from the informers

@@ -68,7 +68,7 @@ func (o *RequestBuilder) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeCl
 		return ec2.LaunchRequest{}, ErrNoMarket
 	}
 	pool := claim.Labels[karpv1.LabelNodePool]
-	o.EndLaunch(claim) // release what an earlier attempt holds
+	o.EndLaunch(claim) // release the addresses, offerings and zone of an earlier attempt
 	subnets := o.perZone(class, now)
 	accepted, wrong := requirements.All(RequirementsOf(claim)...)
 	if wrong != nil {

@@ -49,7 +49,6 @@ func (o *OverlayReconciler) Reconcile(ctx context.Context, _ reconcile.Request) 
 	})
 }
 
-// visit updates the status of all overlays.
 func (o *OverlayReconciler) visit(ctx context.Context) (time.Time, error) {
 	// 1. read
 	var list karpv1alpha1.NodeOverlayList

@@ -27,8 +27,8 @@ type Placements interface {
 // The zero value is empty. Its methods are safe for concurrent use.
 type PlacementBook struct {
 	mu      sync.Mutex
-	byClass map[string]selectedGroup // by name of the class
-	byID    map[string]*placedGroup  // by ID of the group
+	byClass map[string]selectedGroup // groups by name of the class
+	byID    map[string]*placedGroup  // members by ID of the group
 }
 
 // selectedGroup is the selector of a class, and the group that it matches.

@@ -23,7 +23,7 @@ type Reservations interface {
 // empty. Its methods are safe for concurrent use.
 type ReservedBook struct {
 	mu   sync.Mutex
-	byID map[string]*reservedCount // by ID of the reservation
+	byID map[string]*reservedCount // counts by ID of the reservation
 }
 
 // reservedCount is the count of one reservation.

@@ -181,7 +181,7 @@ func acceptsZone(pool *karpv1.NodePool, zone catalog.Zone) bool {
 // shiftBook holds the shifts of ARC's last answer. The zero value is empty. Its methods are safe for concurrent use.
 type shiftBook struct {
 	mu    sync.Mutex
-	until map[string]time.Time // by zone ID; zero: without an end
+	until map[string]time.Time // ends of the shifts by zone ID; zero: no end
 }
 
 // Set replaces the shifts.

@@ -19,7 +19,7 @@ import (
 type KnownCause struct {
 	Check      string    // ID of the check that found the cause
 	Cause      string    // the cause in one sentence
-	Preflight  bool      // without an instance, the check finds the cause, and finds that the cause is fixed
+	Preflight  bool      // the check needs no instance to find the cause, or that it is fixed
 	LaunchedAt time.Time // when the instance was launched
 	EndsAt     time.Time // when the instance is terminated if it does not join
 }

@@ -46,7 +46,7 @@ type Provisioner struct {
 	Log           *slog.Logger              // the log of this process
 	Now           loop.Clock                // the clock; nil uses time.Now
 
-	// Departures records the leaving nodes whose pods a plan has provided for; nil disables this.
+	// Departures records the leaving nodes whose pods were in a plan; nil disables this.
 	Departures *nodestate.PlannedEvictions
 
 	lastLogged string // the refusals, or the cause for not planning, that were last logged
@@ -180,7 +180,6 @@ type planning struct {
 	took     time.Duration    // duration of compute
 }
 
-// compute computes the plan.
 func (m *planning) compute(solve nodestate.Solver) {
 	started := time.Now()
 	if len(m.snapshot.Pods) > 0 {
@@ -189,8 +188,8 @@ func (m *planning) compute(solve nodestate.Solver) {
 	m.took = time.Since(started)
 }
 
-// lateAfter is a duration of planning. If planning takes longer, the nodes that joined meanwhile are checked, because
-// they may have room for the plan's pods.
+// lateAfter is the planning time above which the nodes that joined meanwhile are checked: they may have room for the
+// plan's pods.
 const lateAfter = time.Second
 
 // carryOut creates the NodeClaims of a plan that are still valid in the current state of the cluster. It returns the
@@ -256,7 +255,7 @@ func (p *Provisioner) reportStale(stale StaleParts, m planning) {
 	}
 }
 
-// logOnce logs why no plan is made, unless the cause that was logged last is the same.
+// logOnce logs why no plan is made, unless it logged the same cause last.
 func (p *Provisioner) logOnce(why string) {
 	if p.lastLogged != why {
 		p.lastLogged = why

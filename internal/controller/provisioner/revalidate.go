@@ -130,7 +130,6 @@ func (r *Review) index() {
 	}
 }
 
-// poolsByName returns the pools by name.
 func poolsByName(pools []cluster.Pool) map[string]*cluster.Pool {
 	out := map[string]*cluster.Pool{}
 	for i := range pools {
@@ -145,7 +144,7 @@ func (r *Review) stillNeedsNode(id string) bool {
 	return p != nil && r.uids[id] == p.UID
 }
 
-// revalidateNode returns the planned node with those of its pods that still need a node. The second result is the cause if
+// revalidateNode returns the planned node with only the pods that still need a node. The second result is the cause if
 // the planned node must not be created; else it is empty.
 func (r *Review) revalidateNode(m packing.PlannedNode) (packing.PlannedNode, string) {
 	pool := r.pools[m.Pool]

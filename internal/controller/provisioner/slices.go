@@ -71,7 +71,7 @@ func (c *costly) init() {
 	}
 }
 
-// divide returns which of the pods are planned now, and which of them the next slice plans.
+// divide returns which of the pods are planned now, and which the next slice plans.
 func (c *costly) divide(pods []cluster.Pod, now time.Time) fairness.Division {
 	c.init()
 	served := map[string]bool{}
