@@ -31,7 +31,6 @@ type set struct {
 	isAny bool
 }
 
-// has reports whether the set contains n.
 func (s set) has(n int) bool { return s.bits&(1<<n) != 0 }
 
 // parse parses a column: "*", "5", "1-5", "*/15", "1,3,mon-fri/2".
@@ -89,7 +88,6 @@ func (f field) parseRange(text string) (set, error) {
 	return out, nil
 }
 
-// number parses a number or a name.
 func (f field) number(text string) (int, error) {
 	if len(text) == 3 {
 		if at := strings.Index(f.words, strings.ToLower(text)); at >= 0 && at%3 == 0 {

@@ -127,8 +127,8 @@ const mostHits = 200
 
 // Active reports whether a window is open at now. A window is open from a hit until open has passed. until is when the
 // result changes. If no window is open, until is when the next window opens. If a window is open, until is the end of
-// the last window that follows without a gap. until is zero if the result never changes. It may be too early, but never
-// too late, if more than mostHits windows follow each other without a gap.
+// the last window that follows without a gap. until is zero if the result never changes. If more than mostHits windows
+// follow each other without a gap, until may be too early, but never too late.
 func (s Schedule) Active(open time.Duration, now time.Time) (active bool, until time.Time) {
 	if open <= 0 {
 		return false, time.Time{}

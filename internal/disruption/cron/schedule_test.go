@@ -136,7 +136,7 @@ func TestActive(t *testing.T) {
 	}
 	always, until := every.Active(48*time.Hour, at(t, "2026-03-01 00:00:00"))
 	if never || !always || !until.IsZero() {
-		t.Errorf("the zero schedule is active: %v; a schedule without gaps: %v until %s", never, always, until)
+		t.Errorf("the zero schedule is active: %v, want false; a schedule without gaps is active: %v until %s, want true without an end", never, always, until)
 	}
 }
 
@@ -185,7 +185,7 @@ func TestAgainstEveryMinute(t *testing.T) {
 		next := s.Next(begin.Add(-time.Minute))
 		for m := begin; m.Before(begin.AddDate(0, 0, 16)); m = m.Add(time.Minute) {
 			if isHit := hits(t, line, m); isHit != m.Equal(next) {
-				t.Fatalf("%s hits at %s: %v; Next returns %s", line, m, isHit, next)
+				t.Fatalf("%s hits at %s: %v, but Next returns %s", line, m, isHit, next)
 			}
 			if m.Equal(next) {
 				next = s.Next(m)
@@ -238,7 +238,7 @@ func FuzzParse(f *testing.F) {
 		now := time.Unix(unix%(1<<36), 0)
 		next := s.Next(now)
 		if !next.After(now) || next.Second() != 0 {
-			t.Fatalf("%q after %s hits at %s", line, now, next)
+			t.Fatalf("%q after %s hits at %s, want a full minute after that time", line, now, next)
 		}
 		if again := s.Next(next.Add(-time.Minute)); !again.Equal(next) {
 			t.Fatalf("%q: Next returns %s, but %s when called for a minute earlier", line, next, again)
@@ -247,7 +247,7 @@ func FuzzParse(f *testing.F) {
 		active, until := s.Active(open, now)
 		isForever := until.IsZero() && s.IsAlways(open)
 		if active && !isForever && (!until.After(now) || until.Sub(now) > open+mostHits*open) {
-			t.Fatalf("%q is active at %s until %s", line, now, until)
+			t.Fatalf("%q is active at %s until %s, want a later end within mostHits windows", line, now, until)
 		}
 		if !active && open > 0 && !until.Equal(next) {
 			t.Fatalf("%q is not active before %s, but hits at %s", line, until, next)

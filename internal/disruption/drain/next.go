@@ -37,10 +37,10 @@ type Forced struct {
 // (zero for none), a pod of any tier is deleted early enough for its grace period to end before the deadline. Evict is
 // sorted by constraints, size, namespace and name; the other lists are sorted by namespace and name.
 //
-// Constrained pods are evicted first, because few nodes are possible for them, and other pods would take the room there.
-// Package consolidation assumes this order when it looks for moves. Large pods are evicted before small ones, because
-// kube-scheduler prefers the emptiest node. Small pods that came first would fill all nodes evenly and leave no room for
-// large pods.
+// Constrained pods are evicted first, because few nodes are possible for them, and other pods would take the room
+// there. Package consolidation assumes this order when it searches for moves. Large pods are evicted before small ones,
+// because kube-scheduler prefers the emptiest node. Small pods that came first would fill all nodes evenly and leave no
+// room for large pods.
 func Next(pods []Pod, deadline, now time.Time) Step {
 	var step Step
 	firstTier := -1 // the first tier that has a pod

@@ -64,6 +64,6 @@ func TestInTurn(t *testing.T) {
 		})
 	}
 	if step := Next([]Pod{pod("a", ""), pod("b", "")}, time.Time{}, now).InTurn(Turn{}, now); len(step.Evict) != 2 || step.Held {
-		t.Errorf("without an order %d of 2 pods are evicted, held: %v", len(step.Evict), step.Held)
+		t.Errorf("without an order %d of 2 pods are evicted, held: %v; want 2, and false", len(step.Evict), step.Held)
 	}
 }

@@ -17,13 +17,12 @@ const (
 	FieldAuthority    = "clusterCABundle" // not a field of a spec: nodes get it in their user data
 )
 
-// branch is a part of a NodePool or EC2NodeClass, with those of its fields whose change makes a node drift.
+// branch is a part of a NodePool or EC2NodeClass, with the fields whose change makes a node drift.
 type branch struct {
 	path   string // such as "spec.template.spec."; empty for fields that are in no object
 	fields []string
 }
 
-// branches returns all branches.
 func branches() []branch {
 	return []branch{
 		{"", []string{FieldType, FieldAuthority}},

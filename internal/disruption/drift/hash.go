@@ -55,7 +55,6 @@ func Short(text string) string {
 	return fmt.Sprintf("%08x", h.Sum32())
 }
 
-// nameInJSON returns the name of the field in JSON.
 func nameInJSON(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 	if name == "" {
@@ -237,7 +236,6 @@ func durations(texts map[string]string) map[string]any {
 	return out
 }
 
-// hashOfPair hashes a key and its value.
 func hashOfPair(key, value reflect.Value) (uint64, error) {
 	k, err := hashOf(key)
 	if err != nil {

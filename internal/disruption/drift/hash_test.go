@@ -70,7 +70,7 @@ func TestHashChanges(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := Hash(make(chan int)); err == nil {
-		t.Error("the hash of a channel is no error")
+		t.Error("Hash of a channel returns no error")
 	}
 }
 

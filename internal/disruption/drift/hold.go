@@ -24,7 +24,7 @@ const (
 
 // Judged is a node of a pool with its verdict.
 type Judged struct {
-	Name     string    // of the NodeClaim
+	Name     string    // name of the NodeClaim
 	Verdicts []Verdict // empty if the node has not drifted
 }
 

@@ -36,8 +36,8 @@ type Origin struct {
 // Node is a node of a pool.
 type Node struct {
 	Claim  string              // name of its NodeClaim
-	Labels requirements.Labels // of the NodeClaim or the Node
-	Age    time.Duration       // since its creation
+	Labels requirements.Labels // labels of the NodeClaim or the Node
+	Age    time.Duration       // time since its creation
 	Pool   Origin              // fields of the NodePool
 	Class  Origin              // fields of the EC2NodeClass
 	Image  string              // AMI ID
@@ -54,8 +54,8 @@ type Desired struct {
 	PoolName, ClassName string
 	// Pool and Class are the origin of a node that would be launched now.
 	Pool, Class  Origin
-	Requirements []requirements.Requirement // of the pool
-	// Offered reports whether EC2 offers an instance with these labels, regardless of capacity. Nil: unknown.
+	Requirements []requirements.Requirement // requirements of the pool
+	// Offered reports whether EC2 offers an instance with the node's labels, regardless of capacity. Nil: unknown.
 	Offered *bool
 	Image   string // AMI ID for a node of this type; empty: unknown
 	// Groups, Subnets and Reservations are the IDs that the class selects. Empty groups or subnets: unknown.

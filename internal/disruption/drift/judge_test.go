@@ -176,11 +176,11 @@ func TestFieldOf(t *testing.T) {
 	}
 	for _, f := range Fields() {
 		if got, known := FieldOf(f); got != f || !known {
-			t.Errorf("FieldOf(%q) is %q, %t", f, got, known)
+			t.Errorf("FieldOf(%q) is %q, %t; want the same name, and true", f, got, known)
 		}
 	}
 	if all := Fields(); !slices.IsSorted(all) || len(slices.Compact(slices.Clone(all))) != len(all) {
-		t.Errorf("not sorted, or with duplicates: %v", all)
+		t.Errorf("Fields returns unsorted or duplicate names: %v", all)
 	}
 }
 
@@ -188,10 +188,10 @@ func TestPartsText(t *testing.T) {
 	t.Parallel()
 	parts := map[string]string{"b": "2", "a": "1"}
 	if got := PartsText(parts); got != "1 a=1 b=2" {
-		t.Errorf("PartsText returns %q", got)
+		t.Errorf("PartsText returns %q, want 1 a=1 b=2", got)
 	}
 	if got := PartsOf(PartsText(parts)); len(changedParts(parts, got)) > 0 {
-		t.Errorf("PartsOf returns %v", got)
+		t.Errorf("PartsOf returns %v, want the parts given to PartsText", got)
 	}
 	for _, text := range []string{"", "0 a=1", "1 a"} {
 		if got := PartsOf(text); got != nil {
@@ -200,7 +200,7 @@ func TestPartsText(t *testing.T) {
 	}
 }
 
-// TestUnknown: what AWS has not returned is unknown, unless the user ignores it.
+// TestUnknown: a reason is unknown if AWS has not returned its data, unless the user ignores its field.
 func TestUnknown(t *testing.T) {
 	t.Parallel()
 	offered, group := true, ""

@@ -16,10 +16,11 @@ type Image struct {
 	Slot string `json:"slot"`
 }
 
-// BadImage is an image whose nodes were not initialized while nodes of another image were.
+// BadImage is an image whose nodes failed to initialize, although nodes with another image of its slot did not fail.
 type BadImage struct {
 	Image
-	// Generation is the generation of the class at that time. After a change of the class, the image is tried again.
+	// Generation is the generation of the class when the image failed. After a change of the class, the image is tried
+	// again.
 	Generation int64     `json:"generation"`
 	At         time.Time `json:"at"`  // when the image was found to be bad
 	Why        string    `json:"why"` // one sentence

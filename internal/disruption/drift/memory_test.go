@@ -16,7 +16,7 @@ func TestMemoryOfImages(t *testing.T) {
 	use := func(m Memory, generation int64, found ...Image) (string, int) {
 		got, back := m.Use(append(found, arm), generation)
 		if len(got) != len(found)+1 || got[len(found)] != arm {
-			t.Errorf("Use returns %v", got)
+			t.Errorf("Use returns %v, want one image per slot, the last for arm64", got)
 		}
 		return got[0].ID, len(back)
 	}
@@ -36,18 +36,18 @@ func TestMemoryOfImages(t *testing.T) {
 	expect("the second is bad", 1, "2", "1", 1)
 	if _, back := m.Use([]Image{image("2")}, 1); !strings.Contains(back[0].String(), "it never joined") ||
 		!strings.Contains(back[0].String(), "1 (n-1) is used again") {
-		t.Errorf("the setback is %q", back[0])
+		t.Errorf("the setback is %q, want the cause and the image that is used again", back[0])
 	}
 	if got := m.SelectedImages([]Image{image("1"), arm}); got[0].ID != "2" || got[1] != arm {
-		t.Errorf("SelectedImages returns %v", got)
+		t.Errorf("SelectedImages returns %v, want image 2, then the image for arm64", got)
 	}
 	expect("the class has changed", 2, "2", "2", 0)
 	expect("a newer image is tried", 1, "3", "3", 0)
 	if pruned := m.Pruned([]Image{image("3")}, 1); len(pruned.Bad) > 0 || len(pruned.Good) != 1 {
-		t.Errorf("Pruned returns %+v", pruned)
+		t.Errorf("Pruned returns %+v, want one good and no bad image", pruned)
 	}
 	if pruned := m.Pruned([]Image{image("2")}, 1); len(pruned.Bad) != 1 {
-		t.Errorf("Pruned returns %+v", pruned)
+		t.Errorf("Pruned returns %+v, want one bad image", pruned)
 	}
 	was := m
 	m = m.Proved(image("2"))

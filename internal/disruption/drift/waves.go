@@ -11,7 +11,7 @@ import (
 
 // Drifted is a node that is to be replaced because of drift.
 type Drifted struct {
-	Node  string    // name of the NodeClaim
+	Node  string    // name of the Node
 	Since time.Time // when the node was found to differ, or its creation
 	// Target identifies the origin of the node's replacement, as the function Target returns it. Replacements with
 	// equal targets either all join or all fail.
@@ -36,9 +36,9 @@ type WavesInput struct {
 	// Trying has the target of each young node that is not initialized: the replacements of the moving nodes, and those
 	// of completed moves.
 	Trying []string
-	// Proven are the targets with an initialized node of the pool.
+	// Proven are the targets with more nodes that are fit for pods than nodes that failed.
 	Proven map[string]bool
-	// Failed are the targets with failed nodes and no initialized node.
+	// Failed has the failures of the targets whose nodes failed, including proven targets.
 	Failed map[string]Failure
 	Total  int // nodes of the pool
 	// Canary is the number of nodes that are replaced first, to see whether their replacements join. Zero or less: one.
@@ -46,7 +46,8 @@ type WavesInput struct {
 	// Wave is the number of nodes that are replaced at once after the canary: "3", or "10%" of the pool's nodes,
 	// rounded up. Empty: limited by the budgets only.
 	Wave string
-	// Held is the reason why no node is replaced until the user approves it; empty: not held.
+	// Held is the reason why no node is replaced now, for example a change that the user must approve first; empty: not
+	// held.
 	Held string
 }
 
@@ -56,10 +57,10 @@ func Target(pool, class Stamp, image string, groups []string) string {
 	return Short(strings.Join([]string{pool.Hash, pool.Version, class.Hash, class.Version, image, strings.Join(sorted(groups), ",")}, "|"))
 }
 
-// Waves returns the drifted nodes of a pool that may be replaced now, those that drifted longest ago first, and for
-// each remaining node one sentence why it stays. Each drifted node is either in allowed or in stays. Budgets are not
-// considered. For each target, the canary nodes are replaced first, and no more until a node with the target is
-// initialized. For a target whose nodes failed, no node is replaced before that.
+// Waves returns the drifted nodes of a pool that may be replaced now, in the order in which they drifted. For each
+// remaining node, stays has one sentence with the reason. Each drifted node is either in allowed or in stays. Budgets
+// are not considered. For each target, the canary nodes are replaced first, and no more until the target is proven. For
+// a target whose nodes failed, no node is replaced before that.
 func Waves(in WavesInput) (allowed []string, stays map[string]string) {
 	stays = map[string]string{}
 	moving, trying := map[string]int{}, map[string]int{} // number of nodes by target; moving[target] is at least trying[target]
@@ -98,7 +99,6 @@ func byAge(a, b Drifted) int {
 	return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Node, b.Node))
 }
 
-// nodes formats a number of nodes.
 func nodes(n int) string {
 	if n == 1 {
 		return "one node"

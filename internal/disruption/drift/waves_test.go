@@ -72,7 +72,7 @@ func TestWaves(t *testing.T) {
 			}
 		}
 		if len(allowed)+len(stays) != len(c.in.Drifted) {
-			t.Errorf("%s: of %d nodes %d are allowed and %d stay", name, len(c.in.Drifted), len(allowed), len(stays))
+			t.Errorf("%s: of %d nodes, %d are allowed and %d stay; want each node in one list", name, len(c.in.Drifted), len(allowed), len(stays))
 		}
 		slices.Reverse(c.in.Drifted)
 		if again, _ := Waves(c.in); !slices.Equal(again, allowed) {
@@ -139,7 +139,7 @@ func TestTrip(t *testing.T) {
 	} {
 		hold, got := Trip(c.nodes, "state", c.b, c.open)
 		if got != c.want {
-			t.Errorf("%s: %t, want %t: %+v", name, got, c.want, hold)
+			t.Errorf("%s: Trip returns %t, want %t: %+v", name, got, c.want, hold)
 		}
 		slices.Reverse(c.nodes)
 		if again, _ := Trip(c.nodes, "state", c.b, c.open); again != hold {
@@ -153,6 +153,6 @@ func TestTrip(t *testing.T) {
 	b, _ := Trip(mass(10, 0, 0), "two", Breaker{}, false)
 	c, _ := Trip(mass(8, 0, 0), "one", Breaker{}, false)
 	if a.Token == b.Token || a.Token != c.Token {
-		t.Errorf("tokens %s, %s and %s: another state is another hold, fewer nodes are not", a.Token, b.Token, c.Token)
+		t.Errorf("tokens %s, %s and %s: want another token for another state, and the same for fewer nodes", a.Token, b.Token, c.Token)
 	}
 }

@@ -46,7 +46,7 @@ func TestNext(t *testing.T) {
 		seen    string
 		after   time.Duration // since the start of the move
 		blocked time.Duration // for this long; 0: not blocked
-		off     bool
+		off     bool          // the pool is paused
 		want    Action
 	}{
 		{seen: "marked marked|", want: Close},
@@ -92,10 +92,10 @@ func TestNext(t *testing.T) {
 		}
 		got := Next(in, now)
 		if got.Action != c.want {
-			t.Errorf("%+v: %+v, want %s", c, got, c.want)
+			t.Errorf("%+v: the step is %+v, want %s", c, got, c.want)
 		}
 		if got.Action == Undo && got.Reason == "" || got.Action == Wait && (got.Reason == "" || !got.Until.After(now)) {
-			t.Errorf("%+v: no reason, or no time of the next check: %+v", c, got)
+			t.Errorf("%+v: the step has no reason, or no time of the next check: %+v", c, got)
 		}
 	}
 }
@@ -111,8 +111,8 @@ func TestMovesEnd(t *testing.T) {
 	}
 }
 
-// simulate simulates a move to its end. In step number crash it makes only half of the changes, like a controller that
-// crashes.
+// simulate simulates a move to its end. fate has the states that the replacements reach. In step number crash it makes
+// only half of the changes, like a controller that crashes.
 func simulate(t *testing.T, fate []State, crash int) {
 	t.Helper()
 	s := Seen{Started: started, Wanted: 2, Candidates: []Candidate{{Claim: "a"}, {Claim: "b"}},
@@ -134,24 +134,24 @@ func simulate(t *testing.T, fate []State, crash int) {
 			advance(s.Candidates[:half], Closed)
 		case Commit:
 			if fate[0] != Ready || fate[1] != Ready {
-				t.Fatalf("fate %v: nodes are removed without ready replacements: %+v", fate, s)
+				t.Fatalf("replacements %v: nodes are removed before all replacements are ready: %+v", fate, s)
 			}
 			advance(s.Candidates[:half], Committed)
 		case Delete:
 			advance(s.Candidates[:half], Deleted)
 		case Undo:
 			if s.Candidates[0].State > Closed || s.Candidates[1].State > Closed || fate[0] == Ready && fate[1] == Ready {
-				t.Fatalf("fate %v: the move is undone: %+v", fate, s)
+				t.Fatalf("replacements %v: the move is undone after a commit, or although all are ready: %+v", fate, s)
 			}
 			return
 		case Done:
 			if s.Candidates[0].State != Deleted || s.Candidates[1].State != Deleted {
-				t.Fatalf("fate %v, crash at step %d: only a part of the candidates is deleted: %+v", fate, crash, s)
+				t.Fatalf("replacements %v, crash at step %d: only some candidates are deleted: %+v", fate, crash, s)
 			}
 			return
 		}
 	}
-	t.Fatalf("fate %v, crash at step %d: the move does not end: %+v", fate, crash, s)
+	t.Fatalf("replacements %v, crash at step %d: the move does not end: %+v", fate, crash, s)
 }
 
 // advance advances nodes to a state, unless they are already further.
@@ -170,19 +170,19 @@ func TestUndoneInTime(t *testing.T) {
 	step := Next(s, started.Add(time.Minute))
 	if step.Action != Undo || !slices.Equal(step.Keep, []string{"a"}) || step.Unfit != nil ||
 		!strings.Contains(step.Reason, "replacement NodeClaim a does not join the cluster: its role is not mapped") {
-		t.Errorf("the first will not join: %+v", step)
+		t.Errorf("the first replacement will not join: step %+v, want Undo that keeps a", step)
 	}
 	s.Replacements[0].State = Ready
 	if step = Next(s, started.Add(time.Minute)); step.Action != Wait || !step.Until.Equal(started.Add(FitWithin)) {
-		t.Errorf("the second has joined: %+v", step)
+		t.Errorf("the second replacement has joined: step %+v, want Wait until FitWithin has passed", step)
 	}
 	step = Next(s, step.Until)
 	if step.Action != Undo || !slices.Equal(step.Unfit, []string{"b"}) || step.Keep != nil ||
 		!strings.Contains(step.Reason, "within 10m0s: a startup taint is there") {
-		t.Errorf("the second was not initialized in time: %+v", step)
+		t.Errorf("the second replacement was not initialized in time: step %+v, want Undo with b as unfit", step)
 	}
 	s.FitWithin = 20 * time.Minute
 	if step = Next(s, started.Add(FitWithin)); step.Action != Wait || !step.Until.Equal(started.Add(20*time.Minute)) {
-		t.Errorf("similar nodes take twenty minutes: %+v", step)
+		t.Errorf("similar nodes take twenty minutes: step %+v, want Wait for twenty minutes", step)
 	}
 }
