@@ -61,7 +61,7 @@ type Nodes struct {
 // Pods has the metrics of pods.
 type Pods struct {
 	Bound     prometheus.Histogram   // seconds from creation to binding
-	Planned   *prometheus.CounterVec // node (planned, other): pods that nodes were launched for, when they were bound
+	Planned   *prometheus.CounterVec // node (planned, other): bound pods for which a node was launched
 	Startup   prometheus.Summary     // seconds from creation to running
 	Evictions *prometheus.CounterVec // code
 	Drained   *prometheus.CounterVec // reason
@@ -85,9 +85,9 @@ type Pools struct {
 
 // Fleet has the metrics that compare the nodes with a plan for the same pods. All are dollars per hour.
 type Fleet struct {
-	Price prometheus.Gauge // the nodes
-	Plan  prometheus.Gauge // a plan that launches nodes for these pods anew
-	Bound prometheus.Gauge // no nodes for these pods can cost less
+	Price prometheus.Gauge // price of the nodes
+	Plan  prometheus.Gauge // price of a plan that launches nodes for these pods anew
+	Bound prometheus.Gauge // lower bound of the price of nodes for these pods
 }
 
 // Moves has the metrics of moves: nodes that are replaced, or removed without a replacement.
@@ -168,15 +168,15 @@ type Extra struct {
 	PricesAt *prometheus.GaugeVec
 	// MarketBuilds counts rebuilds of the table of instance types and prices.
 	MarketBuilds prometheus.Counter
-	// Swept counts orphans that the sweeper removed, by kind: instance, nodeclaim, launch_template, instance_profile.
+	// Swept counts orphans that garbage collection removed, by kind: instance, nodeclaim, launch_template,
+	// instance_profile.
 	Swept *prometheus.CounterVec
-	// BreakerOpen is 1 while the sweeper removes nothing because there are too many orphans, by kind.
+	// BreakerOpen is 1 while garbage collection removes nothing because there are too many orphans, by kind.
 	BreakerOpen *prometheus.GaugeVec
 	// ByCapacityType is the number of NodeClaims that are not being deleted, by nodepool and capacity_type.
 	ByCapacityType *prometheus.GaugeVec
 	// Drifted is the number of NodeClaims that differ from their specification, by nodepool, reason and state. States
-	// are `drifted`, `observed` (the NodePool disables replacement for this reason) and `ignored` (the NodePool ignores
-	// the field).
+	// are `drifted`, `observed` (the NodePool only observes drift) and `ignored` (the NodePool ignores the field).
 	Drifted *prometheus.GaugeVec
 	// DriftHeld is 1 while drifted nodes of a NodePool are not replaced, by nodepool and reason.
 	DriftHeld *prometheus.GaugeVec
@@ -195,7 +195,8 @@ type Extra struct {
 	// Values of how are `call` (another client called TerminateInstances), `within` (a process on the instance shut it
 	// down) and `unknown`.
 	ForeignTerminations *prometheus.CounterVec
-	// Failures counts errors of the loops, by loop and next action: `retry`, or `tell` (report the error to the user).
+	// Failures counts errors of the loops, by loop and next action: `Retry`, `Tell` (report the error to the user) or
+	// `Reject` (the API server rejects the object).
 	Failures *prometheus.CounterVec
 	// CallWait is how long a call to EC2 waited for the rate limit, in seconds, by action. Each retry is a separate
 	// observation.
