@@ -34,7 +34,7 @@ func TestHealthy(t *testing.T) {
 	r := Check(healthy())
 	for _, f := range r.Findings {
 		if f.Weight != Stays && f.Subject != "Grafana dashboards of Karpenter" {
-			t.Errorf("found %+v", f)
+			t.Errorf("found %+v, want only the weight Stays", f)
 		}
 	}
 	for _, want := range []string{"1 NodeClaim is taken over with its instance: nothing is replaced", "nothing is drifted",
@@ -54,7 +54,7 @@ func TestHealthy(t *testing.T) {
 		}
 	}
 	if back := r.Steps.Back[len(r.Steps.Back)-1]; !strings.HasSuffix(back, "scale deployment/karpenter --replicas=3") {
-		t.Errorf("the last step back is %q", back)
+		t.Errorf("the last step back is %q, want three replicas of Karpenter", back)
 	}
 }
 
@@ -161,7 +161,7 @@ func TestHidden(t *testing.T) {
 	in.Unseen = []Unseen{{What: "NodeClaims", Why: "you may not list them", Asked: true}, {What: "instances", Why: "no credentials"}}
 	r := Check(in)
 	if r.Go || !slices.Equal(r.Hidden, []string{"NodeClaims"}) {
-		t.Errorf("go: %v, hidden: %v", r.Go, r.Hidden)
+		t.Errorf("go: %v, hidden: %v; want false, and only NodeClaims", r.Go, r.Hidden)
 	}
 }
 
@@ -178,6 +178,6 @@ func TestOrder(t *testing.T) {
 		t.Errorf("found %+v, and %+v with the input in another order", first.Findings, second.Findings)
 	}
 	if f := first.Findings[0]; f.Subject != "NodeClaim a, b, c and 1 more" || f.Fix != "kubectl wait --for=condition=Launched nodeclaim/a nodeclaim/b nodeclaim/c nodeclaim/d --timeout=5m" {
-		t.Errorf("the first finding is %+v", f)
+		t.Errorf("the first finding is %+v, want all launching NodeClaims, sorted", f)
 	}
 }

@@ -100,8 +100,8 @@ func troubledInstallations() map[string]Installation {
 	return out
 }
 
-// TestHostileInstallation replaces every string of an installation by hostile text, and by the string followed by hostile text. Every
-// printed fix and step is still one harmless command, or a sentence or comment.
+// TestHostileInstallation replaces every string of an installation by hostile text, or appends hostile text to the
+// string. Every printed fix and step is still one harmless command, or a sentence or comment.
 func TestHostileInstallation(t *testing.T) {
 	t.Parallel()
 	found := map[string]bool{}

@@ -22,7 +22,6 @@ func definitions(in Installation) []Finding {
 	return out
 }
 
-// pools checks the NodePools.
 func pools(in Installation) []Finding {
 	var out []Finding
 	served := 0
@@ -40,7 +39,6 @@ func pools(in Installation) []Finding {
 	return out
 }
 
-// classes checks the EC2NodeClasses.
 func classes(in Installation) []Finding {
 	var out []Finding
 	for _, c := range in.Classes {

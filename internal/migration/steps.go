@@ -15,7 +15,7 @@ type Steps struct {
 	Back  []string `json:"back"`  // hand back to Karpenter
 }
 
-// Names and replicas to use where they are unknown. They are those of an installation by Karpenter's guide.
+// Defaults for unknown names and replicas: those of an installation by Karpenter's guide.
 const (
 	defaultNamespace = "kube-system"
 	defaultName      = "karpenter"

@@ -8,9 +8,9 @@ import (
 // ExampleRequests are requests that a statement must allow. Other policies can be evaluated with them. Every action is
 // requested on every resource.
 type ExampleRequests struct {
-	Policy    string              // "launch"
-	Sid       string              // of the statement
-	Actions   []string            // "ec2:CreateFleet"
+	Policy    string              // name of the policy: "launch"
+	Sid       string              // Sid of the statement
+	Actions   []string            // actions: "ec2:CreateFleet"
 	Resources []string            // ARNs of example resources; "*" for actions without resources
 	Keys      map[string][]string // values of condition keys, by key
 }

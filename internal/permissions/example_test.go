@@ -6,7 +6,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
 )
 
-// denied returns, by statement, those actions of the controller's example requests that the policies deny.
+// denied returns, by statement, the controller's example requests that the policies deny.
 func denied(t *testing.T, s Scope, texts ...string) map[string][]string {
 	t.Helper()
 	var policies []iampolicy.Policy
@@ -50,11 +50,11 @@ func TestExamplesAreAllowed(t *testing.T) {
 			texts = append(texts, string(text))
 		}
 		if got := denied(t, s, texts...); len(got) > 0 {
-			t.Errorf("with UID %q denied: %v", s.UID, got)
+			t.Errorf("with UID %q, the policies deny %v, want no denied request", s.UID, got)
 		}
 		got := denied(t, s, texts[1:]...)
 		if len(got["MakeWhatIsTagged"]) == 0 || len(got["EndOwnInstances"]) == 0 || len(got["PassNodeRoles"]) > 0 {
-			t.Errorf("without the first policy denied: %v", got)
+			t.Errorf("without the policy launch, the others deny %v, want its statements only", got)
 		}
 	}
 }
@@ -70,6 +70,6 @@ func TestExamplesNameTheCluster(t *testing.T) {
 	}
 	got := denied(t, demo, string(text))
 	if len(got["UseWhatOthersMade"]) > 0 || len(got["MakeWhatIsTagged"]) != 3*6 || len(got["NameOwnInstances"]) != 1 {
-		t.Errorf("denied: %v", got)
+		t.Errorf("the policies of another cluster deny %v, want only requests that are limited to the cluster", got)
 	}
 }

@@ -81,7 +81,7 @@ func compare(t *testing.T, file, want string) {
 	}
 	got, err := os.ReadFile(file)
 	if err != nil || string(got) != want {
-		t.Errorf("%s is not what package permissions says (%v): go test ./internal/permissions -run TestFiles -rewrite", file, err)
+		t.Errorf("%s differs from the lists in package permissions (%v): go test ./internal/permissions -run TestFiles -rewrite", file, err)
 	}
 }
 
@@ -142,7 +142,7 @@ func TestChangesAreScoped(t *testing.T) {
 	for _, p := range policiesOf(t, demo) {
 		for _, s := range p.Statements {
 			if seen[s.Sid] || s.Why == "" || strings.Trim(s.Sid, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") != "" {
-				t.Errorf("statement %q: a Sid is unique, has letters and digits only, and a reason", s.Sid)
+				t.Errorf("statement %q: want a unique Sid of letters and digits, and a reason", s.Sid)
 			}
 			seen[s.Sid] = true
 			if s.Effect != allow || !slices.ContainsFunc(s.Action, changes) || harmless[s.Sid] != "" {
@@ -326,7 +326,7 @@ func TestScopeIsChecked(t *testing.T) {
 		{Account: "1", Region: "r", Cluster: "c", NodeRoles: []string{"a b"}},
 	} {
 		if _, err := Policies(s); err == nil {
-			t.Errorf("%+v is accepted", s)
+			t.Errorf("Policies accepts the scope %+v, want an error", s)
 		}
 	}
 	for region, want := range map[string]string{

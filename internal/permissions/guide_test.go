@@ -39,7 +39,6 @@ func TestFilesOfGuide(t *testing.T) {
 	compare(t, file, withPart(t, file, guideBegin, b.String()+"\n", guideEnd))
 }
 
-// writeSection writes the section of a statement.
 func writeSection(b *strings.Builder, s Statement, onlyWithUID bool) {
 	fmt.Fprintf(b, "\n#### `%s`\n\n%s\n\n", s.Sid, s.Why)
 	verb := "Allows"
@@ -68,7 +67,6 @@ func writeSection(b *strings.Builder, s Statement, onlyWithUID bool) {
 // code formats the texts as code, separated by commas.
 func code(texts []string) string { return "`" + strings.Join(texts, "`, `") + "`" }
 
-// condition returns a condition in words.
 func condition(operator, key string, values []string) string {
 	key = "`" + key + "`"
 	switch {

@@ -18,7 +18,7 @@ type Statement struct {
 	Why       string     `json:"-"` // the reason, in a sentence
 	Worst     string     `json:"-"` // what the holder of stolen controller credentials can do with the statement
 	Sid       string     // unique in the policy
-	Effect    string     // "Allow"
+	Effect    string     // "Allow" or "Deny"
 	Action    []string   // IAM actions
 	Resource  []string   // ARNs with placeholders
 	Condition Conditions `json:",omitempty"` // nil: unconditional

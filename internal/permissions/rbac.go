@@ -15,7 +15,7 @@ const (
 // Rule allows some verbs on some resources of one group.
 type Rule struct {
 	Where     Where    // scope; empty means Cluster
-	Group     string   // "" is Kubernetes' core
+	Group     string   // API group; "" is the core group
 	Resources []string // "nodes", "pods/eviction"
 	Names     []string // resource names; nil: all
 	Verbs     []string // "get", "list", "watch", …
@@ -41,7 +41,7 @@ const (
 	aws       = "karpenter.k8s.aws"
 )
 
-// Names of the objects in the controller's own namespace: config's default for --leader-election-name,
+// Names of the objects in the controller's own namespace. They equal config's default for --leader-election-name,
 // kubeclient.MeasuredName, kubeclient.PauseName and kubeclient.TripsName.
 const (
 	LeaseName    = "karpenter-leader-election"
@@ -146,7 +146,6 @@ func changeRules() []Rule {
 	}
 }
 
-// crdRules returns the rules for CRDs.
 func crdRules() []Rule {
 	return []Rule{{
 		Group: "apiextensions.k8s.io", Resources: []string{"customresourcedefinitions"}, Names: Definitions(),

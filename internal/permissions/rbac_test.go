@@ -30,7 +30,7 @@ func TestChart(t *testing.T) {
 		return
 	}
 	if got, err := os.ReadFile(file); err != nil || !bytes.Equal(got, want.Bytes()) {
-		t.Errorf("%s is not what package permissions says (%v): go test ./internal/permissions -run TestChart -rewrite", file, err)
+		t.Errorf("%s differs from the lists in package permissions (%v): go test ./internal/permissions -run TestChart -rewrite", file, err)
 	}
 }
 
@@ -61,7 +61,7 @@ func TestRulesAreNarrow(t *testing.T) {
 	granted := map[string]bool{}
 	for _, r := range Rules() {
 		if r.Why == "" || len(r.Resources) == 0 || len(r.Verbs) == 0 {
-			t.Errorf("%+v: a rule has resources, verbs and a reason", r)
+			t.Errorf("%+v: want resources, verbs and a reason", r)
 		}
 		for _, resource := range r.Resources {
 			for _, verb := range r.Verbs {

@@ -98,7 +98,6 @@ func statementsHCL(statements []Statement) string {
 	return b.String()
 }
 
-// writeHCL writes one statement.
 func writeHCL(b *strings.Builder, s Statement) {
 	const indent = "        "
 	fmt.Fprintf(b, "%s# %s\n%s{\n", indent, s.Why, indent)

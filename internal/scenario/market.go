@@ -63,7 +63,7 @@ func (p *parser) readOfferings(words []string) error {
 	return nil
 }
 
-// regionOf returns the zone without its letter: us-east-1 of us-east-1a.
+// regionOf returns the zone without its letter: us-east-1 for us-east-1a.
 func regionOf(zone string) string { return strings.TrimRight(zone, "abcdefghijklmnopqrstuvwxyz") }
 
 // attributes are the words after the price of an offering.
@@ -71,7 +71,7 @@ type attributes struct {
 	isShort  bool // the offerings are not available
 	arch     string
 	labels   requirements.Labels // labels that differ from usualLabels; an empty value removes the label
-	volumes  int64               // see catalog.Type.Volumes
+	volumes  int64               // EBS volumes that a node can attach; 0: no limit
 	amounts  resources.Amounts   // allocatable
 	capacity resources.Amounts   // only resources whose capacity differs from the allocatable amount
 

@@ -50,7 +50,6 @@ func (s Scenario) String() string {
 // writer collects the text of a scenario or a plan.
 type writer struct{ strings.Builder }
 
-// printf appends formatted text.
 func (w *writer) printf(format string, args ...any) { fmt.Fprintf(w, format, args...) }
 
 // section writes the header of a section, if the section has entries.
@@ -177,7 +176,6 @@ func requirementText(r requirements.Requirement) string {
 	return strings.Join(words, " ")
 }
 
-// labels writes a line for each label.
 func (w *writer) labels(labels requirements.Labels) {
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		w.printf("    label %s=%s\n", key, labels[key])

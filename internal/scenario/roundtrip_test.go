@@ -28,7 +28,7 @@ func TestRandomSnapshots(t *testing.T) {
 		text := want.String()
 		got, err := scenario.Parse(text)
 		if err != nil {
-			t.Fatalf("%v\n%s", err, text)
+			t.Fatalf("the written text cannot be parsed: %v\n%s", err, text)
 		}
 		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("writing and parsing changes the snapshot (-before +after):\n%s\n%s", diff, text)
@@ -109,7 +109,7 @@ func (d drawer) requirements() requirements.Requirements {
 		}
 		v, ok := requirements.ValuesOf(operator, values...)
 		if !ok {
-			d.t.Fatalf("%s %q", operator, values)
+			d.t.Fatalf("ValuesOf rejects operator %s with the values %q", operator, values)
 		}
 		out.Narrow(d.word(), v)
 	}

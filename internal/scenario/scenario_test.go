@@ -86,12 +86,12 @@ func TestErrorsNameTheLine(t *testing.T) {
 	} {
 		_, err := scenario.Parse(text)
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%q: %v, want %s…", text, err, want)
+			t.Errorf("%q: error %v, want one that begins with %s", text, err, want)
 		}
 	}
 }
 
-// FuzzParse looks for texts that Parse accepts, but that change when they are written and parsed again.
+// FuzzParse searches for texts that Parse accepts, but that change when they are written and parsed again.
 func FuzzParse(f *testing.F) {
 	files, _ := filepath.Glob("../scheduling/packing/testdata/*.txt")
 	for _, file := range append(files, "testdata/everything.txt") {
