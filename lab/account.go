@@ -20,8 +20,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
-// ControllerAccount is the name of the service account in kube-system that RunController uses, and of its roles. The
-// Helm chart creates a service account and roles of its own.
+// ControllerAccount is the name of the service account, in kube-system, with which RunController runs the controller.
+// The names of its roles begin with the same name. The Helm chart has its own service account and roles.
 const ControllerAccount = "lab-controller"
 
 // user returns the API server's user name of a service account.
@@ -63,7 +63,7 @@ func (s *ServiceAccounts) allowController(ctx context.Context) error {
 	return err
 }
 
-// policyRules returns the RBAC rules of package permissions for a place: the cluster or a namespace.
+// policyRules returns the RBAC rules of package permissions for the whole cluster or for one namespace.
 func policyRules(where permissions.Where) []rbacv1.PolicyRule {
 	var out []rbacv1.PolicyRule
 	for _, r := range permissions.RulesIn(where) {
@@ -145,9 +145,9 @@ func (s *ServiceAccounts) Requests(namespace, account string) (map[APIRequest]in
 	return out, lines.Err()
 }
 
-// kind returns the request without its namespace, and without the object's name unless the RBAC rule that allows the
-// request lists names. A request that no rule allows is returned unchanged. accountNamespace is the namespace of the
-// service account.
+// kind returns the request without its namespace, so that requests that one RBAC rule allows are equal. It also drops
+// the object's name, unless the rule lists names. A request that no rule allows is returned unchanged. accountNamespace
+// is the namespace of the service account.
 func (a APIRequest) kind(accountNamespace string) APIRequest {
 	for _, r := range permissions.Rules() {
 		for _, where := range []permissions.Where{permissions.Cluster, permissions.Own, permissions.System} {

@@ -43,7 +43,7 @@ func (a *AddOns) install(ctx context.Context) error {
 			return err
 		}
 	}
-	if a.lab.Beside == nil { // with Beside, the cluster is not an EKS cluster, so EKS does not manage its add-ons
+	if a.lab.Beside == nil { // with Beside, EKS does not manage the add-ons: the cluster is self-managed
 		go a.installCreated(a.lab.ctx)
 	}
 	if _, err := a.lab.Kube.CoreV1().Services(metav1.NamespaceSystem).Create(ctx, dnsService(a.lab.ClusterDNS()),

@@ -18,7 +18,7 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// armFault is a fault that keeps a pool of ARM nodes from launching nodes.
+// armFault is a fault because of which a NodePool launches no ARM node.
 type armFault struct {
 	name   string
 	check  string // ID of the check that must be the first finding
@@ -29,8 +29,8 @@ type armFault struct {
 	label  string // node label that the pods select
 }
 
-// armFaults returns the faults that TestCaseARM64 injects one after the other in one lab. Doctor must find each fault
-// before anything is launched, and its fix must work.
+// armFaults returns the faults that TestCaseARM64 injects one after the other in one lab. Doctor must report each fault
+// before an instance is launched, and its fix must work.
 func armFaults() []armFault {
 	const al2023Terms = "amiSelectorTerms: [{alias: al2023@latest}]"
 	return []armFault{
@@ -43,13 +43,13 @@ func armFaults() []armFault {
 	}
 }
 
-// TestCaseARM64 reproduces the user report case-2: pools of t4g whose nodes never join. A pool of both architectures
-// works.
+// TestCaseARM64 reproduces the user report case-2: NodePools of t4g whose nodes never join. It also runs a NodePool of
+// both architectures, which works.
 //
-// Doctor reports before a launch: a label that no pool offers, a requirement that leaves no type, and an image of the
-// other architecture. The printed fix of each report works. The controller warns of user data that names a program of
-// the other architecture, and finds in the console output that such a program keeps the node from joining. Doctor also
-// reports pods whose image is for the other architecture, and the fix moves them to other nodes.
+// Doctor reports before a launch: a label that no NodePool offers, a requirement that leaves no type, and an image of
+// the other architecture. The printed fix of each report works. The controller warns of user data that names a program
+// of the other architecture. If such a program prevents a node from joining, the controller finds it in the console
+// output. Doctor also reports pods whose image is for the other architecture, and the fix moves them to other nodes.
 func TestCaseARM64(t *testing.T) {
 	l := parallelLab(t, lab.Options{})
 	joiner := program(t)
@@ -65,8 +65,8 @@ func TestCaseARM64(t *testing.T) {
 	t.Run("arm-console", func(t *testing.T) { amd64ProgramOnConsole(t, l, joiner) })
 }
 
-// amd64Pods creates a pod whose image is for amd64 only, in a pool of both architectures whose ARM instances are
-// cheaper. The pod is bound to an ARM node and does not start there. After the fix the pod starts.
+// amd64Pods creates a pod whose image is for amd64 only, in a NodePool of both architectures whose ARM instances are
+// cheaper. The pod is bound to an ARM node, but its container does not start there. After the fix, the pod starts.
 func amd64Pods(t *testing.T, l *lab.Lab, joiner string) {
 	const name = "arm-pods"
 	apply(t, l, class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
@@ -112,7 +112,7 @@ func amd64ProgramOnConsole(t *testing.T, l *lab.Lab, joiner string) {
 		return true, nil
 	})
 	if l.Emulator.Permissions(lab.ControllerRole)["ec2:GetConsoleOutput"] == 0 {
-		t.Error("the controller has not called GetConsoleOutput")
+		t.Error("the controller did not call GetConsoleOutput, want at least one call")
 	}
 	awaitFirstFinding(t, l, joiner, "ARCH-3", cause)
 	if printed, code := doctorAsOwner(t, l, joiner, "--fix", "ARCH-3", "--yes"); code != 2 ||
@@ -120,12 +120,12 @@ func amd64ProgramOnConsole(t *testing.T, l *lab.Lab, joiner string) {
 		t.Errorf("--yes must not apply a likely fix; exit status %d:\n%s", code, printed)
 	}
 	if printed, code := answeredDoctor(t, l, joiner, "no", "--fix", "ARCH-3"); code != 1 || !strings.Contains(printed, "nothing was changed") {
-		t.Errorf("after the answer no: exit status %d:\n%s", code, printed)
+		t.Errorf("after the answer no: exit status %d, want 1 and no change:\n%s", code, printed)
 	}
 	printed, code := answeredDoctor(t, l, joiner, "yes", "--fix", "ARCH-3")
 	if code != 0 || !strings.HasSuffix(strings.TrimSpace(printed), "done") || !strings.Contains(printed, "+") ||
 		strings.Count(printed, "agent-linux-") != 2 {
-		t.Fatalf("after the answer yes: exit status %d:\n%s", code, printed)
+		t.Fatalf("after the answer yes: exit status %d, want 0 and the applied fix:\n%s", code, printed)
 	}
 	t.Log("\n" + printed)
 	awaitPod(t, l, name)
@@ -161,7 +161,7 @@ func amd64ProgramInUserData(t *testing.T, l *lab.Lab) {
 		}
 		return c.StatusConditions().IsReady(), nil
 	})
-	// Delete the class, because doctor --fix in the next subtests would also ask about its fix.
+	// Delete the class: otherwise doctor --fix in the next subtests would also offer its fix.
 	if err := l.Client.Delete(t.Context(), &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func amd64ProgramInUserData(t *testing.T, l *lab.Lab) {
 	})
 }
 
-// mixedPool runs pods of both architectures in one pool, and checks that each instance has an image of its
+// mixedPool runs pods of both architectures in one NodePool, and checks that each instance has an image of its
 // architecture.
 func mixedPool(t *testing.T, l *lab.Lab) {
 	t.Helper()
@@ -188,7 +188,7 @@ func mixedPool(t *testing.T, l *lab.Lab) {
 			image, _ := w.Region(l.Account, l.Region).Images.ByID(i.ImageID)
 			isARM := strings.HasPrefix(i.Type, "t4g.")
 			if isARM != (image.Architecture == "arm64") {
-				t.Errorf("an instance of type %s has an image for %s", i.Type, image.Architecture)
+				t.Errorf("an instance of type %s has an image for %s, want its architecture", i.Type, image.Architecture)
 			}
 		}
 	})
@@ -225,7 +225,7 @@ func (f armFault) play(t *testing.T, l *lab.Lab, joiner string) {
 	if certainty == "likely" {
 		applyLikelyFix(t, l, joiner, f.check)
 	} else if printed, code := doctorAsOwner(t, l, joiner, "--fix", f.check, "--yes"); code != 0 || !strings.HasSuffix(printed, "done\n") {
-		t.Fatalf("the fix has exit status %d:\n%s", code, printed)
+		t.Fatalf("the fix has exit status %d, want 0:\n%s", code, printed)
 	}
 	awaitPod(t, l, f.name)
 }
@@ -240,7 +240,7 @@ func applyLikelyFix(t *testing.T, l *lab.Lab, joiner, check string) {
 	}
 	if printed, code := answeredDoctor(t, l, joiner, "yes", "--fix", check); code != 0 ||
 		!strings.HasSuffix(strings.TrimSpace(printed), "done") {
-		t.Fatalf("the fix has exit status %d:\n%s", code, printed)
+		t.Fatalf("the fix has exit status %d, want 0:\n%s", code, printed)
 	}
 }
 

@@ -131,7 +131,6 @@ func addRole(now time.Time, account *world.Account, name, service string) error 
 	return nil
 }
 
-// registerCluster registers this control plane with the emulated EKS.
 func (l *Lab) registerCluster(issuer string) error {
 	var subnets []string
 	for _, s := range l.Estate.PrivateSubnets {

@@ -42,22 +42,22 @@ func (l *Lab) UID() (string, error) {
 	return "", fmt.Errorf("the UID of cluster %s is not known before it is up", l.Cluster)
 }
 
-// serve adds a running cluster that instances can join.
+// serve adds a running cluster, so that instances can join it.
 func (m *instances) serve(l *Lab) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.clusters = append(m.clusters, l)
 }
 
-// unserve removes a cluster that is being closed: see serve.
+// unserve removes a cluster that is being closed, so that instances can no longer join it.
 func (m *instances) unserve(l *Lab) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.clusters = slices.DeleteFunc(m.clusters, func(other *Lab) bool { return other == l })
 }
 
-// fleetOf returns the kubelets of the cluster whose API server the instance's user data names. For any other address it
-// returns the kubelets of the first lab's cluster, whose connections to the address then fail.
+// fleetOf returns the kubelets of the cluster whose API server has this address. The address comes from an instance's
+// user data. For an unknown address, fleetOf returns the kubelets of the first lab, which then cannot connect.
 func (m *instances) fleetOf(server string) *kubelet.Fleet {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -30,7 +30,8 @@ const (
 	fargateNamespace = "kube-system"
 )
 
-// notInAuth is EKS's message for a pod execution role that is not mapped or lacks permissions.
+// notInAuth is EKS's message for a pod execution role that is not mapped or lacks permissions. %s is the name of the
+// Fargate profile.
 const notInAuth = "Misconfigured Fargate Profile: fargate profile %s blocked for new launches due to: Pod execution role is not found " +
 	"in auth config or does not have all required permissions for launching fargate pods."
 
@@ -43,9 +44,9 @@ type serverless struct {
 // TestCaseFargate reproduces the user report case-5: the controller's own pods stay Pending in a cluster whose system
 // pods run on Fargate.
 //
-// It reproduces each of the reported causes. joiner doctor runs outside of the cluster and names the right cause in its
-// first lines, and the pods run after its printed fix. Then the test installs the chart on Fargate with all of its
-// documented values.
+// It injects each of the reported causes. joiner doctor runs outside of the cluster and reports the right cause in its
+// first lines, and the pods run after its printed fix. Then the test installs the chart on Fargate with each of its
+// documented values files.
 func TestCaseFargate(t *testing.T) {
 	helm := os.Getenv(helmVariable)
 	if helm == "" {
@@ -85,8 +86,8 @@ func (s *serverless) podsBeforeProfile() {
 	s.checkFix("FG-2", "was created before Fargate profile "+fargateProfile+" was active")
 }
 
-// mappingLost deletes the access entry that EKS created with the profile, as a tool that manages all mappings does. The
-// next rollout must hang until the fix.
+// mappingLost deletes the access entry that EKS created with the profile. A tool that manages all mappings would do the
+// same. New pods must stay Pending until the fix.
 func (s *serverless) mappingLost() {
 	arn := s.l.Roles.ARN(executionRole)
 	if _, err := eks.NewFromConfig(s.l.AWS()).DeleteAccessEntry(s.t.Context(),
@@ -110,19 +111,19 @@ func (s *serverless) permissionsLost() {
 	s.checkFix("FG-3", "pod execution role "+executionRole+" lacks "+fargate.ExecutionPolicy)
 }
 
-// tolerationLost replaces the tolerations of the chart. The profile is older than the pods, but EKS's webhook did not
-// process the pods. The event of kube-scheduler reports a taint of the existing nodes.
+// tolerationLost replaces the tolerations of the chart while EKS's webhook is down, so the new pods are not assigned to
+// Fargate. The profile is older than the pods. kube-scheduler's event reports a taint of the existing nodes.
 func (s *serverless) tolerationLost() {
 	s.ageProfile()
 	s.l.Serverless.SetDown(true)
 	s.patch(`{"spec":{"template":{"spec":{"tolerations":[{"key":"CriticalAddonsOnly","operator":"Exists"}]}}}}`)
-	s.awaitPending("had untolerated taint", "default-scheduler") // without the name of the taint: current kube-schedulers omit it
+	s.awaitPending("had untolerated taint", "default-scheduler") // current kube-schedulers omit the name of the taint
 	s.l.Serverless.SetDown(false)
 	s.checkFix("FG-8", "do not tolerate the taint eks.amazonaws.com/compute-type")
 }
 
-// missedByWebhook creates pods that have the toleration but were not processed by EKS's webhook. A Fargate node accepts
-// only one pod, so the pods stay Pending.
+// missedByWebhook creates pods with the toleration while EKS's webhook is down. A Fargate node accepts only one pod, so
+// the new pods stay Pending.
 func (s *serverless) missedByWebhook() {
 	s.l.Serverless.SetDown(true)
 	s.patch(`{"spec":{"template":{"metadata":{"annotations":{"restart":"1"}}}}}`)
@@ -131,7 +132,6 @@ func (s *serverless) missedByWebhook() {
 	s.checkFix("FG-2", "was not assigned to Fargate when it was created")
 }
 
-// makeProfile creates a Fargate profile and waits until it is active.
 func (s *serverless) makeProfile(name, namespace string, labels map[string]string) {
 	s.t.Helper()
 	var subnets []string
@@ -165,7 +165,6 @@ func (s *serverless) ageProfile() {
 	})
 }
 
-// pods returns the controller's pods.
 func (s *serverless) pods(ctx context.Context) ([]corev1.Pod, error) {
 	list, err := s.l.Kube.CoreV1().Pods(fargateNamespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=joiner"})
 	if err != nil {
@@ -191,7 +190,7 @@ func (s *serverless) patch(patch string) {
 	}
 }
 
-// awaitPending waits until two pods of the controller have no node, use the scheduler, and have an event
+// awaitPending waits until two of the controller's pods have no node, the schedulerName scheduler, and an event
 // FailedScheduling with the text.
 func (s *serverless) awaitPending(text, scheduler string) {
 	s.t.Helper()
@@ -224,14 +223,14 @@ func hasFailedScheduling(p corev1.Pod, events []corev1.Event, text string) bool 
 	})
 }
 
-// checkFix checks that joiner doctor reports a check and a cause first. It applies the printed fix, and waits until the
-// pods run and doctor reports no problem.
+// checkFix checks that the first finding of joiner doctor has the check and the cause. It applies the printed fix, and
+// waits until the pods run and doctor reports no problem.
 func (s *serverless) checkFix(check, cause string) {
 	t, l := s.t, s.l
 	t.Helper()
 	printed, code, err := l.Doctor(t.Context(), s.joiner)
 	if err != nil || code != 1 {
-		t.Fatalf("joiner doctor: exit status %d, %v:\n%s", code, err, printed)
+		t.Fatalf("joiner doctor: exit status %d, error %v, want 1 and no error:\n%s", code, err, printed)
 	}
 	t.Log("\n" + printed)
 	lines := strings.Split(strings.TrimSpace(printed), "\n")
@@ -277,7 +276,8 @@ func (s *serverless) awaitOnFargate(namespace, name string) {
 		}
 		if !strings.HasPrefix(p.Spec.NodeName, "fargate-ip-") || nodes[p.Spec.NodeName] ||
 			p.Status.Phase != corev1.PodRunning || p.Annotations[fargate.CapacityAnnotation] == "" {
-			t.Errorf("pod %s of %s is %s on %q: %v", p.Name, namespace, p.Status.Phase, p.Spec.NodeName, p.Annotations)
+			t.Errorf("pod %s of %s is %s on node %q with annotations %v, want Running on a Fargate node of its own",
+				p.Name, namespace, p.Status.Phase, p.Spec.NodeName, p.Annotations)
 		}
 		nodes[p.Spec.NodeName] = true
 	}

@@ -27,10 +27,9 @@ import (
 // if it is not set.
 const helmVariable = "HELM_BINARY"
 
-// chartNamespace is the namespace that the chart is installed into.
 const chartNamespace = "node-autoscaler"
 
-// installation is a chart that is installed in a lab, and the controllers that its pods would run.
+// installation is an installation of the chart in a lab. runs has the controllers that the chart's pods would run.
 type installation struct {
 	t    *testing.T
 	l    *lab.Lab
@@ -40,7 +39,7 @@ type installation struct {
 }
 
 // TestChart installs, upgrades and uninstalls the chart with real Helm, in a namespace with the restricted Pod Security
-// Standard. It installs the previous version with its CRDs, and runs the controllers with the environment and the
+// Standard. It installs the previous version with its CRDs, and runs two controllers with the environment and the
 // service account of the chart's pods. 50 pods get nodes. The upgrade to this version installs newer CRDs, and no node
 // drifts or is replaced. After the commands of the uninstallation guide, nothing remains in the cluster or in AWS.
 // (TestSealed also kills the controllers.)
@@ -160,7 +159,6 @@ func (in *installation) systemNodes() map[string]bool {
 	return zones
 }
 
-// makeNamespace creates the namespace of the chart, which enforces the restricted Pod Security Standard.
 func (in *installation) makeNamespace() {
 	in.t.Helper()
 	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: chartNamespace,
@@ -170,7 +168,7 @@ func (in *installation) makeNamespace() {
 	}
 }
 
-// checkSpread checks that the chart has two pods, and that each of the zones has one of them.
+// checkSpread checks that the chart has two pods, one in each of the zones.
 func (in *installation) checkSpread(zones map[string]bool) {
 	in.t.Helper()
 	var pods corev1.PodList
@@ -199,7 +197,6 @@ func (in *installation) start() {
 	in.runs = []*lab.Controller{in.runController(), in.runController()}
 }
 
-// runController runs a controller like a pod of the Deployment.
 func (in *installation) runController() *lab.Controller {
 	in.t.Helper()
 	return runAsPod(in.t, in.l, in.d.path, chartNamespace)
@@ -237,7 +234,7 @@ func runAsPod(t *testing.T, l *lab.Lab, path, namespace string, more ...string) 
 	return c
 }
 
-// stop ends the controllers as the kubelet does, so that they release the Lease.
+// stop ends the controllers with a signal, as the kubelet does, so that they release the Lease.
 func (in *installation) stop() {
 	for _, c := range in.runs {
 		c.Interrupt()

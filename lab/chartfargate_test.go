@@ -48,7 +48,7 @@ func (s *serverless) everyValuesFile() {
 	s.makeProfile("charts", "chart-*", nil)
 	files, err := filepath.Glob(filepath.Join(filepath.Dir(chartFolder(t)), "testdata", "*.values.yaml"))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("values files: %v, %v", files, err)
+		t.Fatalf("values files: %v, error %v; want at least one file", files, err)
 	}
 	namespaces := map[string]string{} // by release name
 	for _, file := range files {
@@ -77,7 +77,7 @@ func (s *serverless) everyValuesFile() {
 	})
 }
 
-// newNamespace creates a namespace with the service account that one of the values files expects to exist.
+// newNamespace creates a namespace, and in it the service account that one of the values files expects to exist.
 func (s *serverless) newNamespace(name string) string {
 	s.t.Helper()
 	if _, err := s.l.Kube.CoreV1().Namespaces().Create(s.t.Context(),
@@ -96,7 +96,7 @@ func (s *serverless) deploymentOf(namespace, release string) string {
 	s.t.Helper()
 	list, err := s.l.Kube.AppsV1().Deployments(namespace).List(s.t.Context(), metav1.ListOptions{})
 	if err != nil || len(list.Items) != 1 {
-		s.t.Fatalf("release %s has %d deployments: %v", release, len(list.Items), err)
+		s.t.Fatalf("release %s has %d Deployments, want 1; error: %v", release, len(list.Items), err)
 	}
 	return list.Items[0].Name
 }

@@ -28,7 +28,7 @@ const uninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
 // instance has this address.
 const providedIP = "alpha.kubernetes.io/provided-node-ip"
 
-// cloudController stands in for the cloud controller manager of EKS: it initializes new nodes, and deletes the Nodes of
+// cloudController replaces the cloud controller manager of EKS: it initializes new nodes, and deletes the Nodes of
 // terminated instances.
 type cloudController struct {
 	lab   *Lab
@@ -59,7 +59,7 @@ func (c *cloudController) start(ctx context.Context) error {
 		AddFunc: enqueue, UpdateFunc: func(_, object any) {
 			enqueue(object)
 			if node, ok := object.(*corev1.Node); ok && isSilent(node) {
-				c.lab.fleet.ReportNow(node.Name)
+				c.lab.fleet.ReportNow(node.Name) // a real kubelet reports within ten seconds
 			}
 		},
 	})
@@ -80,7 +80,7 @@ func (c *cloudController) start(ctx context.Context) error {
 	return nil
 }
 
-// isSilent reports whether node-lifecycle-controller has marked the node as unreachable.
+// isSilent reports whether the node lifecycle controller has marked the node as unreachable.
 func isSilent(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown
@@ -92,7 +92,6 @@ func isUninitialized(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == uninitialized })
 }
 
-// work initializes the queued nodes, and retries after an error.
 func (c *cloudController) work(ctx context.Context) {
 	for {
 		name, shutdown := c.queue.Get()
@@ -179,7 +178,7 @@ func (c *cloudController) deleteNode(i world.Instance) {
 			return
 		}
 		select {
-		case <-c.lab.instances.ready: // the node informer has then synced too
+		case <-c.lab.instances.ready: // by then, the node informer has synced
 		case <-c.lab.ctx.Done():
 			return
 		}
@@ -208,5 +207,4 @@ func (c *cloudController) nodeOf(i world.Instance) *corev1.Node {
 	return nil
 }
 
-// providerID returns the provider ID of an instance's Node.
 func providerID(i world.Instance) string { return "aws:///" + i.Zone + "/" + i.ID }

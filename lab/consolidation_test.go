@@ -22,15 +22,16 @@ import (
 )
 
 const (
-	defaultLooseNodes = 20               // make soak uses 200
+	defaultLooseNodes = 20               // initial number of nodes, unless LAB_LOOSE is set; make soak uses 200
 	budgetShare       = 0.2              // share of the nodes that the disruption budget allows to be disrupted at once
 	maxPending        = 10 * time.Second // maximum time for which a pod may be pending
 	maxMovesPerPod    = 2                // per hour, the controller's default
 )
 
-// TestConsolidation halves the replicas of all apps, which leaves nodes half empty, with the real kube-scheduler. The
-// pods must end up on at most 5 % more nodes than they need. No PodDisruptionBudget and no disruption budget may be
-// exceeded at any time, and no pod may be pending for longer than maxPending. Afterwards no node may change.
+// TestConsolidation halves the replicas of all apps in a cluster with the real kube-scheduler, which leaves nodes half
+// empty. Consolidation must move the pods to at most 5 % more nodes than they need. No PodDisruptionBudget and no
+// disruption budget may be exceeded at any time, and no pod may be pending for longer than maxPending. Afterwards no
+// node may change.
 func TestConsolidation(t *testing.T) {
 	nodes := int(numberFrom(t, "LAB_LOOSE", defaultLooseNodes))
 	l := parallelLab(t, lab.Options{Cluster: "loose"})
@@ -79,24 +80,24 @@ func TestConsolidation(t *testing.T) {
 			remaining, until = current, time.Now().Add(30*time.Second)
 		}
 		if strings.Join(current, " ") != strings.Join(remaining, " ") {
-			t.Fatalf("nodes changed after consolidation: from %v to %v", remaining, current)
+			t.Fatalf("nodes changed after consolidation from %v to %v, want no change", remaining, current)
 		}
 	}
 	o.judge(t)
 	paid, bound := priceAndBound(t, l, name)
 	if float64(paid) > 1.05*float64(bound) {
-		t.Errorf("the remaining nodes cost $%s/h, the lower bound for the running pods is $%s/h", paid, bound)
+		t.Errorf("the remaining nodes cost $%s/h, want at most 1.05 times the lower bound of $%s/h", paid, bound)
 	}
 	t.Logf("%d nodes became %d in %.0f s, price $%s/h, lower bound $%s/h; %d pods moved, the longest was pending for %.1f s; "+
 		"at most %d nodes were disrupted at once, in %d scans",
 		before, len(remaining), took.Seconds(), paid, bound, o.moved, o.longestPending.Seconds(), o.mostDisrupted, o.scans)
 }
 
-// priceAndBound returns the hourly price of the pool's instances and a lower bound: no set of instances of their type
-// with room for the pods of the namespace costs less.
+// priceAndBound returns the hourly price of the pool's instances, and a lower bound for it. All instances have the same
+// type. No set of instances of this type that has room for the pods of the namespace costs less than the bound.
 func priceAndBound(t *testing.T, l *lab.Lab, name string) (paid, bound catalog.Price) {
 	t.Helper()
-	var each catalog.Price // all instances have the same type
+	var each catalog.Price // price of one instance
 	for _, i := range instancesOf(l, name) {
 		if i.State == world.Running || i.State == world.Pending {
 			each = l.Price(i)
@@ -105,7 +106,7 @@ func priceAndBound(t *testing.T, l *lab.Lab, name string) (paid, bound catalog.P
 	}
 	nodes, err := l.Kube.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: karpenterv1.LabelNodePool + "=" + name})
 	if err != nil || len(nodes.Items) == 0 {
-		t.Fatalf("%d nodes: %v", len(nodes.Items), err)
+		t.Fatalf("%d nodes, want at least one; error: %v", len(nodes.Items), err)
 	}
 	pods, err := l.Kube.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -131,7 +132,7 @@ func priceAndBound(t *testing.T, l *lab.Lab, name string) (paid, bound catalog.P
 	return paid, lowerbound.Compute(p).Price
 }
 
-// sizeOf returns the CPU in millicores and the memory in bytes.
+// sizeOf returns the CPU in millicores and the memory in bytes, in this order.
 func sizeOf(l corev1.ResourceList) []int64 { return []int64{l.Cpu().MilliValue(), l.Memory().Value()} }
 
 // appWithPDB returns the manifests of a Deployment and of its PodDisruptionBudget with maxUnavailable 1.
@@ -145,7 +146,6 @@ spec: {maxUnavailable: 1, selector: {matchLabels: {app: %s}}}
 `, app, namespace, app)
 }
 
-// scaleAll sets the replicas of all Deployments of the namespace.
 func scaleAll(t *testing.T, l *lab.Lab, namespace string, replicas int) {
 	t.Helper()
 	list, err := l.Kube.AppsV1().Deployments(namespace).List(t.Context(), metav1.ListOptions{})
@@ -168,13 +168,13 @@ type observer struct {
 	serving        map[string]map[string]bool // by app: pods that are Ready and not being deleted
 	pendingSince   map[string]time.Time       // by name of a pending pod
 	longestPending time.Duration              // longest time for which a pod was pending
-	moved          int                        // pods that were seen pending
+	moved          int                        // pods that became pending: each replaces an evicted pod
 	movedOf        map[string]int             // moved, by app
 	scans          int                        // number of scans of the nodes
 	start          time.Time                  // when the scans started
 	disrupted      int                        // nodes that were terminating or not ready at the last scan
 	mostDisrupted  int                        // maximum of disrupted
-	violations     []string
+	violations     []string                   // exceeded budgets, as sentences
 }
 
 // observe starts an observer that scans until the test ends.
@@ -202,7 +202,7 @@ func observe(t *testing.T, l *lab.Lab, name string, replicas int) *observer {
 	return o
 }
 
-// recordPod records a change of a pod, and a violation of its app's PodDisruptionBudget.
+// recordPod records a change of a pod, and whether the change exceeds the PodDisruptionBudget of its app.
 func (o *observer) recordPod(object any, isFirst, isGone bool) {
 	if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = last.Obj
@@ -239,7 +239,7 @@ func (o *observer) recordPod(object any, isFirst, isGone bool) {
 	}
 }
 
-// scan counts the nodes that are terminating or not ready, and records a violation of the disruption budget.
+// scan counts the nodes that are terminating or not ready, and records whether they exceed the disruption budget.
 func (o *observer) scan(ctx context.Context, l *lab.Lab, name string) {
 	var claims karpenterv1.NodeClaimList
 	var nodes corev1.NodeList
@@ -284,7 +284,8 @@ func (o *observer) isIdle() bool {
 	return o.disrupted == 0 && len(o.pendingSince) == 0
 }
 
-// judge fails the test for each recorded violation, and if pods were pending or moved too much.
+// judge fails the test for each recorded violation. It also fails the test if a pod was pending too long, if too many
+// pods moved, or if there were too few scans.
 func (o *observer) judge(t *testing.T) {
 	t.Helper()
 	o.mu.Lock()

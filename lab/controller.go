@@ -21,18 +21,18 @@ import (
 	"github.com/joiner-sh/joiner/lab/process"
 )
 
-// Controller is the real controller, running beside the lab's cluster.
+// Controller is a running controller, Joiner's or Karpenter's, whose cluster is the lab's.
 type Controller struct {
 	*process.Process
 	Metrics string // URL of its metrics
 	Probes  string // base URL of /healthz and /readyz
 }
 
-// BinaryVariable names the environment variable with the path of a joiner program that is already built.
+// BinaryVariable is the name of the environment variable with the path of a joiner program that is already built.
 const BinaryVariable = "JOINER_BINARY"
 
-// BuildJoiner returns the path of the joiner program: the value of BinaryVariable, or a new build from the checkout of
-// the working folder.
+// BuildJoiner returns the path of the joiner program: the value of BinaryVariable if it is set. Otherwise BuildJoiner
+// builds the program in dir, from the checkout that contains the working folder.
 func BuildJoiner(ctx context.Context, dir string) (string, error) {
 	if path := os.Getenv(BinaryVariable); path != "" {
 		return filepath.Abs(path)
@@ -70,10 +70,10 @@ func moduleRoot() (string, error) {
 	}
 }
 
-// RunController starts `joiner controller` from the program at path and returns once the controller is healthy. The
-// controller has the account's controller role with the policies of package permissions. It runs as the service account
-// ControllerAccount with the RBAC rules of the same package. settings are further environment variables of the
-// controller, as NAME=value.
+// RunController starts `joiner controller` from the program at path and returns once the controller is healthy. In AWS,
+// the controller has the role Lab.Role with the IAM policies of package permissions. In the cluster, it has the service
+// account ControllerAccount with the RBAC rules of the same package. settings are further environment variables, as
+// NAME=value.
 func (l *Lab) RunController(ctx context.Context, path string, settings ...string) (*Controller, error) {
 	if err := l.Roles.permitSettings(settings); err != nil {
 		return nil, err
@@ -122,8 +122,8 @@ func (l *Lab) runProgram(ctx context.Context, spec process.Spec, settings []stri
 	return c, nil
 }
 
-// controllerEnv returns the environment that a controller has in a pod, with the controller's IAM role. It contains
-// none of the AWS settings of this process.
+// controllerEnv returns the environment that a controller has in a pod, with the controller's IAM role. The AWS
+// settings of this process do not apply to the controller.
 func (l *Lab) controllerEnv() ([]string, error) {
 	return l.envOf(l.Role, append(l.selfManagedSettings(), "LEADER_ELECTION_NAMESPACE=kube-system",
 		"KUBECONFIG="+l.ServiceAccounts.controllerConfig)...)
@@ -153,7 +153,6 @@ func (l *Lab) envOf(role string, more ...string) ([]string, error) {
 	), nil
 }
 
-// assume opens a session of a role.
 func (r *Roles) assume(role string) (identity.Session, error) {
 	var session identity.Session
 	var err error
@@ -204,7 +203,6 @@ func (l *Lab) Environment() []string {
 	return env
 }
 
-// freePort returns a free port, chosen by the kernel.
 func freePort() (int, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -26,9 +26,9 @@ const fullCrashVariable = "CRASH_FULL"
 // TestKilledAfterEveryWrite kills the controller with SIGKILL after every single write to the API server or to AWS,
 // before the controller gets the response.
 //
-// A node is launched, joins and becomes ready; its Node is deleted; EC2 interrupts its replacement; the pod is deleted;
-// pool and class are deleted. After each step exactly the expected objects exist, and the controller never launches an
-// additional instance.
+// A node is launched, joins and becomes ready. Then its Node is deleted, EC2 interrupts its replacement, the pod is
+// deleted, and finally pool and class are deleted. After each step exactly the expected objects exist. The controller
+// never launches an additional instance.
 func TestKilledAfterEveryWrite(t *testing.T) {
 	l := parallelLab(t, lab.Options{})
 	name := newTestNamespace(t, l)
@@ -54,7 +54,7 @@ func TestKilledAfterEveryWrite(t *testing.T) {
 	l.Emulator.Do(func(w *world.World, now time.Time) {
 		for _, i := range w.Region(l.Account, l.Region).Instances.All() {
 			if i.Alive() && i.Tags[karpenterv1.LabelNodePool] == name && !w.Interrupt(now, i.ID) {
-				t.Errorf("%s is not a spot instance", i.ID)
+				t.Errorf("%s is not a spot instance, want only spot instances", i.ID)
 			}
 		}
 	})
@@ -80,7 +80,7 @@ func TestKilledAfterEveryWrite(t *testing.T) {
 	t.Logf("killed after each of %d writes:\n%s", len(s.gate.writes()), strings.Join(s.gate.writes(), "\n"))
 }
 
-// succession runs controllers one after another: it kills each after one write, and starts the next.
+// succession runs controllers one after another. It kills each controller after one write, and starts the next.
 type succession struct {
 	t        *testing.T
 	lab      *lab.Lab
@@ -109,8 +109,8 @@ func newSuccession(t *testing.T, l *lab.Lab, name string) *succession {
 	return s
 }
 
-// The timeout of one step, and the maximum number of writes of all steps. A controller that repeats the same write
-// after each restart exceeds the maximum.
+// The timeout of one step, and the maximum number of writes in all steps. A controller that repeats the same write
+// after each restart would exceed the maximum.
 const (
 	crashStepTimeout = 6 * time.Minute
 	maxCrashWrites   = 200
@@ -138,8 +138,9 @@ func (s *succession) until(what string, ok func(context.Context) (bool, error)) 
 	s.t.Logf("%s took %.1f s and %d kills", what, time.Since(began).Seconds(), len(s.gate.writes())-before)
 }
 
-// hasConverged reports whether the pool has one instance, NodeClaim and Node, which are complete, and the pod runs on
-// the Node. launched is the total number of instances that must have been launched so far.
+// hasConverged reports whether the pool has exactly one instance, one NodeClaim and one Node, and the pod runs on this
+// Node. All must be ready and have their finalizers, and none may be in deletion. launched is the number of instances
+// that must have been launched since the start of the test.
 func (s *succession) hasConverged(ctx context.Context, launched int) (bool, error) {
 	all := instancesOf(s.lab, s.name)
 	if len(all) > launched {

@@ -17,8 +17,8 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestDefinitionsAreInstalled checks that the controller installs missing CRDs, replaces CRDs with a lower revision,
-// and leaves CRDs with a higher revision unchanged.
+// TestDefinitionsAreInstalled checks that the controller installs missing CRDs, takes over CRDs of an older Karpenter
+// chart, and leaves CRDs with a higher revision unchanged. It also runs joiner crds check, apply and delete.
 func TestDefinitionsAreInstalled(t *testing.T) {
 	l := parallelLab(t, lab.Options{Bare: true})
 	d := definitionsOf(t, l)
@@ -57,7 +57,7 @@ func TestDefinitionsAreInstalled(t *testing.T) {
 	d.awaitLog("nodepools.karpenter.sh", "is newer than this program's")
 	d.runJoiner(0, "left as it is: its revision "+strconv.Itoa(newer)+" is newer", "crds", "apply")
 	if got := d.get(pools).ResourceVersion; got != before {
-		t.Errorf("the newer definition was changed: its resource version was %s and is %s", before, got)
+		t.Errorf("the newer CRD must not change; its resource version was %s and is %s", before, got)
 	}
 	third.Kill()
 

@@ -17,11 +17,11 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestDoctorFixes fixes a node role without an effective mapping, in two variants: the cluster does not read aws-auth,
-// or aws-auth does not contain the role.
+// TestDoctorFixes runs joiner doctor --fix for a node role without an effective mapping. There are two variants: the
+// cluster does not read aws-auth, or aws-auth does not contain the role.
 //
-// Without a terminal, joiner doctor --fix shows the change and does not make it. With a missing permission, it names
-// the permission. With all permissions it makes the change: the pods run, and rows of aws-auth for other roles are
+// Without a terminal, the command shows the change and does not make it. With a missing permission, it names the
+// permission. With all permissions it makes the change: the pods run, and rows of aws-auth for other roles are
 // unchanged.
 func TestDoctorFixes(t *testing.T) {
 	t.Parallel()
@@ -30,7 +30,7 @@ func TestDoctorFixes(t *testing.T) {
 	}
 }
 
-// testDoctorFix runs TestDoctorFixes for the variant that the check reports.
+// testDoctorFix is the test for one variant. check is the ID of the check that doctor must report.
 func testDoctorFix(t *testing.T, l *lab.Lab, check string) {
 	joiner := program(t)
 	const name = "doctor-fix"
@@ -57,18 +57,18 @@ func testDoctorFix(t *testing.T, l *lab.Lab, check string) {
 	printed, code, err := l.Doctor(t.Context(), joiner, "--fix", check)
 	if err != nil || code != 1 || !strings.Contains(printed, "+ ") ||
 		!strings.Contains(printed, "nothing was changed: standard input is not a terminal") {
-		t.Fatalf("without a terminal: exit status %d, %v:\n%s", code, err, printed)
+		t.Fatalf("without a terminal: exit status %d, error %v; want 1 and no change:\n%s", code, err, printed)
 	}
 	t.Log("\n" + printed)
 	if check == "AUTH-1" { // the fix is a call to AWS, for which read permissions are not sufficient
 		if _, _, err := l.Doctor(t.Context(), joiner, "--fix", check, "--yes"); err == nil ||
 			!strings.Contains(err.Error(), "the permission eks:CreateAccessEntry is missing: allow it to arn:aws:") {
-			t.Errorf("without the permission: %v", err)
+			t.Errorf("without the permission: error %v, want one that names eks:CreateAccessEntry", err)
 		}
 	}
 	printed, code = doctorAsOwner(t, l, joiner, "--fix", check, "--yes")
 	if code != 0 || !strings.HasSuffix(printed, "done\n") {
-		t.Fatalf("with all permissions: exit status %d:\n%s", code, printed)
+		t.Fatalf("with all permissions: exit status %d, want 0:\n%s", code, printed)
 	}
 	within(t, l, time.Minute, "the pod to run", func(ctx context.Context) (bool, error) {
 		pods, err := l.Kube.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=" + name})
@@ -79,10 +79,10 @@ func testDoctorFix(t *testing.T, l *lab.Lab, check string) {
 		t.Fatal(err)
 	}
 	if text := auth.Data["mapRoles"]; !strings.HasPrefix(text, otherRows) || check == "AUTH-3" && strings.Count(text, "rolearn: ") != 2 {
-		t.Errorf("aws-auth is now:\n%s", text)
+		t.Errorf("want aws-auth with the other rows unchanged, and with one new row for AUTH-3; got:\n%s", text)
 	}
 	if printed, code := doctorAsOwner(t, l, joiner, "--fix", check); code != 0 || printed != check+" is fine: nothing to fix\n" {
-		t.Errorf("second run: exit status %d:\n%s", code, printed)
+		t.Errorf("second run: exit status %d, want 0 and nothing to fix:\n%s", code, printed)
 	}
 }
 

@@ -21,14 +21,14 @@ import (
 )
 
 const (
-	drainedApps   = 40
+	drainedApps   = 40 // number of apps
 	replicasEach  = 4  // replicas of each app
 	defaultDrains = 80 // number of drained nodes, unless LAB_DRAINS is set
 )
 
-// TestDrains deletes the NodeClaims of all nodes at once, and repeats this until LAB_DRAINS nodes have been drained
-// (make soak: five hundred). Each app has a PodDisruptionBudget with maxUnavailable 1, which may not be exceeded at any
-// time.
+// TestDrains deletes the NodeClaims of all nodes at once, and repeats this until LAB_DRAINS nodes have been drained.
+// make soak sets LAB_DRAINS to 500. Each app has a PodDisruptionBudget with maxUnavailable 1, which may not be exceeded
+// at any time.
 func TestDrains(t *testing.T) {
 	drains := int(numberFrom(t, "LAB_DRAINS", defaultDrains))
 	l := sharedLab(t)
@@ -150,7 +150,7 @@ func watchPods(t *testing.T, l *lab.Lab, namespace string, see func(o any, isFir
 	factory.WaitForCacheSync(t.Context().Done())
 }
 
-// record records a change of a pod, and a violation of its app's PodDisruptionBudget.
+// record records a change of a pod, and whether the change exceeds the PodDisruptionBudget of its app.
 func (w *budgetWatch) record(o any, isGone bool) {
 	if last, ok := o.(cache.DeletedFinalStateUnknown); ok {
 		o = last.Obj

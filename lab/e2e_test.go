@@ -66,7 +66,6 @@ func runningController(l *lab.Lab) *lab.Controller {
 	return controllers.byLab[l]
 }
 
-// killController kills the lab's controller, if one runs.
 func killController(l *lab.Lab) {
 	if c := runningController(l); c != nil {
 		c.Kill()
@@ -166,7 +165,6 @@ func apply(t *testing.T, l *lab.Lab, manifests ...string) {
 	}
 }
 
-// newTestNamespace creates a namespace for the test, and returns its name.
 func newTestNamespace(t *testing.T, l *lab.Lab) string {
 	t.Helper()
 	name := strings.ToLower(nameOf(t))
@@ -177,8 +175,8 @@ func newTestNamespace(t *testing.T, l *lab.Lab) string {
 	return name
 }
 
-// awaitRunning waits until the namespace has exactly want pods and all of them run. It watches the pods, because
-// listing 500 pods repeatedly would slow down the measured controller.
+// awaitRunning waits until the namespace has exactly want pods and all of them run. It uses a watch, because repeated
+// lists of 500 pods would slow down the measured controller.
 func awaitRunning(t *testing.T, l *lab.Lab, namespace string, want int, limit time.Duration) {
 	t.Helper()
 	began := time.Now()
@@ -201,8 +199,8 @@ func awaitRunning(t *testing.T, l *lab.Lab, namespace string, want int, limit ti
 	t.Logf("%d pods run after %.1f s", want, time.Since(began).Seconds())
 }
 
-// cleanUp deletes the test's namespace with its workloads, and then the pools as deletePools does. Without pools, it
-// deletes the pool with the same name as the namespace.
+// cleanUp deletes the test's namespace with its workloads, and then the pools as deletePools does. If no pools are
+// given, it deletes the pool with the name of the namespace.
 func cleanUp(t *testing.T, l *lab.Lab, name string, pools ...string) {
 	t.Helper()
 	deleteNamespace(t, l, name)
@@ -212,7 +210,6 @@ func cleanUp(t *testing.T, l *lab.Lab, name string, pools ...string) {
 	deletePools(t, l, pools...)
 }
 
-// deleteNamespace deletes the namespace of a test with its workloads.
 func deleteNamespace(t *testing.T, l *lab.Lab, name string) {
 	t.Helper()
 	if err := l.Client.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
@@ -220,8 +217,8 @@ func deleteNamespace(t *testing.T, l *lab.Lab, name string) {
 	}
 }
 
-// deletePools waits until the pools have no nodes, because their workloads were deleted. Then it deletes the pools and
-// the classes with the same names, and waits until the classes' AWS resources are deleted.
+// deletePools waits until the pools have no nodes; the caller must have deleted their workloads. Then it deletes the
+// pools and the classes with the same names, and waits until the classes' AWS resources are deleted.
 func deletePools(t *testing.T, l *lab.Lab, pools ...string) {
 	t.Helper()
 	ctx := t.Context()
@@ -348,7 +345,8 @@ func TestBothArchitectures(t *testing.T) {
 	cleanUp(t, l, name)
 }
 
-// TestKilledController kills the controller with SIGKILL at ten random moments while it launches a hundred nodes.
+// TestKilledController kills the controller with SIGKILL ten times, at random moments, while the controller launches a
+// hundred nodes.
 func TestKilledController(t *testing.T) {
 	l := parallelLab(t, lab.Options{})
 	seed := uint64(time.Now().UnixNano())
@@ -392,8 +390,8 @@ func TestKilledController(t *testing.T) {
 	cleanUp(t, l, name)
 }
 
-// awaitCalls waits until the controller has made the given number of calls to AWS, but at most four seconds, and
-// returns the time that it waited. The caller can then kill the controller between two calls.
+// awaitCalls waits until the controller has made the given number of calls to AWS, but at most four seconds. It returns
+// the time that it waited. The caller can then kill the controller between two calls.
 func awaitCalls(t *testing.T, l *lab.Lab, calls int) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -407,7 +405,7 @@ func awaitCalls(t *testing.T, l *lab.Lab, calls int) time.Duration {
 		select {
 		case <-tick.C:
 		case <-runningController(l).Done():
-			t.Fatalf("the controller ended unexpectedly: %v", runningController(l).Err())
+			t.Fatalf("the controller ended, want it to run: %v", runningController(l).Err())
 		}
 	}
 	return time.Since(began)
@@ -438,12 +436,12 @@ func scale(t *testing.T, l *lab.Lab, namespace, name string, replicas int) {
 	}
 }
 
-// timedVariable is the environment variable that makes TestFiveHundredPods fail if the controller is slow. `make bench`
-// sets it. Otherwise the test only logs the times, because they depend on the load of the host.
+// timedVariable is the environment variable with which TestFiveHundredPods fails if the controller is slow. `make
+// bench` sets it. Without it, the test only logs the times, because they depend on the load of the host.
 const timedVariable = "LAB_TIMED"
 
-// TestFiveHundredPods creates 500 pods as fast as possible. It measures the controller's memory, and how long after the
-// end of a batch the controller requests each instance of the batch from EC2.
+// TestFiveHundredPods creates 500 pods as fast as possible. It measures the controller's memory, and the time from the
+// end of a batch until the controller requests each instance of the batch from EC2.
 func TestFiveHundredPods(t *testing.T) {
 	l := sharedLab(t)
 	name := newTestNamespace(t, l)
@@ -463,12 +461,12 @@ func TestFiveHundredPods(t *testing.T) {
 	peak := peakMemory(t, c.PID())
 	t.Logf("peak memory of the controller: %d MiB", peak>>20)
 	if peak > 300<<20 {
-		t.Errorf("the controller used more than 300 MiB")
+		t.Errorf("the controller used more than 300 MiB, want at most that")
 	}
 	beyond := readHistogram(t, c.Metrics, "joiner_stage_duration_seconds", `stage="beyond"`)
 	switch {
 	case beyond.count == 0:
-		t.Error("no launch was measured")
+		t.Error("no launch was measured, want at least one")
 	case beyond.under["0.3"] < beyond.count && os.Getenv(timedVariable) != "":
 		t.Errorf("launches after the end of the batch window: %s; want all under 0.3 s", beyond)
 	}
@@ -491,7 +489,7 @@ func podSizes() [][2]string {
 	return [][2]string{{"100m", "128Mi"}, {"250m", "512Mi"}, {"1", "2Gi"}, {"500m", "4Gi"}, {"2", "2Gi"}}
 }
 
-// sizedPod returns a pod of the i-th size that runs only on the test's nodes.
+// sizedPod returns a pod template with the i-th of podSizes. Its pods run only on the nodes of the test.
 func sizedPod(test string, i int) corev1.PodTemplateSpec {
 	size, grace := podSizes()[i], int64(1)
 	return corev1.PodTemplateSpec{
@@ -508,8 +506,8 @@ func sizedPod(test string, i int) corev1.PodTemplateSpec {
 	}
 }
 
-// adoptPods creates a ReplicaSet for the pods of each size of makePods. If kube-scheduler preempts one of these pods
-// for a critical DaemonSet pod, the ReplicaSet replaces it.
+// adoptPods creates ReplicaSets, one for each size, that adopt the pods of makePods. If kube-scheduler preempts one of
+// these pods for a critical DaemonSet pod, its ReplicaSet replaces it.
 func adoptPods(t *testing.T, l *lab.Lab, name string, n int) {
 	t.Helper()
 	for i := range podSizes() {

@@ -38,7 +38,7 @@ func (l *Lab) Evidence(ctx context.Context) string {
 	return b.String()
 }
 
-// writePods writes the pods that do not run, at most 15 of them, and why they are not scheduled.
+// writePods writes at most 15 of the pods that do not run, and why they are not scheduled.
 func (e *evidence) writePods(ctx context.Context, b *strings.Builder) {
 	pods, err := e.lab.Kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -68,8 +68,8 @@ func (e *evidence) writePods(ctx context.Context, b *strings.Builder) {
 	}
 }
 
-// writeClaims writes the conditions of all EC2NodeClasses and NodePools, of all NodeClaims with a problem, and of the
-// first maxEntries NodeClaims without a problem.
+// writeClaims writes the conditions of all EC2NodeClasses, NodePools and NodeClaims. Of the NodeClaims without a
+// problem, it writes only the first maxEntries.
 func (e *evidence) writeClaims(ctx context.Context, b *strings.Builder) {
 	var claims karpenterv1.NodeClaimList
 	var classes awsv1.EC2NodeClassList
@@ -114,7 +114,6 @@ const allTrue = " all conditions True"
 // entryLimit admits the first maxEntries entries of a list.
 type entryLimit struct{ seen int }
 
-// maxEntries is the number of entries that an entryLimit admits.
 const maxEntries = 25
 
 // admit counts an entry, and reports whether the caller writes it.
@@ -123,15 +122,15 @@ func (e *entryLimit) admit() bool {
 	return e.seen <= maxEntries
 }
 
-// writeRest writes the number of entries that were not admitted. All entries must be without a problem.
+// writeRest writes how many entries were not admitted. The caller must have counted only entries without a problem.
 func (e *entryLimit) writeRest(b *strings.Builder) {
 	if e.seen > maxEntries {
 		fmt.Fprintf(b, "    and %d more without a problem\n", e.seen-maxEntries)
 	}
 }
 
-// writeNodes writes the nodes, and returns the provider IDs of all nodes. It writes only the first maxEntries of the
-// nodes without a problem.
+// writeNodes writes the nodes, but only the first maxEntries of those without a problem. It returns the provider IDs of
+// all nodes.
 func (e *evidence) writeNodes(ctx context.Context, b *strings.Builder) (joined map[string]bool) {
 	joined = map[string]bool{}
 	nodes, err := e.lab.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
@@ -156,16 +155,15 @@ func (e *evidence) writeNodes(ctx context.Context, b *strings.Builder) (joined m
 	return joined
 }
 
-// isReady reports whether a Node is Ready.
 func isReady(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
 }
 
-// writeInstances writes the instances. For an instance that is alive and has no node, it also writes the end of the
-// console output. joined has the provider IDs of all nodes. Of the instances with a node, and of the console outputs,
-// only the first maxEntries are written.
+// writeInstances writes the instances, but at most maxEntries of those that are alive and have a node. For at most
+// maxEntries instances that are alive without a node, it also writes the end of the console output. joined has the
+// provider IDs of all nodes.
 func (e *evidence) writeInstances(joined map[string]bool, b *strings.Builder) {
 	fmt.Fprintf(b, "\ninstances:\n")
 	var healthy, consoles entryLimit

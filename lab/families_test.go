@@ -27,7 +27,7 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// family is the configuration of an AMI family in an EC2NodeClass, and the expected node.
+// family is the configuration of an AMI family in an EC2NodeClass, with the expected results.
 type family struct {
 	images   string // lines of the spec that select AMIs
 	userData string // spec.userData; empty: not set
@@ -166,9 +166,9 @@ type familyCase struct {
 	ec2Arch      string // name in EC2: "x86_64"
 }
 
-// TestFamiliesJoin checks that nodes of every Linux family join, on both architectures, with and without the user's own
-// user data, and that the user data takes effect. The output of `joiner render userdata` must be equal to the
-// instance's user data.
+// TestFamiliesJoin checks that nodes of every Linux family join, on both architectures. It tests each family without
+// and with the user's own user data, which must take effect. The output of `joiner render userdata` must be equal to
+// the instance's user data.
 func TestFamiliesJoin(t *testing.T) {
 	l := parallelLab(t, lab.Options{})
 	ensureController(t, l)
@@ -204,7 +204,7 @@ func TestFamiliesJoin(t *testing.T) {
 }
 
 // isMarkedNotReady reports whether the node has the taint node.kubernetes.io/not-ready. The node lifecycle controller
-// can set this taint from stale data on a node that has just become ready, and removes it within five seconds.
+// can set this taint from stale data on a node that has just become ready. It removes the taint within five seconds.
 func isMarkedNotReady(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeNotReady })
 }
@@ -323,7 +323,6 @@ func renderUserData(t *testing.T, l *lab.Lab, c familyCase, cluster *ekstypes.Cl
 	return answer.UserData
 }
 
-// describeCluster returns EKS's description of the lab's cluster.
 func describeCluster(t *testing.T, l *lab.Lab) *ekstypes.Cluster {
 	t.Helper()
 	out, err := eks.NewFromConfig(l.AWS()).DescribeCluster(t.Context(), &eks.DescribeClusterInput{Name: &l.Cluster})
@@ -333,8 +332,8 @@ func describeCluster(t *testing.T, l *lab.Lab) *ekstypes.Cluster {
 	return out.Cluster
 }
 
-// registerGoldenImages registers images of the account, for the family AL2, for which EKS publishes no images any more,
-// and for the family Custom.
+// registerGoldenImages registers images of the account for the families AL2 and Custom. EKS does not publish images of
+// AL2 any more.
 func registerGoldenImages(l *lab.Lab) {
 	l.Emulator.Do(func(_ *world.World, now time.Time) {
 		for _, kind := range []string{"AL2", "Custom"} {

@@ -75,7 +75,7 @@ func (l *Lab) serveAdmission(webhook http.Handler) (string, error) {
 	return listener.Addr().String(), nil
 }
 
-// serverCertificate returns a certificate for a server on this computer.
+// serverCertificate returns a certificate for a server on 127.0.0.1.
 func serverCertificate(authority *pki.Authority, name string) (tls.Certificate, error) {
 	pair, err := authority.IssueServer(name, "127.0.0.1")
 	if err != nil {

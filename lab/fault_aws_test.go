@@ -20,23 +20,23 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// speedup divides the durations of faults, to keep the test short. LAB_FULL=1 (make soak) sets it to 1: ten minutes of
-// shortage, and two minutes of errors.
+// speedup divides the durations of faults, to keep the test short. It is 45, or 1 if LAB_FULL is set (make soak).
+// Undivided, the shortage lasts ten minutes, and the errors last two minutes.
 var speedup = cmp.Or(map[bool]time.Duration{true: 1}[os.Getenv("LAB_FULL") != ""], 45)
 
 // shortageBackoff returns the initial shortage back-off of the controller in these tests: three minutes divided by
 // speedup.
 func shortageBackoff() time.Duration { return 3 * time.Minute / speedup }
 
-// faultPool is a pool with its own class and namespace, and with a Deployment that initially has no replicas. Faults
-// that are active at the same time affect different instance types, and so different pools.
+// faultPool is a NodePool with its own class and namespace, and with a Deployment that initially has no replicas.
+// Simultaneous faults affect different instance types, and thereby different NodePools.
 type faultPool struct {
 	lab  *lab.Lab
 	name string
 }
 
 // TestFaultsOfAWS injects faults of AWS, several at the same time if they affect different instance types. After each
-// fault the pods run, and no superfluous instance exists.
+// fault, all pods must run, and no superfluous instance may exist.
 func TestFaultsOfAWS(t *testing.T) {
 	l := parallelLab(t, lab.Options{})
 	settings := []string{"SHORTAGE_BACKOFF=" + shortageBackoff().String(), "BATCH_IDLE_DURATION=300ms", "BATCH_MAX_DURATION=1s"}
@@ -137,8 +137,8 @@ func (f faultPool) fleetCalls() []time.Time {
 	return at
 }
 
-// checkInstances checks the number of launched instances, total, and the number of those that are still alive. Each
-// instance that is alive must have a NodeClaim.
+// checkInstances checks that total instances were launched, that alive of them are still alive, and that each of these
+// has a NodeClaim.
 func (f faultPool) checkInstances(t *testing.T, alive, total int) {
 	t.Helper()
 	claims, providerIDs := claimsOf(t, f.lab, f.name)
@@ -152,7 +152,7 @@ func (f faultPool) checkInstances(t *testing.T, alive, total int) {
 		}
 		living++
 		if !providerIDs["aws:///"+i.Zone+"/"+i.ID] {
-			t.Errorf("instance %s has no NodeClaim", i.ID)
+			t.Errorf("instance %s has no NodeClaim, want one", i.ID)
 		}
 	}
 	if living != alive || len(all) != total || len(claims) != alive {
@@ -176,8 +176,8 @@ func (f faultPool) awaitEvent(t *testing.T, about, reason string, words ...strin
 		})
 }
 
-// restartWhileLaunching restarts the controller while it launches eight instances. EC2's answers to Describe calls are
-// 30 seconds old. Then it deletes a NodeClaim whose instance these answers do not contain yet, and returns this
+// restartWhileLaunching restarts the controller while it launches eight instances and EC2's answers to Describe calls
+// are 30 seconds old. Then it deletes a NodeClaim whose instance these answers do not contain yet, and returns this
 // NodeClaim.
 func (f faultPool) restartWhileLaunching(t *testing.T, settings []string) karpenterv1.NodeClaim {
 	t.Helper()
@@ -210,8 +210,8 @@ func (f faultPool) checkOneTerminated(t *testing.T, deleted karpenterv1.NodeClai
 	f.checkInstances(t, 8, 9)
 }
 
-// leaveOneOffering limits the capacity of three families to one instance of one offering, which is not the cheapest.
-// Then it creates three pods.
+// leaveOneOffering limits the capacity of three instance families to one instance of one offering, which is not the
+// cheapest. Then it creates three pods.
 func (f faultPool) leaveOneOffering(t *testing.T) {
 	t.Helper()
 	table, err := catalog.Embedded()
@@ -248,8 +248,9 @@ func (f faultPool) checkOfferingFound(t *testing.T) {
 	}
 }
 
-// removeCapacity removes all capacity for five pods for a time. Meanwhile the controller may try one launch per
-// back-off, and the pods' events report the shortage. Soon after the shortage the five instances must be launched.
+// removeCapacity creates five pods for whose instance types EC2 has no capacity for a time. Meanwhile the controller
+// may try one launch per back-off, and must report the shortage in events of the pods. When the capacity is back, the
+// five instances must be launched soon.
 func (f faultPool) removeCapacity(t *testing.T) {
 	t.Helper()
 	forEachType := func(set func(world.Pool)) {
@@ -276,10 +277,10 @@ func (f faultPool) removeCapacity(t *testing.T) {
 		}
 	}
 	if first > 5 {
-		t.Errorf("%d CreateFleet calls for five NodeClaims before the back-off started", first)
+		t.Errorf("%d CreateFleet calls for five NodeClaims before the back-off started, want at most 5", first)
 	}
 	if all := instancesOf(f.lab, f.name); len(all) > 0 {
-		t.Errorf("%d instances of types without capacity were launched", len(all))
+		t.Errorf("%d instances of types without capacity were launched, want none", len(all))
 	}
 	forEachType(f.lab.Estate.Region.Capacity.Lift)
 	ended := time.Now()
@@ -288,8 +289,8 @@ func (f faultPool) removeCapacity(t *testing.T) {
 	t.Logf("all instances were launched %.1f s after the end of the shortage", time.Since(ended).Seconds())
 }
 
-// checkAllRun waits until the five pods run. Their nodes join late, because EC2's answers to Describe calls are 30
-// seconds old.
+// checkAllRun waits until the five pods run, and checks the number of instances. The nodes join late, because EC2's
+// answers to Describe calls are 30 seconds old.
 func (f faultPool) checkAllRun(t *testing.T) {
 	t.Helper()
 	awaitRunning(t, f.lab, f.name, 5, time.Minute)
@@ -305,7 +306,7 @@ func secondsSince(began time.Time, at []time.Time) []string {
 	return out
 }
 
-// launchWhileThrottled throttles every second call to EC2 while nodes of this pool are launched and the pools in
+// launchWhileThrottled throttles every second call to EC2. Meanwhile nodes of this pool are launched, and the pools in
 // leaving are deleted with their nodes.
 func (f faultPool) launchWhileThrottled(t *testing.T, leaving ...faultPool) {
 	t.Helper()
@@ -327,9 +328,9 @@ func (f faultPool) launchWhileThrottled(t *testing.T, leaving ...faultPool) {
 	})
 }
 
-// launchWhileFailing makes every call to EC2 return an error, although EC2 still executes every second launch.
-// Meanwhile nodes of this pool are launched and the nodes of the pool leaving terminate. Afterwards each instance must
-// have a NodeClaim. The errors last two minutes divided by speedup, and at least 20 seconds.
+// launchWhileFailing makes every call to EC2 return an error, although EC2 executes every second launch. Meanwhile
+// nodes of this pool are launched, and the nodes of the pool leaving are terminated. Afterwards each instance must have
+// a NodeClaim. The errors last two minutes divided by speedup, but at least 20 seconds.
 func (f faultPool) launchWhileFailing(t *testing.T, leaving faultPool) {
 	t.Helper()
 	executed := &world.Answer{Call: "ec2:CreateFleet", Every: 2, Status: 503, Code: "Unavailable",
@@ -368,7 +369,7 @@ func (f faultPool) checkReplaced(t *testing.T) {
 	f.checkInstances(t, 1, 2)
 	first := instancesOf(f.lab, f.name)[0]
 	if first.Alive() {
-		t.Errorf("instance %s is still running", first.ID)
+		t.Errorf("instance %s is still running, want it terminated", first.ID)
 	}
 	f.awaitEvent(t, first.Tags["karpenter.sh/nodeclaim"], "NodeNotJoining", first.ID, bootFailure)
 }

@@ -32,15 +32,16 @@ func onePerNode(l *lab.Lab, name string, replicas int) []string {
 	}
 }
 
-// checkOneEach checks that want instances were launched for the pool, that all of them are alive, and that each
-// has one NodeClaim and one Node.
+// checkOneEach checks that want instances were launched for the pool, that all of them are alive, and that there is one
+// NodeClaim and one Node for each.
 func checkOneEach(t *testing.T, l *lab.Lab, name string, want int) {
 	t.Helper()
 	claims, providerIDs := claimsOf(t, l, name)
 	all := instancesOf(l, name)
 	for _, i := range all {
 		if id := "aws:///" + i.Zone + "/" + i.ID; !i.Alive() || !providerIDs[id] {
-			t.Errorf("instance %s is %s, has a NodeClaim: %t", i.ID, i.State, providerIDs[id])
+			t.Errorf("instance %s is %s and has a NodeClaim: %t; want it alive with a NodeClaim",
+				i.ID, i.State, providerIDs[id])
 		}
 	}
 	nodes := nodesOf(t, l, all)
@@ -62,7 +63,7 @@ func nodesOf(t *testing.T, l *lab.Lab, instances []world.Instance) []corev1.Node
 	})
 }
 
-// refusedCalls returns the number of calls that AWS has refused with one of the codes.
+// refusedCalls returns the number of calls that AWS has refused with one of the error codes.
 func refusedCalls(t *testing.T, l *lab.Lab, codes ...string) int {
 	t.Helper()
 	log, err := os.ReadFile(l.Logs("aws"))
@@ -78,10 +79,10 @@ func refusedCalls(t *testing.T, l *lab.Lab, codes ...string) int {
 	return n
 }
 
-// TestClockSkew runs with an AWS clock that differs from the clock of the controller and the cluster. First the AWS
-// clock is more than five minutes behind, so launch times are in the past. Then it is more than five minutes ahead, so
-// launch times are in the future. Finally AWS rejects credentials as expired long before they expire by the
-// controller's clock. During the test the AWS clock is never set back.
+// TestClockSkew tests AWS clocks that differ from the clock of the controller and the cluster. First the AWS clock is
+// more than five minutes behind, so launch times are in the past. Then it is more than five minutes ahead, so launch
+// times are in the future. Finally AWS rejects credentials as expired long before they expire by the controller's
+// clock. During the test the AWS clock is never set back.
 func TestClockSkew(t *testing.T) {
 	l := parallelLab(t, lab.Options{})
 	t.Cleanup(func() {
@@ -120,18 +121,20 @@ func TestClockSkew(t *testing.T) {
 	scale(t, l, name, "one-per-node", 3)
 	awaitRunning(t, l, name, 3, time.Minute)
 	if refusedCalls(t, l, expired...) == before || agent.Requests.Load() <= requestsBefore {
-		t.Errorf("AWS refused %d calls with expired credentials; credentials were requested %d times before they expired, and %d times in total",
+		t.Errorf("AWS refused %d calls with expired credentials, want at least 1; "+
+			"%d requests for credentials before they expired, and %d in total, want more",
 			refusedCalls(t, l, expired...)-before, requestsBefore, agent.Requests.Load())
 	}
 	checkOneEach(t, l, name, 3)
 	cleanUp(t, l, name)
 }
 
-// outageVariable is the environment variable with the duration of the API server's outage. The default duration is
-// longer than that of the controller's Lease.
+// outageVariable is the environment variable with the duration of the API server's outage. The default is longer than
+// the duration of the controller's Lease.
 const outageVariable = "LAB_OUTAGE"
 
-// TestAPIServerGone stops the API server while instances are being launched.
+// TestAPIServerGone stops the API server while instances are being launched. Afterwards each pod must run, and must
+// have exactly one instance.
 func TestAPIServerGone(t *testing.T) {
 	l := sharedLab(t)
 	duration := 16 * time.Second
@@ -154,7 +157,7 @@ func TestAPIServerGone(t *testing.T) {
 	t.Logf("the API server was stopped for %.1f s; %d instances were launched, and the controller ended %d times",
 		time.Since(began).Seconds(), len(instancesOf(l, name)), ends.Load())
 	if n := len(instancesOf(l, name)); n > 6 {
-		t.Errorf("%d instances were launched for 6 pods", n)
+		t.Errorf("%d instances were launched for 6 pods, want at most 6", n)
 	}
 	if err := l.StartAPIServer(t.Context()); err != nil {
 		t.Fatal(err)
@@ -164,8 +167,8 @@ func TestAPIServerGone(t *testing.T) {
 	cleanUp(t, l, name)
 }
 
-// keepController runs a controller until the end of the test, and starts a new one whenever the controller ends, as a
-// Deployment does. It returns a counter of the controllers that ended or did not start.
+// keepController runs a controller until the end of the test. Whenever the controller ends, keepController starts
+// another one, as a Deployment does. It returns a counter of the controllers that ended or did not start.
 func keepController(t *testing.T, l *lab.Lab, settings ...string) *atomic.Int32 {
 	t.Helper()
 	current, ends := restartController(t, l, settings...), &atomic.Int32{}
@@ -203,8 +206,8 @@ func keepController(t *testing.T, l *lab.Lab, settings ...string) *atomic.Int32 
 	return ends
 }
 
-// TestNodeRegistersTwice creates a Node with the provider ID of an instance before the instance's kubelet registers,
-// and again after it has registered. In between it deletes the kubelet's Node, so that the kubelet registers again.
+// TestNodeRegistersTwice creates a second Node for an instance twice: before the instance's kubelet registers, and
+// after it has registered. In between, the test deletes the kubelet's Node, so that the kubelet registers again.
 // Finally there are one NodeClaim, one Node and one instance, and the pod runs.
 func TestNodeRegistersTwice(t *testing.T) {
 	l := parallelLab(t, lab.Options{})
@@ -233,7 +236,7 @@ func TestNodeRegistersTwice(t *testing.T) {
 	cleanUp(t, l, name)
 }
 
-// awaitTwinReport waits until an event reports that the twin does not belong to the instance, and deletes the twin.
+// awaitTwinReport waits until an event reports that the Node twin does not belong to the instance, and deletes twin.
 func awaitTwinReport(t *testing.T, l *lab.Lab, twin *corev1.Node) {
 	t.Helper()
 	within(t, l, time.Minute, twin.Name+" to be reported", func(ctx context.Context) (bool, error) {
@@ -245,15 +248,16 @@ func awaitTwinReport(t *testing.T, l *lab.Lab, twin *corev1.Node) {
 		t.Fatal(err)
 	}
 	if pool := twin.Labels[karpenterv1.LabelNodePool]; pool != "" {
-		t.Errorf("Node %s, which does not belong to the instance, has the label of NodePool %s", twin.Name, pool)
+		t.Errorf("Node %s, which does not belong to the instance, has the label of NodePool %s, want none",
+			twin.Name, pool)
 	}
 	if err := l.Client.Delete(t.Context(), twin); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// createTwin creates a second Node for an instance. Its condition Ready is Unknown, as the node lifecycle controller
-// sets it if no kubelet reports.
+// createTwin creates a second Node with the provider ID of an instance. Its condition Ready is Unknown, as the node
+// lifecycle controller sets it if no kubelet reports.
 func createTwin(t *testing.T, l *lab.Lab, i world.Instance) *corev1.Node {
 	t.Helper()
 	twin := &corev1.Node{
@@ -300,8 +304,9 @@ func awaitPreparedNode(t *testing.T, l *lab.Lab, name string, i world.Instance, 
 	return node
 }
 
-// deleteWithoutFinalizers removes the finalizers of a Node and deletes it at once. The controller restores its
-// finalizer within seconds. If it does so before the deletion, the precondition fails, and the function tries again.
+// deleteWithoutFinalizers removes the finalizers of a Node and deletes the Node at once. The controller restores its
+// finalizer within seconds. If the finalizer is restored before the deletion, the precondition fails, and the function
+// tries again.
 func deleteWithoutFinalizers(t *testing.T, l *lab.Lab, node corev1.Node) {
 	t.Helper()
 	nodes := l.Kube.CoreV1().Nodes()

@@ -17,7 +17,7 @@ import (
 )
 
 // TestFewerPermissions runs the controller with custom roles. Without optional permissions, such as those for
-// NodeOverlays, the controller logs the disabled function in one line, is ready and works. Without a required
+// NodeOverlays, the controller is ready and works; it logs each disabled function in one line. Without a required
 // permission, the controller does not start, and the error names the permission.
 func TestFewerPermissions(t *testing.T) {
 	l := parallelLab(t, lab.Options{})
@@ -51,7 +51,7 @@ func TestFewerPermissions(t *testing.T) {
 	}
 
 	if strings.Contains(log, "Server rejected event") {
-		t.Errorf("the controller sends events without the permission:\n%s", log)
+		t.Errorf("the controller sends events without the permission, want none:\n%s", log)
 	}
 
 	insufficient := accountWith(t, l, "insufficient", func(resource, verb string) bool {
@@ -73,8 +73,8 @@ func TestFewerPermissions(t *testing.T) {
 	}
 }
 
-// accountWith creates a service account with those of the controller's permissions for which keep returns true. It
-// returns the path of the account's kubeconfig.
+// accountWith creates a service account. The account has those of the controller's permissions for which keep returns
+// true. accountWith returns the path of the account's kubeconfig.
 func accountWith(t *testing.T, l *lab.Lab, name string, keep func(resource, verb string) bool) string {
 	t.Helper()
 	ctx, system := t.Context(), metav1.NamespaceSystem

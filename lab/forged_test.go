@@ -33,9 +33,10 @@ import (
 // secretTier is a label of the pool. NodeRestriction does not allow a kubelet to set this label.
 const secretTier = "node-restriction.kubernetes.io/tier"
 
-// TestForgedNodes checks that a kubelet cannot get the labels of another instance's NodePool, and so not its pods.
-// While an instance boots, kubelets of other instances create Nodes with its provider ID. The controller does not
-// change these Nodes, and the NodeClaim reports why. The instance's own Node then joins and runs the pod.
+// TestForgedNodes checks that a kubelet cannot get the labels, and thereby the pods, of another instance's NodePool.
+// While an instance boots, kubelets of other instances create Nodes with the provider ID of that instance. The
+// controller does not change these Nodes, and the NodeClaim reports why. Then the instance's own Node joins and runs
+// the pod.
 func TestForgedNodes(t *testing.T) {
 	l := parallelLab(t, lab.Options{})
 	c := ensureController(t, l)
@@ -110,18 +111,18 @@ func awaitInstance(t *testing.T, l *lab.Lab, pool string) (out world.Instance) {
 	return out
 }
 
-// forgedNode is a Node that the kubelet of another instance creates.
+// forgedNode is a Node that a kubelet creates with the provider ID of another instance, the victim.
 type forgedNode struct {
 	name    string
-	kube    *kubernetes.Clientset // client with the permissions of that other kubelet
+	kube    *kubernetes.Clientset // client with the permissions of the kubelet
 	address string
 	labels  map[string]string
 	taints  []corev1.Taint
 	victim  world.Instance // instance whose provider ID the Node has
 }
 
-// newForgedNode returns a Node with the provider ID of the instance victim. The Node does not exist before join. Its
-// client has the permissions of the kubelet whose Node has the name.
+// newForgedNode returns a forged Node with the given name. join creates the Node in the cluster. The client has the
+// permissions of the kubelet with this node name.
 func newForgedNode(t *testing.T, l *lab.Lab, name string, victim world.Instance) *forgedNode {
 	t.Helper()
 	cfg := rest.CopyConfig(l.Config)
@@ -163,7 +164,7 @@ func (f *forgedNode) join(t *testing.T, l *lab.Lab) {
 	}
 	label := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"secret"}}}`, secretTier)
 	if _, err := nodes.Patch(t.Context(), f.name, types.MergePatchType, label, metav1.PatchOptions{}); !apierrors.IsForbidden(err) {
-		t.Errorf("NodeRestriction allows Node %s to have the label %s: %v", f.name, secretTier, err)
+		t.Errorf("Node %s can get the label %s, want NodeRestriction to forbid it: %v", f.name, secretTier, err)
 	}
 }
 
@@ -256,8 +257,8 @@ func watchForged(t *testing.T, l *lab.Lab, namespace string, forged []*forgedNod
 	}
 }
 
-// awaitMismatch waits until the NodeClaim's condition, and an event of each forged Node, report why the Node is not
-// registered.
+// awaitMismatch waits until the NodeClaim's condition Registered, and an event of each forged Node, report why the Node
+// does not belong to the instance.
 func awaitMismatch(t *testing.T, l *lab.Lab, pool string, i world.Instance, forged []*forgedNode) {
 	t.Helper()
 	why := fmt.Sprintf("EC2 says that the private DNS name of instance %s is %s", i.ID, i.PrivateDNSName)

@@ -24,7 +24,8 @@ import (
 )
 
 // gate is a proxy through which a controller connects to the API server and to AWS. After the gate has forwarded a
-// write, it withholds the response and closes. It forwards no other write until it is opened for the next controller.
+// write, it withholds the response and closes. While it is closed, it forwards no write. The test opens it for the next
+// controller.
 type gate struct {
 	settings []string      // settings of a controller that connects through the gate
 	closed   chan struct{} // receives a token when the gate closes, so that the test kills the controller
@@ -36,7 +37,6 @@ type gate struct {
 	names       []string                   // names of these writes
 }
 
-// newGate starts a gate for the lab's API server and AWS.
 func newGate(t *testing.T, l *lab.Lab) *gate {
 	t.Helper()
 	g := &gate{closed: make(chan struct{}, 1), known: map[[sha256.Size]byte]bool{}}
@@ -113,8 +113,8 @@ func (g *gate) handler(server http.Handler, writeName func(*http.Request, []byte
 }
 
 // pass forwards a write, unless the gate is closed. If the result is nil, the controller gets no response. hasClosed
-// reports whether the write has closed the gate. A write without effect does not close the gate. An exact repetition of
-// a write whose response was withheld does not either, because each next controller repeats it.
+// reports whether the write has closed the gate. Two kinds of writes do not close the gate: a write without effect, and
+// an exact repetition of a write whose response was withheld, because each next controller repeats that write.
 func (g *gate) pass(server http.Handler, q *http.Request, name string, body []byte) (result *httptest.ResponseRecorder, hasClosed bool) {
 	response := httptest.NewRecorder()
 	isPoll := name == "sqs:ReceiveMessage" // it can block for long, and is a write only if it returns messages

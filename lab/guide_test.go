@@ -24,7 +24,6 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// gettingStarted is the path of the guide.
 const gettingStarted = "../docs/getting-started.md"
 
 // labSection is the heading of the guide's section about the lab.
@@ -36,14 +35,15 @@ const (
 	guideControllerRole = "JoinerController-prod"
 )
 
-// batchIdle is the controller's batch idle duration. On a busy host kube-controller-manager can need more than a second
-// between two Deployments, and checkFirstPlan needs a single plan with all pods.
+// batchIdle is the controller's batch idle duration in this test, longer than the default of one second. checkFirstPlan
+// needs a single plan with all pods, and on a busy host kube-controller-manager can need more than a second between two
+// Deployments.
 const batchIdle = 4 * time.Second
 
-// TestGettingStarted runs the commands of the guide like a reader with a cluster. It runs each command unchanged in one
+// TestGettingStarted runs the commands of the guide like a user with a cluster. It runs each command unchanged in one
 // shell, with the AWS command line, kubectl, Helm and joiner, and compares the results with the guide.
 //
-// It runs the programs of the chart's pods, with the role that the guide's commands create. Finally the example's pods
+// For the chart's pods, it runs controllers with the role that the guide's commands create. Finally the example's pods
 // run, except the pod that fits no instance. Then the test runs the commands of the README.
 func TestGettingStarted(t *testing.T) {
 	g := newGuideWalk(t)
@@ -52,7 +52,7 @@ func TestGettingStarted(t *testing.T) {
 	g.after("helm install joiner", g.startPods)
 	g.after("kubectl --namespace lab describe pod", func(output string) {
 		if !strings.Contains(output, "FailedScheduling") || !strings.Contains(output, "nvidia.com/gpu") {
-			t.Errorf("the event does not contain the reason why the pod is not scheduled:\n%s", output)
+			t.Errorf("want an event with the reason why the pod is not scheduled; got:\n%s", output)
 		}
 	})
 	g.after("kubectl --namespace kube-system logs", g.mustContain("prod"))
@@ -67,7 +67,7 @@ func TestGettingStarted(t *testing.T) {
 	g.runReadme()
 	noRefusals(t, g.l, metav1.NamespaceSystem, "joiner")
 	if used := g.l.Emulator.Permissions(guideControllerRole); used["ec2:CreateFleet"] == 0 {
-		t.Errorf("the controller launched nothing as %s, it used %v", guideControllerRole, used)
+		t.Errorf("the controller did not call ec2:CreateFleet as %s, want a call; it called %v", guideControllerRole, used)
 	}
 }
 
@@ -85,19 +85,18 @@ type guideWalk struct {
 
 var plannedNodes = regexp.MustCompile(`: (\d+) nodes? to launch for \$`)
 
-// notePlan stores the number of nodes that the plan of the example launches.
 func (g *guideWalk) notePlan(output string) {
 	g.t.Helper()
 	found := plannedNodes.FindStringSubmatch(output)
 	if found == nil {
-		g.t.Errorf("the plan has no number of nodes to launch:\n%s", output)
+		g.t.Errorf("want a plan with the number of nodes to launch; got:\n%s", output)
 		return
 	}
 	g.planned, _ = strconv.Atoi(found[1])
 }
 
-// checkFirstPlan checks that the controller's first plan created as many NodeClaims as `joiner plan` has nodes for the
-// example. The two numbers are equal in a cluster without other NodePools.
+// checkFirstPlan checks that the controller's first plan created as many NodeClaims for the example as `joiner plan`
+// has nodes. The two numbers are equal in a cluster without other NodePools.
 //
 // Later plans can add NodeClaims, because kube-scheduler can bind a pod to another node than planned. The controller
 // creates the NodeClaims of later plans at least batchIdle after the first NodeClaims.
@@ -159,23 +158,22 @@ func newGuideWalk(t *testing.T) *guideWalk {
 	}
 }
 
-// after lets walk call check with the output of the command with the given prefix.
+// after makes walk call check with the output of the command with the given prefix.
 func (g *guideWalk) after(prefix string, check func(output string)) { g.checks[prefix] = check }
 
-// until lets walk interrupt the endless command with the given prefix when enough returns true.
+// until makes walk interrupt the endless command with the given prefix as soon as enough returns true.
 func (g *guideWalk) until(prefix string, enough func(output string) bool) { g.enough[prefix] = enough }
 
-// mustContain returns a function that checks that the output contains the text.
 func (g *guideWalk) mustContain(text string) func(string) {
 	return func(output string) {
 		g.t.Helper()
 		if !strings.Contains(output, text) {
-			g.t.Errorf("the output does not contain %q:\n%s", text, output)
+			g.t.Errorf("want output with %q; got:\n%s", text, output)
 		}
 	}
 }
 
-// walk runs all steps. It reports an error for each prefix of checks and enough that no command of the guide has.
+// walk runs all steps. It reports an error for each prefix in checks and enough that no command of the guide has.
 func (g *guideWalk) walk() {
 	g.t.Helper()
 	met := map[string]bool{} // prefixes that a command has
@@ -194,12 +192,12 @@ func (g *guideWalk) walk() {
 	}
 	for prefix := range g.checks {
 		if !met[prefix] {
-			g.t.Errorf("the guide has no command %q", prefix)
+			g.t.Errorf("the guide has no command %q, want one", prefix)
 		}
 	}
 	for prefix := range g.enough {
 		if !met[prefix] {
-			g.t.Errorf("the guide has no command %q", prefix)
+			g.t.Errorf("the guide has no command %q, want one", prefix)
 		}
 	}
 }
@@ -234,8 +232,8 @@ func (g *guideWalk) createPrerequisites() {
 	(&installation{t: g.t, l: g.l}).systemNodes()
 }
 
-// startPods waits until both pods of the chart exist, and runs their programs with the role that Pod Identity
-// associates with their service account.
+// startPods waits until both pods of the chart exist. For each pod it runs a controller, with the role that Pod
+// Identity associates with the pods' service account.
 func (g *guideWalk) startPods(string) {
 	g.t.Helper()
 	role := ""
@@ -280,8 +278,8 @@ func (g *guideWalk) startPods(string) {
 	}
 }
 
-// exampleRuns reports whether all schedulable pods of the example run, and the output shows a NodeClaim of theirs that
-// is ready.
+// exampleRuns reports whether all schedulable pods of the example run, and output shows a ready NodeClaim of the
+// example.
 func (g *guideWalk) exampleRuns(output string) bool {
 	pods, err := g.l.Kube.CoreV1().Pods("shop").List(g.t.Context(), metav1.ListOptions{})
 	if err != nil || len(pods.Items) != 15 || !strings.Contains(output, "general-") || !strings.Contains(output, "True") {
@@ -290,7 +288,7 @@ func (g *guideWalk) exampleRuns(output string) bool {
 	return !slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool { return p.Status.Phase != corev1.PodRunning })
 }
 
-// testedElsewhere maps commands of the README that other tests run to these tests.
+// testedElsewhere maps commands of the README to the tests that run them instead of runReadme.
 var testedElsewhere = map[string]string{
 	"make demo": "TestGettingStartedLab",
 }
@@ -312,7 +310,7 @@ func (g *guideWalk) runReadme() {
 			continue
 		}
 		if output := shell.run(step, 15*time.Minute); output == "" {
-			g.t.Errorf("%s:%d: %s printed nothing", page, step.line, step.text)
+			g.t.Errorf("%s:%d: %s printed nothing, want output", page, step.line, step.text)
 		}
 		ran++
 	}
@@ -342,11 +340,11 @@ func TestGettingStartedLab(t *testing.T) {
 			shell.interrupt(step, 5*time.Minute, func(output string) bool { return strings.Contains(output, "KUBECONFIG") })
 		case strings.HasPrefix(step.text, "make demo"):
 			if output := shell.run(step, 20*time.Minute); !strings.Contains(output, "running") {
-				t.Errorf("%s shows no running pod:\n%s", step.text, output)
+				t.Errorf("%s must show a running pod; got:\n%s", step.text, output)
 			}
 		default:
 			if output := shell.run(step, 5*time.Minute); output == "" {
-				t.Errorf("%s:%d: %s printed nothing", gettingStarted, step.line, step.text)
+				t.Errorf("%s:%d: %s printed nothing, want output", gettingStarted, step.line, step.text)
 			}
 			continue
 		}

@@ -27,8 +27,8 @@ type guideShell struct {
 	out    string        // file with the output of the current command
 }
 
-// guideLoop reads commands that end with a zero byte from file descriptor 3, and writes their exit codes to 4. It does
-// not run the commands in subshells, so that later commands have the variables of earlier ones.
+// guideLoop reads commands, each of which ends with a zero byte, from file descriptor 3, and writes their exit codes to
+// file descriptor 4. It uses no subshells, so that later commands have the variables of earlier ones.
 const guideLoop = `while IFS= read -r -d '' __step <&3; do eval "$__step" >"$__out" 2>&1 </dev/null 3<&- 4>&-; echo $? >&4; done`
 
 // newGuideShell starts a shell in a folder, with exactly the given environment.
@@ -70,7 +70,7 @@ func (s *guideShell) run(step guideStep, limit time.Duration) string {
 	s.t.Helper()
 	output, code := s.execute(step, limit, nil)
 	if code != 0 {
-		s.t.Fatalf("%s:%d: %s\nexit code %d:\n%s", s.page, step.line, step.text, code, output)
+		s.t.Fatalf("%s:%d: %s\nexit code %d, want 0:\n%s", s.page, step.line, step.text, code, output)
 	}
 	return output
 }
@@ -185,8 +185,9 @@ func linkCheckout(t *testing.T) string {
 	return folder
 }
 
-// readerEnv returns the environment of this process without variables about clouds and clusters, with a new home, and
-// with the variables in more. PATH starts with a folder that has the scripts of tools, by name.
+// readerEnv returns the environment for the commands of a guide: that of this process without variables about clouds
+// and clusters, with a new home, and with the variables in more. PATH starts with a folder that has the scripts in
+// tools, by name.
 func readerEnv(t *testing.T, tools map[string]string, more ...string) []string {
 	t.Helper()
 	home, folder := t.TempDir(), t.TempDir()

@@ -12,7 +12,7 @@ import (
 
 // guideStep is a command of a page.
 type guideStep struct {
-	line    int
+	line    int    // number of its first line in the page
 	section string // nearest heading above the command
 	text    string // unchanged text
 }
@@ -21,7 +21,7 @@ type guideStep struct {
 // and has arguments.
 var guidePrograms = []string{"aws", "bin/joiner", "bin/lab", "go", "helm", "joiner", "kubectl", "make", "terraform"}
 
-// otherFences maps the languages of blocks without commands to the reason why they are not run.
+// otherFences maps the languages of code blocks that are not run to the reason.
 var otherFences = map[string]string{
 	"":    "a drawing, or the output of a command",
 	"hcl": "a call of the Terraform module: hack/deploy plans the module",
@@ -46,7 +46,7 @@ func stepsOf(t *testing.T, page string) []guideStep {
 		case isFence && !inside:
 			inside, fence, block, begin = true, language, "", i+2
 			if _, ok := otherFences[fence]; fence != "sh" && !ok {
-				t.Errorf("%s:%d: a block of language %q: only sh blocks are run, and otherFences does not have the language", page, i+1, fence)
+				t.Errorf("%s:%d: a block of language %q, want sh or a language in otherFences", page, i+1, fence)
 			}
 		case isFence:
 			if fence == "sh" {
@@ -64,7 +64,8 @@ func stepsOf(t *testing.T, page string) []guideStep {
 	return out
 }
 
-// statementsOf returns the commands of a shell block. first has the line and the section of the block.
+// statementsOf returns the commands of a shell block. first has the section of the block and the number of its first
+// line.
 func statementsOf(t *testing.T, page, block string, first guideStep) []guideStep {
 	t.Helper()
 	script, err := syntax.NewParser().Parse(strings.NewReader(block), page)
@@ -82,7 +83,7 @@ func statementsOf(t *testing.T, page, block string, first guideStep) []guideStep
 	return out
 }
 
-// spansOf returns the commands in a line of prose. step has the number of the line and its section.
+// spansOf returns the commands in a line of prose. step has the line's number and section.
 func spansOf(t *testing.T, page, line string, step guideStep) []guideStep {
 	t.Helper()
 	if strings.Count(line, "`")%2 != 0 {

@@ -21,16 +21,17 @@ import (
 const (
 	// chartMemory is the chart's memory limit.
 	chartMemory = 1 << 30
-	// defaultHostile is the default number of pending pods of the hostile tenant, and defaultOrdinary the default number
-	// of pods of the other tenant. make soak uses 400 and 20.
+	// defaultHostile is the default number of pending pods of the hostile tenant, and defaultOrdinary that of the pods
+	// of the other tenant. make soak uses 400 and 20.
 	defaultHostile, defaultOrdinary = 40, 3
-	// maxPlans is the maximum number of plans from the time when kube-scheduler fails to schedule an ordinary pod until a
-	// plan contains the pod. One plan may already be running, and others re-check the pending pods.
+	// maxPlans is the maximum number of plans from the time when kube-scheduler fails to schedule an ordinary pod until
+	// a plan contains the pod. One plan may already be running at that time, and further plans may only re-check the
+	// pending pods.
 	maxPlans = 5
 )
 
-// makeHostile has functions that change a pod so that it costs the solver much time, by the name of the overused field.
-// i is the number of the pod.
+// makeHostile has functions that make a pod expensive for the solver, by the name of the overused field. i is the
+// number of the pod.
 var makeHostile = map[string]func(pod *corev1.Pod, i int){
 	"preferred-anti-affinity": func(pod *corev1.Pod, i int) {
 		for j, term := range hostileTerms(i) {
@@ -86,9 +87,9 @@ func hostileTerms(i int) []corev1.PodAffinityTerm {
 	return out
 }
 
-// TestHostileTenant checks that one tenant's many pending pods with expensive scheduling rules do not delay the pods of
-// another tenant. The controller must stay within the chart's memory limit. Finally each pod of the hostile tenant must
-// be bound, be nominated for a node, or have an event with the reason why it has none.
+// TestHostileTenant checks that the pods of a tenant are not delayed by another tenant, which has many pending pods
+// with expensive scheduling rules. The controller must stay within the chart's memory limit. Finally each pod of the
+// hostile tenant must be bound, be nominated for a node, or have an event with the reason why it has no node.
 func TestHostileTenant(t *testing.T) {
 	many, others := int(numberFrom(t, "LAB_HOSTILE", defaultHostile)), int(numberFrom(t, "LAB_ORDINARY", defaultOrdinary))
 	l := newLab(t, lab.Options{Cluster: "hostile"})
@@ -154,7 +155,7 @@ func awaitServiceAccount(t *testing.T, l *lab.Lab, name string) {
 	})
 }
 
-// labPod returns a pod for the nodes of the pool that has the same name as the namespace.
+// labPod returns a pod for the nodes of the NodePool that has the namespace's name.
 func labPod(namespace, name, cpu string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -167,7 +168,7 @@ func labPod(namespace, name, cpu string) *corev1.Pod {
 	}
 }
 
-// createHostilePods creates n pods, changed by the function change.
+// createHostilePods creates n pods of the tenant, and calls change for each pod before its creation.
 func createHostilePods(t *testing.T, l *lab.Lab, tenant string, n int, change func(*corev1.Pod, int)) {
 	t.Helper()
 	var creators sync.WaitGroup
@@ -187,7 +188,7 @@ func createHostilePods(t *testing.T, l *lab.Lab, tenant string, n int, change fu
 					pod.Spec.Affinity.NodeAffinity = nil
 				}
 				if err := l.Client.Create(t.Context(), pod); err != nil {
-					t.Errorf("create a hostile pod: %.500s", err)
+					t.Errorf("create a hostile pod, want no error: %.500s", err)
 				}
 			}
 		})
@@ -197,7 +198,7 @@ func createHostilePods(t *testing.T, l *lab.Lab, tenant string, n int, change fu
 
 // createOrdinaryPod creates an ordinary pod that needs its own node, and waits until the pod has a NodeClaim or a Node.
 // total is the time from the creation until then. afterFailure is the part of total after kube-scheduler had failed to
-// schedule the pod. It is 0 if kube-scheduler bound the pod at the first attempt.
+// schedule the pod; it is 0 if the first attempt succeeded.
 func createOrdinaryPod(t *testing.T, l *lab.Lab, c *lab.Controller, namespace string, i int) (total, afterFailure time.Duration) {
 	t.Helper()
 	plans := func() float64 {
@@ -227,7 +228,7 @@ func createOrdinaryPod(t *testing.T, l *lab.Lab, c *lab.Controller, namespace st
 	})
 	total = time.Since(began)
 	if failed.IsZero() {
-		return total, 0 // earlier plans did not count the pod: the controller waits for kube-scheduler
+		return total, 0 // no plan had to contain the pod: the controller waits for kube-scheduler
 	}
 	afterFailure = time.Since(failed)
 	t.Logf("%s had a NodeClaim after %.1f s, %.1f s after kube-scheduler had failed to schedule it",
