@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/nodeclaim"
 )
 
-// TestLaunchesShareSubnets: concurrent launches do not all use the subnet that has the most free addresses, although EC2
-// does not count their addresses yet. A launch that has ended frees the addresses that were reserved for it.
+// TestLaunchesShareSubnets: concurrent launches do not all use the subnet that has the most free addresses, although
+// EC2 does not count their addresses yet. A launch that has ended frees the addresses that were reserved for it.
 func TestLaunchesShareSubnets(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium") // a t3.medium node takes 18 addresses: its own and those of 17 pods
@@ -63,7 +63,7 @@ func TestLaunchesShareSubnets(t *testing.T) {
 	}
 }
 
-// TestFailedLaunchHoldsNoAddresses: a launch that EC2 has definitely refused frees the addresses that were reserved for it.
+// TestFailedLaunchHoldsNoAddresses: a launch that EC2 has definitely refused frees the addresses reserved for it.
 func TestFailedLaunchHoldsNoAddresses(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")

@@ -27,7 +27,6 @@ type apiCache struct {
 	indexes map[string]client.IndexerFunc // by "kind field"
 }
 
-// cachedObjects holds the cached objects of a kind.
 type cachedObjects struct {
 	objects map[client.ObjectKey]client.Object
 	stale   map[client.ObjectKey]bool // objects that were written after they were read
@@ -191,7 +190,6 @@ func (s *apiCache) refresh(ctx context.Context, c client.WithWatch, like client.
 	return k, nil
 }
 
-// matches reports whether an object of the kind matches the list options.
 func (s *apiCache) matches(kind string, o client.Object, wanted client.ListOptions) (bool, error) {
 	if wanted.Namespace != "" && o.GetNamespace() != wanted.Namespace || wanted.LabelSelector != nil &&
 		!wanted.LabelSelector.Matches(labels.Set(o.GetLabels())) {

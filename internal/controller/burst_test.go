@@ -14,7 +14,7 @@ import (
 )
 
 // TestBurst requests more nodes at once than EC2 lets it launch: most launches are throttled for much longer than one
-// launch may take. Each claim gets its instance in the end. No claim is given up because of the wait and created again.
+// launch may take. Each claim gets its instance in the end. No claim is deleted and created again because of the wait.
 func TestBurst(t *testing.T) {
 	t.Parallel()
 	embedded(t) // loads the embedded table before the synctest bubbles, which share it
@@ -64,8 +64,8 @@ func slower(burst, perSecond float64) ratelimit.Limits {
 	return ratelimit.Published().With(ratelimit.Limits{"CreateFleet": {Burst: burst, PerSecond: perSecond}})
 }
 
-// launchAll reconciles all claims with as many workers as the controller has. It reconciles a claim again at the time that
-// the last reconcile returned, and once more when the claim has its instance or is being deleted.
+// launchAll reconciles all claims with as many workers as the controller has. It reconciles a claim again at the time
+// that the last reconcile returned, and once more when the claim has its instance or is being deleted.
 func (r *rig) launchAll(t *testing.T) {
 	t.Helper()
 	claims := r.claims(t)
@@ -95,8 +95,8 @@ func (r *rig) launchAll(t *testing.T) {
 	workers.Wait()
 }
 
-// visitOnce reconciles a claim, and returns the pause until the next reconcile. isDone reports that the claim had its
-// instance already before, or is being deleted, or is gone.
+// visitOnce reconciles a claim, and returns the pause until the next reconcile. isDone reports whether the claim is
+// gone, is being deleted, or had its instance before this reconcile.
 func (r *rig) visitOnce(t *testing.T, name string) (pause time.Duration, isDone bool) {
 	claim, err := r.Claims.Read(t.Context(), name)
 	if claim == nil || err != nil {
@@ -107,7 +107,7 @@ func (r *rig) visitOnce(t *testing.T, name string) (pause time.Duration, isDone 
 	defer stop()
 	result, err := r.Claims.Reconcile(ctx, named(name))
 	if err != nil {
-		t.Errorf("visit %s: %v", name, err)
+		t.Errorf("reconcile %s: %v", name, err)
 	}
 	if after := r.Claims.Newest.Of(claim); after.Status.ProviderID != "" {
 		return 0, isDone // the write of the provider ID triggers the next reconcile

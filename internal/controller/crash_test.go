@@ -22,9 +22,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// fullCrash names the environment variable that `make crash` sets. Without it, the process dies only after each write, and
-// once before the first write; dying just before another write leaves the same state as dying after the previous write. And
-// without it, the scenario ends after the phase in which the process died.
+// fullCrash names the environment variable that `make crash` sets. Without it, the process dies only after each write,
+// and before the first one: dying before another write leaves the same state as dying after the previous write. Also,
+// the scenario then ends after the phase in which the process died.
 const fullCrash = "CRASH_FULL"
 
 // TestCrashAtEveryWrite runs a scenario with a node class and its nodes, and records the controller's writes to the API
@@ -74,7 +74,6 @@ type phase struct {
 	isDone func(s *stage) bool
 }
 
-// scenario returns the phases in their order.
 func scenario() []phase {
 	return []phase{
 		{"a class and a pool exist", func(*stage) {}, func(s *stage) bool {
@@ -102,7 +101,6 @@ func scenario() []phase {
 	}
 }
 
-// runResult is the result of one run of the scenario.
 type runResult struct {
 	writes    []string // writes of the first process
 	endStates []string // state at the end of each phase
@@ -118,8 +116,8 @@ const (
 	longPause    = time.Minute     // after each of sweepRounds
 )
 
-// runScenario runs the scenario in fake time. The first process dies at one of its writes: just before it, or after it if late
-// is true. at is the number of this write; 0: the process does not die.
+// runScenario runs the scenario in fake time. The first process dies at write number at: just before it, or after it if
+// late is true. With at 0, the process does not die.
 func runScenario(t *testing.T, at int, late bool) runResult {
 	t.Helper()
 	var out runResult
@@ -144,12 +142,12 @@ func runScenario(t *testing.T, at int, late bool) runResult {
 	return out
 }
 
-// stage is a rig in fake time, and simulates what surrounds the controller: kubelets, the cloud controller manager, a
+// stage is a rig in fake time. It simulates what surrounds the controller: kubelets, the cloud controller manager, a
 // ReplicaSet, kube-scheduler.
 type stage struct {
 	*rig
 	t        *testing.T
-	wanted   int             // number of pods that the ReplicaSet wants
+	wanted   int             // spec.replicas of the ReplicaSet
 	made     int             // number of pods created so far
 	launched map[string]bool // IDs of all instances launched so far
 	booted   map[string]bool // IDs of the instances whose kubelet has started
@@ -163,7 +161,6 @@ type stage struct {
 	died    []deadProcess      // the earlier processes
 }
 
-// deadProcess is a process that has died.
 type deadProcess struct {
 	fuse  *fuse
 	log   string
@@ -205,8 +202,8 @@ func (s *stage) startProcess() {
 	s.Sweeper.Live = s.api
 }
 
-// turn runs each loop once, then the simulated environment, and waits for the pause. If the process dies, turn starts the
-// next one.
+// turn runs each loop once, then the simulated environment, and waits for the pause. If the process dies, turn starts
+// the next process.
 func (s *stage) turn(pause time.Duration) {
 	s.t.Helper()
 	ended, loops := make(chan struct{}), s.Controllers
@@ -252,7 +249,6 @@ func (s *stage) endDeadProcesses() {
 	}
 }
 
-// logs returns the logs of all processes.
 func (s *stage) logs() string {
 	var all strings.Builder
 	for _, l := range s.died {

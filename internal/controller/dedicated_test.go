@@ -48,12 +48,12 @@ func TestTenancy(t *testing.T) {
 			}
 			claim := r.claims(t)[0]
 			if claim.Labels[awsv1.LabelInstanceTenancy] != c.want {
-				t.Errorf("the claim is labelled %q", claim.Labels[awsv1.LabelInstanceTenancy])
+				t.Errorf("the tenancy label of the claim is %q, want that of the instance", claim.Labels[awsv1.LabelInstanceTenancy])
 			}
 			r.join(t)
 			r.reconcileClaims(t)
 			if got := r.nodes(t)[0].Labels[awsv1.LabelInstanceTenancy]; got != c.want {
-				t.Errorf("the Node is labelled %q", got)
+				t.Errorf("the tenancy label of the Node is %q, want that of the instance", got)
 			}
 			market, ok := r.Market.Catalog(r.class(t), r.now())
 			if !ok {
@@ -61,7 +61,7 @@ func TestTenancy(t *testing.T) {
 			}
 			shared, ofPool := onDemandPrice(market.Types, "m5.large"), onDemandPrice(market.Of("apps"), "m5.large")
 			if isMore := ofPool > shared && ofPool <= shared*11/10; isMore != (c.want == "dedicated") {
-				t.Errorf("m5.large costs the pool %s, and %s on shared hardware", ofPool, shared)
+				t.Errorf("m5.large costs the pool %s, and %s on shared hardware; want more, by at most a tenth, only for dedicated hardware", ofPool, shared)
 			}
 		})
 	}
@@ -100,7 +100,7 @@ func TestWantsDedicated(t *testing.T) {
 			t.Fatal(problem)
 		}
 		if got := catalog.WantsDedicated(reqs); got != c.want {
-			t.Errorf("%s: %t", name, got)
+			t.Errorf("%s: WantsDedicated is %t, want the opposite", name, got)
 		}
 	}
 }
@@ -117,7 +117,7 @@ func TestDedicatedType(t *testing.T) {
 		if len(out.Offerings) != 2 || out.Offerings[0].Price != 40 || out.Offerings[1].Price != want ||
 			out.Labels[catalog.LabelTenancy] != "dedicated" ||
 			in.Labels[catalog.LabelTenancy] != "default" || in.Offerings[2].Price != 100 {
-			t.Errorf("%s: %+v of %+v", name, out, in)
+			t.Errorf("%s: the dedicated type is wrong: %+v of %+v", name, out, in)
 		}
 	}
 }

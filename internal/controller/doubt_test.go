@@ -79,8 +79,8 @@ func TestInstanceIsRecordedInFull(t *testing.T) {
 	}
 }
 
-// TestSweeperAsksTheServer: before the sweeper terminates an instance without claim, it checks with the API server that there
-// is no claim. So a cache that lags behind has no effect.
+// TestSweeperAsksTheServer: before the sweeper terminates an instance without claim, it checks with the API server that
+// there is no claim. So a cache that lags behind does no harm.
 func TestSweeperAsksTheServer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -99,8 +99,8 @@ func TestSweeperAsksTheServer(t *testing.T) {
 	}
 }
 
-// TestErrorWithoutOfferingHoldsThePool: if the error of a launch does not name the offering that is short, the pool is held.
-// An immediate new plan would create and delete claims in a loop.
+// TestErrorWithoutOfferingHoldsThePool: if the error of a launch does not name the offering that is short, the pool is
+// held. Otherwise plans would create and delete claims in a loop.
 func TestErrorWithoutOfferingHoldsThePool(t *testing.T) {
 	t.Parallel()
 	for name, breakLaunches := range map[string]func(*rig){
@@ -198,8 +198,8 @@ func TestFixedClassIsUsedAtOnce(t *testing.T) {
 	}
 }
 
-// TestOneCauseIsOneMessage: AWS puts a different request ID into each answer. Joiner logs it, but leaves it out of events and
-// conditions, where it would make each attempt look like a new problem.
+// TestOneCauseIsOneMessage: AWS puts a different request ID into each answer. Joiner logs the ID, but leaves it out of
+// events and conditions, where it would make each attempt look like a new problem.
 func TestOneCauseIsOneMessage(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -219,7 +219,7 @@ func TestOneCauseIsOneMessage(t *testing.T) {
 		}
 	}
 	if len(failures) != 1 {
-		t.Errorf("one cause gives %d different messages: %v", len(failures), failures)
+		t.Errorf("one cause gives %d different messages, want 1: %v", len(failures), failures)
 	}
 	for range 3 {
 		if _, err := r.NodeClasses.Reconcile(t.Context(), named("default")); err != nil {
@@ -227,6 +227,6 @@ func TestOneCauseIsOneMessage(t *testing.T) {
 		}
 	}
 	if n := strings.Count(r.log.String(), "cannot reconcile EC2NodeClass"); n != 1 {
-		t.Errorf("one cause is logged %d times\n%s", n, r.log)
+		t.Errorf("one cause is logged %d times, want once\n%s", n, r.log)
 	}
 }

@@ -121,15 +121,15 @@ func TestDeniedEvictionHoldsUpNoOther(t *testing.T) {
 	b.mu.Unlock()
 	wait := r.reconcileClaim(t, name)
 	if got := b.order(); got != "web held" || wait > 5*time.Second {
-		t.Errorf("evicted %s, reconciled again in %s\n%s", got, wait, r.log)
+		t.Errorf("evicted %s, reconciled again in %s; want web and held, and at most 5s\n%s", got, wait, r.log)
 	}
 	if r.events.find("Node/FailedDraining", "ns/denied cannot be evicted", "denied by a webhook") == "" {
 		t.Errorf("no event reports the denied eviction: %v", r.events.emitted)
 	}
 }
 
-// TestPodsAreEvictedInOrder: first pods of applications, then DaemonSet pods, then critical pods, then critical DaemonSet
-// pods. Before the evictions, the node is tainted and excluded from load balancers.
+// TestPodsAreEvictedInOrder: pods of applications are evicted first, then DaemonSet pods, then critical pods, then
+// critical DaemonSet pods. Before the evictions, the node is tainted and excluded from load balancers.
 func TestPodsAreEvictedInOrder(t *testing.T) {
 	t.Parallel()
 	r, b, name := leavingNode(t, nil,
@@ -145,7 +145,7 @@ func TestPodsAreEvictedInOrder(t *testing.T) {
 	}
 	r.visitEachSecond(t, name, 30)
 	if got := b.order(); got != "web agent dns cni" {
-		t.Errorf("pods were evicted in the order %q\n%s", got, r.log)
+		t.Errorf("pods were evicted in the order %q, want web agent dns cni\n%s", got, r.log)
 	}
 	if r.claim(t, name) != nil || len(r.instances()) != 0 {
 		t.Errorf("the node was not removed\n%s", r.log)
@@ -167,14 +167,14 @@ func TestPodDisruptionBudgetHoldsNode(t *testing.T) {
 	}
 	drained, _ := r.claim(t, name).StatusConditions().Find(karpv1.ConditionDrained)
 	if drained.Status != metav1.ConditionUnknown || drained.Reason != karpv1.ReasonDraining {
-		t.Errorf("condition of the claim: %+v", drained)
+		t.Errorf("the condition Drained of the claim is %+v, want Unknown with reason Draining", drained)
 	}
 	b.mu.Lock()
 	b.guarded = nil
 	b.mu.Unlock()
 	r.visitEachSecond(t, name, 30)
 	if b.order() != "web" || r.claim(t, name) != nil {
-		t.Errorf("the node was not removed; evicted %q\n%s", b.order(), r.log)
+		t.Errorf("the node was not removed, or web was not evicted: %q\n%s", b.order(), r.log)
 	}
 }
 
@@ -245,7 +245,7 @@ func TestVolumesAreDetachedFirst(t *testing.T) {
 			}
 			r.visitEachSecond(t, name, 40)
 			if terminated := len(r.instances()) == 0; terminated != c.wantTerminated {
-				t.Errorf("the instance was terminated: %t\n%s", terminated, r.log)
+				t.Errorf("the instance was terminated: %t, want the opposite\n%s", terminated, r.log)
 			}
 		})
 	}

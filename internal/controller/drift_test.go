@@ -53,8 +53,8 @@ func (r *rig) editClass(t *testing.T, change func(*awsv1.EC2NodeClass)) {
 	r.reconcileClassAndPool(t)
 }
 
-// conditionTexts returns, by name of claim, "reason: message" of the given condition. It omits claims on which the condition
-// is not true.
+// conditionTexts returns, by name of claim, "reason: message" of the given condition. It omits claims on which the
+// condition is not true.
 func (r *rig) conditionTexts(t *testing.T, condition string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -66,8 +66,8 @@ func (r *rig) conditionTexts(t *testing.T, condition string) map[string]string {
 	return out
 }
 
-// TestDriftFollowsEdits: a change of a pool or class field that nodes are made from is reported on the nodes' claims, with
-// the field, until it is reverted.
+// TestDriftFollowsEdits: a change of a pool or class field that nodes are made from is reported on the nodes' claims,
+// with the field, until the change is reverted.
 func TestDriftFollowsEdits(t *testing.T) {
 	t.Parallel()
 	text := "echo hello"
@@ -118,11 +118,11 @@ func TestDriftFollowsEdits(t *testing.T) {
 			got := r.conditionTexts(t, karpv1.ConditionDrifted)[claim]
 			for _, part := range c.want {
 				if !strings.Contains(got, part) {
-					t.Errorf("condition of the claim: %q, without %q", got, part)
+					t.Errorf("the condition of the claim is %q, want %q in it", got, part)
 				}
 			}
 			if len(c.want) == 0 && got != "" {
-				t.Errorf("the claim drifts: %s", got)
+				t.Errorf("the claim drifts, want no drift: %s", got)
 			}
 			r.editPool(t, func(p *karpv1.NodePool) { p.Spec = pool.Spec })
 			r.editClass(t, func(c *awsv1.EC2NodeClass) { c.Spec = class.Spec })
@@ -162,7 +162,7 @@ func TestDriftSettingsOfAPool(t *testing.T) {
 	}
 	annotate(karpv1.AnnotationDriftIgnore, "userData, spec.tags")
 	if got := r.conditionTexts(t, karpv1.ConditionDrifted); len(got) > 0 {
-		t.Errorf("claims drift by an ignored field: %v", got)
+		t.Errorf("claims drift although the field is ignored: %v", got)
 	}
 	if n := metricCount(t, r.Drift.Metrics.Drifted, "apps", "NodeClassDrift", "ignored"); n != 1 {
 		t.Errorf("the metrics count %v ignored drifts, want 1", n)
@@ -198,7 +198,7 @@ func TestNonsenseAboutDrift(t *testing.T) {
 			r.runDriftLoop(t)
 			valid, _ := r.pool(t).StatusConditions().Find(karpv1.ConditionDisruptionPolicyValid)
 			if valid.Status != metav1.ConditionFalse || !strings.Contains(valid.Message, c.key+": ") || !strings.Contains(valid.Message, c.want) {
-				t.Errorf("condition of the pool: %q, want %q in it", valid.Message, c.want)
+				t.Errorf("the condition of the pool is %q, want %q in it", valid.Message, c.want)
 			}
 			if got := r.conditionTexts(t, karpv1.ConditionDrifted)[claim]; (got != "") != c.drifts {
 				t.Errorf("the claim drifts by %q, want drift: %t", got, c.drifts)
@@ -209,11 +209,11 @@ func TestNonsenseAboutDrift(t *testing.T) {
 			}
 			for node, why := range stays {
 				if !strings.Contains(why, c.want) {
-					t.Errorf("%s stays because of %q", node, why)
+					t.Errorf("%s stays because of %q, want the invalid setting", node, why)
 				}
 			}
 			if c.drifts && len(stays) != 1 {
-				t.Errorf("%v stay, want the node that drifts", stays)
+				t.Errorf("%v stay, want one node, which drifts", stays)
 			}
 			if ready := r.pool(t).StatusConditions().IsReady(); !ready {
 				t.Error("the pool is not ready, and launches no nodes")
@@ -246,7 +246,7 @@ func TestFieldsOfDriftAreThoseOfTheAPI(t *testing.T) {
 	}
 	for name, path := range want {
 		if got, ok := drift.FieldOf(path + name); !ok || got != name {
-			t.Errorf("%s%s means %q", path, name, got)
+			t.Errorf("%s%s is read as field %q, want its name", path, name, got)
 		}
 	}
 }
@@ -283,12 +283,11 @@ func TestHashesOfAnotherVersion(t *testing.T) {
 	}
 	for _, c := range r.claims(t) {
 		if c.Annotations[karpv1.AnnotationNodePoolHashVersion] != "v3" {
-			t.Errorf("%s has a hash of version %s", c.Name, c.Annotations[karpv1.AnnotationNodePoolHashVersion])
+			t.Errorf("%s has a hash of version %s, want v3", c.Name, c.Annotations[karpv1.AnnotationNodePoolHashVersion])
 		}
 	}
 }
 
-// podNames returns n names of pods.
 func podNames(n int) []string {
 	var out []string
 	for i := range n {
@@ -337,7 +336,7 @@ func TestMassDriftWaitsForTheUser(t *testing.T) {
 	}
 	allowed, stays := r.Drift.Waves("apps", nil, nil)
 	if len(allowed) > 0 || len(stays) != 6 {
-		t.Errorf("%v may be replaced, %d stay", allowed, len(stays))
+		t.Errorf("%v may be replaced and %d stay, want none and 6", allowed, len(stays))
 	}
 	r.start(t) // a process with an empty memory
 	if allowed, _ := r.Drift.Waves("apps", nil, nil); len(allowed) > 0 {
@@ -354,7 +353,7 @@ func TestMassDriftWaitsForTheUser(t *testing.T) {
 	r.runDriftLoop(t)
 	if c, _ := held(); !strings.Contains(c.Message, nodestate.AnnotationDriftAllow+"="+token) ||
 		!strings.Contains(c.Message, "=00000000 is about another change") {
-		t.Errorf("condition of the pool with the approval of another change: %q", c.Message)
+		t.Errorf("with the approval of another change, the condition of the pool is %q, want the right token in it", c.Message)
 	}
 	if allowed, _ := r.Drift.Waves("apps", nil, nil); len(allowed) > 0 {
 		t.Errorf("%v may be replaced with the approval of another change", allowed)
@@ -393,7 +392,7 @@ func TestMassDriftWaitsForTheUser(t *testing.T) {
 }
 
 // TestMassDriftStaysHeld: a mass drift that waits for approval stays held, and none of its nodes is replaced, when:
-//   - nodes are removed, and fewer are left than open the breaker
+//   - nodes are removed, and too few are left to open the breaker
 //   - the controller restarts while EC2 does not answer
 //   - one more security group gets the tag
 //
@@ -415,7 +414,7 @@ func TestMassDriftStaysHeld(t *testing.T) {
 		t.Helper()
 		if c, _ := r.pool(t).StatusConditions().Find(karpv1.ConditionDriftHeld); c.Reason != karpv1.ReasonMassDriftHeld ||
 			!strings.Contains(c.Message, part) {
-			t.Errorf("%s the pool has the condition %+v, without %q", when, c, part)
+			t.Errorf("%s the pool has the condition %+v, want %q in it", when, c, part)
 		}
 		if allowed, _ := r.Drift.Waves("apps", nil, nil); len(allowed) > 0 {
 			t.Errorf("%s %v may be replaced", when, allowed)
@@ -449,8 +448,8 @@ func TestMassDriftStaysHeld(t *testing.T) {
 	}
 }
 
-// TestGroupThatIsNoLongerSelected: an instance has a security group that the class no longer selects. Its claim reports this,
-// and the node may be replaced, because the drift of one node does not open the breaker.
+// TestGroupThatIsNoLongerSelected: an instance has a security group that the class no longer selects. The condition of
+// its claim names the group, and the node may be replaced, because the drift of one node does not open the breaker.
 func TestGroupThatIsNoLongerSelected(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")

@@ -10,9 +10,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// TestCrashWhileRefreshing kills the process after each of its writes in turn, from the moment at which a newer image is
-// found until all nodes run it. These include the writes of the drift and class loops: hashes, conditions, what selectors
-// find, the good image. In each case, all nodes run the newer image in the end, and no node is marked, tainted or held.
+// TestCrashWhileRefreshing kills the process after each of its writes in turn, from the moment at which a newer image
+// is found until all nodes run it. These include the writes of the drift and class loops: hashes, conditions, resolved
+// selectors, the good image. In each case, all nodes run the newer image in the end, and no node is marked, tainted or
+// held.
 func TestCrashWhileRefreshing(t *testing.T) {
 	t.Parallel()
 	afterEachWrite(t, 30, refreshWithCrash)
@@ -36,9 +37,9 @@ func refreshWithCrash(t *testing.T, crashAfter int) int {
 	return writes
 }
 
-// TestCrashWhileRollingBack does the same from the moment at which an image is found with which no kubelet starts. The
-// canary fails, the image is stored as bad, and the previous image is used again. Then a better image is found, the bad one
-// is forgotten, and all nodes get the better one.
+// TestCrashWhileRollingBack kills the process likewise, from the moment at which an image is found with which no
+// kubelet starts. The canary fails, the image is stored as bad, and the previous image is used again. Then a better
+// image is found, the bad one is forgotten, and all nodes get the better one.
 func TestCrashWhileRollingBack(t *testing.T) {
 	t.Parallel()
 	afterEachWrite(t, 40, rollBackWithCrash)
@@ -68,7 +69,8 @@ func rollBackWithCrash(t *testing.T, crashAfter int) int {
 	return writes
 }
 
-// retryAfterCrash runs a function, and runs it again in a new process if the process dies during the first run.
+// retryAfterCrash runs a function. If the process dies meanwhile, retryAfterCrash runs the function again in a new
+// process.
 func (f *replicaRig) retryAfterCrash(t *testing.T, do func()) {
 	t.Helper()
 	do()
@@ -100,7 +102,7 @@ func (f *replicaRig) until(t *testing.T, isDone func() bool) {
 			f.ahead += lifecycle.RegistrationTimeout / 10
 		}
 	}
-	t.Fatalf("it does not converge: %s, %v\n%s\n%s", f.unfinished(t), f.byImage(t), f.describe(t), f.tail())
+	t.Fatalf("the nodes do not converge: %s, %v\n%s\n%s", f.unfinished(t), f.byImage(t), f.describe(t), f.tail())
 }
 
 // wantRefreshed runs three more rounds, and then fails the test unless both nodes run the image and are untainted, no claim

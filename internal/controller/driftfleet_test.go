@@ -76,8 +76,8 @@ func (r *rig) poolMessage(t *testing.T, condition string) string {
 	return c.Message
 }
 
-// pausesUntilSettled returns pauses between rounds. Together they are longer than the registration timeout, and than the
-// time for which the nodes of an undone move are excluded.
+// pausesUntilSettled returns pauses between rounds. Their sum exceeds the registration timeout, and the time for which
+// the nodes of an undone move are excluded.
 func pausesUntilSettled() []time.Duration {
 	var out []time.Duration
 	for range 4 {
@@ -125,7 +125,7 @@ func TestBrokenImageStopsAfterOneLaunch(t *testing.T) {
 		for _, part := range []string{bad + " (golden-2) is not used", good + " (golden-1) is used again",
 			"has not joined the cluster within 15m0s"} {
 			if !strings.Contains(message, part) {
-				t.Errorf("condition of the %s: %q, without %q", kind, message, part)
+				t.Errorf("the condition of the %s is %q, want %q in it", kind, message, part)
 			}
 		}
 	}
@@ -178,7 +178,6 @@ func (r *rig) tail() string {
 	return text[max(0, len(text)-8000):]
 }
 
-// settle runs the given number of rounds.
 func (f *replicaRig) settle(t *testing.T, rounds int) {
 	t.Helper()
 	for range rounds {

@@ -84,7 +84,7 @@ func (r *refresh) detect() {
 	_ = r.Drift.Pass(r.t.Context(), time.Now())
 }
 
-// minutes runs all loops n times. Each time takes MaxListAge, one minute.
+// minutes runs all loops n times, each time after MaxListAge, which is one minute.
 func (r *refresh) minutes(n int) {
 	for range n {
 		r.detect()
@@ -113,7 +113,6 @@ func (r *refresh) startMoves() {
 	r.most = max(r.most, len(r.moves))
 }
 
-// reconcileChanging reconciles the claims that are being launched or deleted.
 func (r *refresh) reconcileChanging() {
 	for _, c := range r.claims(r.t) {
 		if c.DeletionTimestamp != nil || !c.StatusConditions().IsReady() {
@@ -122,7 +121,6 @@ func (r *refresh) reconcileChanging() {
 	}
 }
 
-// boot starts kubelets, except those of broken images.
 func (r *refresh) boot() {
 	known := map[string]bool{}
 	for _, n := range r.nodes(r.t) {
@@ -163,7 +161,7 @@ func (r *refresh) finishMoves() {
 	}
 }
 
-// hasWaited reports whether the pod is older than ten minutes, or gone. Its claim was created and given up by then.
+// hasWaited reports whether the pod is gone or older than ten minutes: its claim was created and given up by then.
 func (r *refresh) hasWaited(pod string) bool {
 	var p corev1.Pod
 	if err := r.api.Get(r.t.Context(), client.ObjectKey{Namespace: "ns", Name: pod}, &p); err != nil {
@@ -200,7 +198,7 @@ func TestBrokenImageStopsAtTheCanary(t *testing.T) {
 		r := newRefresh(t, nodes, budget)
 		first := r.claims(t)[0].Status.ImageID
 		if got := r.images(); got[first] != nodes {
-			t.Fatalf("the nodes run %v\n%s", got, r.log)
+			t.Fatalf("the nodes run %v, want one image\n%s", got, r.log)
 		}
 		bad := r.release("golden-2")
 		r.broken[bad] = true
@@ -220,7 +218,7 @@ func TestBrokenImageStopsAtTheCanary(t *testing.T) {
 			for _, part := range []string{bad + " (golden-2)", first + " (golden-1) is used again",
 				"has not joined the cluster within 15m0s", "kubectl annotate ec2nodeclass default"} {
 				if !strings.Contains(c.Message, part) {
-					t.Errorf("condition of the %s: %q, without %q", kind, c.Message, part)
+					t.Errorf("the condition of the %s is %q, want %q in it", kind, c.Message, part)
 				}
 			}
 		}
@@ -228,7 +226,7 @@ func TestBrokenImageStopsAtTheCanary(t *testing.T) {
 			t.Errorf("the class uses %v, want %s", in, first)
 		}
 		if n := len(r.conditionTexts(t, karpv1.ConditionDrifted)); n > 0 {
-			t.Errorf("%d nodes still drift", n)
+			t.Errorf("%d nodes still drift, want none", n)
 		}
 		if got := r.images(); got[first] != nodes || got[bad] > 0 {
 			t.Errorf("the nodes run %v, want %d with %s", got, nodes, first)

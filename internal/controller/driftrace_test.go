@@ -96,7 +96,7 @@ func TestFailuresAddUp(t *testing.T) {
 		}
 	}
 	if allowed, stays := r.Drift.Waves("apps", nil, nil); len(allowed) > 0 || len(stays) != 3 {
-		t.Errorf("%v may be replaced although their target has just failed; %v stay", allowed, stays)
+		t.Errorf("%v may be replaced although their target has just failed; %v stay, want all three", allowed, stays)
 	}
 	for _, f := range driftcheck.FailuresOf(r.pool(t)) {
 		if len(f.Claims) != 2 {

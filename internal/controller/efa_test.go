@@ -34,7 +34,7 @@ func TestEFA(t *testing.T) {
 		r.reconcileClaims(t)
 		launched := r.instances()
 		if len(launched) != 1 {
-			t.Fatalf("efa %q: launched %d instances\n%s", efa, len(launched), r.log)
+			t.Fatalf("efa %q: launched %d instances, want 1\n%s", efa, len(launched), r.log)
 		}
 		devices := map[int64]int64{} // device index of the EFA interface, by network card
 		for _, n := range launched[0].Interfaces {
@@ -47,7 +47,7 @@ func TestEFA(t *testing.T) {
 		}
 		capacity := onlyClaim(t, r).Status.Capacity[awsv1.ResourceEFA]
 		if capacity.Value() != int64(want) {
-			t.Errorf("efa %q: capacity of the claim: %s", efa, capacity.String())
+			t.Errorf("efa %q: the claim has capacity %s, want one for each interface", efa, capacity.String())
 		}
 	}
 }

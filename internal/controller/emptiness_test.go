@@ -77,8 +77,8 @@ func podThatFills(node, name string) *corev1.Pod {
 	}
 }
 
-// TestEmptyNodeIsDeletedAtTheSecondPass: one of two thousand nodes becomes empty. It is deleted in the second pass of the loop
-// for empty nodes. The consolidation loop does not delete it before that, and no other node is deleted.
+// TestEmptyNodeIsDeletedAtTheSecondPass: one of two thousand nodes becomes empty, and the second pass of the loop for
+// empty nodes deletes it. The consolidation loop does not delete it before that. No other node is deleted.
 func TestEmptyNodeIsDeletedAtTheSecondPass(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -131,8 +131,8 @@ func TestEmptyNodeIsDeletedAtTheSecondPass(t *testing.T) {
 	}
 }
 
-// TestLateBindingKeepsTheNode: kube-scheduler binds a pod to a node that was found empty twice, just before its claim would be
-// deleted. The claim is not deleted, and the taint of the Node is removed.
+// TestLateBindingKeepsTheNode: a node is found empty twice. Just before its claim would be deleted, kube-scheduler
+// binds a pod to the node. The claim is not deleted, and the taint of the Node is removed.
 func TestLateBindingKeepsTheNode(t *testing.T) {
 	t.Parallel()
 	r := newManyNodes(t, 4)
@@ -235,8 +235,8 @@ func (c *claimChanger) PodsNow(ctx context.Context, node string) ([]*corev1.Pod,
 	return (&snapshot.Reader{Live: c.rig.api}).PodsNow(ctx, node)
 }
 
-// TestDelayBetweenPasses: a pass starts EmptinessInterval after the one before started. After a long pass, at least a quarter of
-// the interval is left for other loops.
+// TestDelayBetweenPasses: a pass starts EmptinessInterval after the start of the one before. After a long pass, at
+// least a quarter of the interval is left for other loops.
 func TestDelayBetweenPasses(t *testing.T) {
 	t.Parallel()
 	e := &disruptor.Emptiness{}
@@ -246,7 +246,8 @@ func TestDelayBetweenPasses(t *testing.T) {
 			t.Errorf("after a pass of %s the next one waits %s, want %s", took, got, want)
 		}
 	}
-	// A node that becomes empty just after a pass is found by the next pass and deleted by the one after it. Each takes a second.
+	// A node that becomes empty just after a pass is found by the next pass and deleted by the one after it. Each pass
+	// takes a second.
 	untilFound := e.NextDelay(time.Second)
 	e.HasUnconfirmed = true
 	if sum := untilFound + e.NextDelay(time.Second) + 2*time.Second; sum > 5*time.Second {
@@ -266,7 +267,7 @@ func TestNoPodMovesToAnEmptyNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	if started := metricCount(t, f.Moves.Metrics.Started, "Underutilized"); started != 0 {
-		t.Fatalf("%v moves were started\n%s", started, f.log)
+		t.Fatalf("%v moves were started, want none\n%s", started, f.log)
 	}
 	f.converge(t)
 	left := f.pods(t)
@@ -329,8 +330,8 @@ func TestEmptyNodeDoesNotWaitForPlans(t *testing.T) {
 	}
 }
 
-// TestLockCountsChosenNodes: a node that one loop has chosen counts as leaving in all loops, until the node is released or
-// LockMemory has passed since its disruption started.
+// TestLockCountsChosenNodes: a node that one loop has chosen counts as leaving in all loops. This ends when the node is
+// released, or LockMemory after the start of its disruption.
 func TestLockCountsChosenNodes(t *testing.T) {
 	t.Parallel()
 	var lock nodestate.DisruptionLock

@@ -24,7 +24,7 @@ func TestHowEnded(t *testing.T) {
 		"": "",
 	} {
 		if got := nodeclaim.HowEnded(why, true); got != want {
-			t.Errorf("%q: %q, want %q", why, got, want)
+			t.Errorf("HowEnded(%q) is %q, want %q", why, got, want)
 		}
 	}
 	if got := nodeclaim.HowEnded("", false); got != nodeclaim.EndedUnknown {
@@ -32,9 +32,9 @@ func TestHowEnded(t *testing.T) {
 	}
 }
 
-// TestTerminatedFromOutside: the termination of an instance by another client is counted and reported once, with a command
-// that finds the client. It does not matter how Joiner learns of the termination: by the sweeper, by an interruption message,
-// or because the cloud controller manager deletes the Node.
+// TestTerminatedFromOutside: if another client terminates an instance, this is counted and reported once, with a
+// command that finds the client. It does not matter how Joiner learns of the termination: by the sweeper, by an
+// interruption message, or because the cloud controller manager deletes the Node.
 func TestTerminatedFromOutside(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"found by the sweeper", "reported by the queue", "its Node is deleted"} {
@@ -109,6 +109,6 @@ func TestOwnTerminationsAreNotForeign(t *testing.T) {
 		}
 	}
 	if left := len(r.claims(t)); left > 0 || r.events.find("TerminatedFromOutside") != "" {
-		t.Errorf("%d claims are left; events: %q", left, r.events.find("TerminatedFromOutside"))
+		t.Errorf("%d claims are left, want none; event %q, want none", left, r.events.find("TerminatedFromOutside"))
 	}
 }

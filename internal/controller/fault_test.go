@@ -16,8 +16,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// TestShortageIsPlannedAround: an offering that EC2 is short of is not requested again, the claim is deleted, and the pod is
-// planned onto another offering at once.
+// TestShortageIsPlannedAround: after a shortage, the offering is not requested again, the claim is deleted, and the pod
+// is planned onto another offering at once.
 func TestShortageIsPlannedAround(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium", "m5.large")
@@ -61,8 +61,8 @@ func TestShortageIsPlannedAround(t *testing.T) {
 	}
 }
 
-// TestZonesWithoutAddresses: plans avoid a zone whose subnets are full. If all subnets are full, the pod is refused, and no
-// claim is created whose launch EC2 would refuse. After FirstBackoff the zones are available again.
+// TestZonesWithoutAddresses: plans avoid a zone whose subnets are full. If all subnets are full, the pod is refused,
+// and no claim is created, because EC2 would refuse its launch. After FirstBackoff the zones are available again.
 func TestZonesWithoutAddresses(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -128,14 +128,14 @@ func TestDeniedLaunchIsReportedAndRetried(t *testing.T) {
 	wait := r.reconcileClaims(t)
 	launched, _ := onlyClaim(t, r).StatusConditions().Find(karpv1.ConditionLaunched)
 	if launched.Status != "Unknown" || launched.Reason != "Unauthorized" || !strings.Contains(launched.Message, "CreateFleet") {
-		t.Errorf("condition of the claim: %+v", launched)
+		t.Errorf("the condition Launched of the claim is %+v, want Unknown, Unauthorized and CreateFleet", launched)
 	}
 	if r.events.find("NodeClaim/LaunchFailed", "CreateFleet") == "" || wait <= 0 {
-		t.Errorf("events %v; next try in %s", r.events.emitted, wait)
+		t.Errorf("events %v, want LaunchFailed; next try in %s", r.events.emitted, wait)
 	}
 	until, cause := r.Provisioner.LaunchBackoff.Held(r.now(), "apps")
 	if until.IsZero() || !strings.Contains(cause, "Unauthorized") {
-		t.Errorf("the pool is held until %s for %q", until, cause)
+		t.Errorf("the pool is held until %s for %q, want Unauthorized", until, cause)
 	}
 	r.addPendingPod(t, "more", "1500m", "3Gi")
 	r.plan(t)
@@ -147,7 +147,7 @@ func TestDeniedLaunchIsReportedAndRetried(t *testing.T) {
 	}
 	if healthy, _ := r.pool(t).StatusConditions().Find(karpv1.ConditionNodeRegistrationHealthy); healthy.Status != "False" ||
 		!strings.Contains(healthy.Message, "Unauthorized") {
-		t.Errorf("condition of the pool: %+v", healthy)
+		t.Errorf("the condition of the pool is %+v, want False with Unauthorized", healthy)
 	}
 
 	r.Do(func(w *world.World, _ time.Time) { w.Faults.Denials = nil })
@@ -161,7 +161,6 @@ func TestDeniedLaunchIsReportedAndRetried(t *testing.T) {
 	}
 }
 
-// onlyClaim returns the only claim.
 func onlyClaim(t *testing.T, r *rig) *karpv1.NodeClaim {
 	t.Helper()
 	claims := r.claims(t)
@@ -171,7 +170,6 @@ func onlyClaim(t *testing.T, r *rig) *karpv1.NodeClaim {
 	return &claims[0]
 }
 
-// pool returns the pool of testPool.
 func (r *rig) pool(t *testing.T) *karpv1.NodePool {
 	t.Helper()
 	pool := &karpv1.NodePool{}
@@ -181,7 +179,6 @@ func (r *rig) pool(t *testing.T) *karpv1.NodePool {
 	return pool
 }
 
-// class returns the class of testClass.
 func (r *rig) class(t *testing.T) *awsv1.EC2NodeClass {
 	t.Helper()
 	class := &awsv1.EC2NodeClass{}
@@ -203,7 +200,7 @@ func TestUnjoinedInstanceDelaysNoOther(t *testing.T) {
 	r.plan(t)
 	r.reconcileClaims(t)
 	if n := len(r.instances()); n != 2 {
-		t.Fatalf("%d instances for two pods that need one each\n%s", n, r.log)
+		t.Fatalf("%d instances, want 2 for two pods that need one each\n%s", n, r.log)
 	}
 	r.ahead += 15 * time.Minute
 	r.finishDeleted(t)

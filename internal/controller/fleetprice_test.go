@@ -60,7 +60,6 @@ func (f *fakeInformer) AddEventHandler(h toolscache.ResourceEventHandler) (tools
 	return nil, nil
 }
 
-// allPods returns the pods of all namespaces.
 func (r *rig) allPods(t *testing.T) []corev1.Pod {
 	t.Helper()
 	var list corev1.PodList

@@ -29,7 +29,7 @@ type fuse struct {
 
 	mu      sync.Mutex
 	refuses bool     // writes are refused when left is 0
-	left    int      // number of further writes before that
+	left    int      // number of further writes until then
 	names   []string // the writes so far: "create nodeclaim", "patch nodeclaim/status", "ec2:CreateFleet"
 }
 
@@ -85,7 +85,6 @@ func (f *fuse) set(left int) {
 	f.refuses, f.left, f.names = true, left, nil
 }
 
-// writes returns how many writes there were, including refused ones.
 func (f *fuse) writes() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -107,7 +106,6 @@ func (r *rig) restart(t *testing.T) {
 	r.start(t)
 }
 
-// count returns how many writes with the name there were.
 func (f *fuse) count(name string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -193,8 +191,8 @@ func (l fusedTransport) RoundTrip(q *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// nameOf returns the name of a call to AWS, and whether it is a write. Each call counts as a write, except dry runs and calls
-// whose name shows that they only read.
+// nameOf returns the name of a call to AWS, and whether it is a write. All calls count as writes except dry runs and
+// calls whose name shows that they only read.
 func (r *rig) nameOf(q *http.Request, body []byte) (name string, isWrite bool) {
 	_, action, isJSON := strings.Cut(q.Header.Get("X-Amz-Target"), ".")
 	if !isJSON {
@@ -223,7 +221,6 @@ func (r *rig) nameOf(q *http.Request, body []byte) (name string, isWrite bool) {
 	return service + ":" + action, isWrite
 }
 
-// hasMessages reports whether the queue has visible messages.
 func (r *rig) hasMessages() bool {
 	visible := 0
 	r.Do(func(_ *world.World, now time.Time) {

@@ -12,8 +12,8 @@ import (
 // controllerRole is the role that the loops of a rig have.
 const controllerRole = "controller"
 
-// attachControllerPolicies creates the controller's role with the policies that users attach to it: AWS denies each call of
-// the rig's loops that they do not allow. The policies do not restrict the cluster's UID. So IAM does not hide a loop that
+// attachControllerPolicies creates the controller's role with the policies that users attach to it. AWS denies all
+// other calls of the rig's loops. The policies do not restrict the cluster's UID. So IAM does not hide a loop that
 // fails to protect resources of another cluster with the same name.
 func (r *rig) attachControllerPolicies(t testing.TB, w *world.World) {
 	t.Helper()

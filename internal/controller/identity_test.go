@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// launchClaim creates a claim with an instance. The Node of the claim gets a label that the admission plugin NodeRestriction
-// protects, when it is registered.
+// launchClaim creates a claim with an instance. When the claim's Node is registered, it gets a label that the admission
+// plugin NodeRestriction protects.
 func (r *rig) launchClaim(t *testing.T) karpv1.NodeClaim {
 	t.Helper()
 	pool := &karpv1.NodePool{}
@@ -79,7 +79,7 @@ func TestForgedNode(t *testing.T) {
 			}
 			registered, _ := r.claim(t, claim.Name).StatusConditions().Find(karpv1.ConditionRegistered)
 			if registered.Status == "True" || registered.Reason != lifecycle.WaitIdentity || !strings.Contains(registered.Message, forged.Name) {
-				t.Errorf("condition of the claim: %+v", registered)
+				t.Errorf("the condition Registered of the claim is %+v, want the reason WaitIdentity and the Node's name", registered)
 			}
 			for _, about := range []string{"NodeClaim/NodeMismatch", "Node/NodeMismatch"} {
 				if r.events.find(about, forged.Name, "kubectl delete node") == "" {
@@ -121,8 +121,8 @@ func (r *rig) wantUnchanged(t *testing.T, want *corev1.Node) {
 	t.Fatalf("Node %s is gone", want.Name)
 }
 
-// TestForgedNodeHoldsNoPods: no pods are planned onto a forged Node. Its claim still counts with the resources that the pod
-// "web" leaves free.
+// TestForgedNodeHoldsNoPods: no pods are planned onto a forged Node. The claim with its provider ID still counts, with
+// the resources that the pod "web" leaves free.
 func TestForgedNodeHoldsNoPods(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -196,13 +196,13 @@ func TestForgedNodeDeleted(t *testing.T) {
 			}
 		}
 		if got := r.claim(t, claim.Name); len(r.instances()) != 1 || got.DeletionTimestamp != nil {
-			t.Fatalf("%s: %d instances, the claim is deleted: %t\n%s", name, len(r.instances()), got.DeletionTimestamp != nil, r.log)
+			t.Fatalf("%s: %d instances, the claim is deleted: %t; want 1 and false\n%s", name, len(r.instances()), got.DeletionTimestamp != nil, r.log)
 		}
 	}
 }
 
-// TestNodeOfAnotherName: names of Nodes that EC2 does not know are accepted if the node class has them, in the user data or
-// as domains in an annotation.
+// TestNodeOfAnotherName: a Node whose name EC2 does not know is registered if the node class has the name in its user
+// data, or the domain of the name in an annotation.
 func TestNodeOfAnotherName(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -234,7 +234,7 @@ func TestNodeOfAnotherName(t *testing.T) {
 			r.create(t, node)
 			r.reconcileClaims(t)
 			if got := r.claim(t, claim.Name); got.StatusConditions().IsTrue(karpv1.ConditionRegistered) != c.want {
-				t.Errorf("condition of the claim: %+v", got.Status.Conditions)
+				t.Errorf("registered is not as expected; the conditions of the claim are %+v", got.Status.Conditions)
 			}
 		})
 	}
@@ -251,10 +251,10 @@ func TestNodeWithoutAddress(t *testing.T) {
 	node.Status.Addresses = nil
 	r.create(t, node)
 	if wait := r.reconcileClaims(t); wait > lifecycle.ConfirmPoll {
-		t.Errorf("the claim is reconciled again only after %s", wait)
+		t.Errorf("the claim is reconciled again only after %s, want at most ConfirmPoll", wait)
 	}
 	if c, _ := r.claim(t, claim.Name).StatusConditions().Find(karpv1.ConditionRegistered); c.Reason != lifecycle.WaitConfirmation {
-		t.Errorf("condition of the claim: %+v", c)
+		t.Errorf("the condition Registered of the claim is %+v, want the reason WaitConfirmation", c)
 	}
 	node.Status.Addresses = addresses
 	if err := r.api.Status().Update(t.Context(), node); err != nil {
@@ -282,7 +282,7 @@ func TestLostFinalizer(t *testing.T) {
 	}
 	r.reconcileClaims(t)
 	if node = r.nodes(t)[0]; len(node.Finalizers) != 1 || node.Finalizers[0] != karpv1.FinalizerTermination {
-		t.Errorf("finalizers %v\n%s", node.Finalizers, r.log)
+		t.Errorf("the Node has the finalizers %v, want Joiner's\n%s", node.Finalizers, r.log)
 	}
 }
 
@@ -297,7 +297,7 @@ func TestTwoNodesOfOneInstance(t *testing.T) {
 	r.reconcileClaims(t)
 	got, _ := r.claim(t, claim.Name).StatusConditions().Find(karpv1.ConditionRegistered)
 	if got.Status == "True" || got.Reason != "MultipleNodesFound" {
-		t.Errorf("condition of the claim: %+v\n%s", got, r.log)
+		t.Errorf("the condition Registered of the claim is %+v, want the reason MultipleNodesFound\n%s", got, r.log)
 	}
 	r.ahead += 16 * time.Minute
 	r.reconcileClaims(t)

@@ -62,9 +62,9 @@ func objectsWithIneffectiveFields(t *testing.T, h *nodeclass.IneffectiveFieldWar
 	}
 }
 
-// TestNothingIsSilentlyIgnored: each field without effect is logged once, with the object and what happens instead, however
-// often the object is reconciled. An event reports it too. A field that needs a feature gate is reported only while the gate
-// is off.
+// TestNothingIsSilentlyIgnored: each field without effect is logged once, with the object and what happens instead, and
+// reported by an event. Further reconciles log nothing. A field that needs a feature gate is reported only while the
+// gate is off.
 func TestNothingIsSilentlyIgnored(t *testing.T) {
 	t.Parallel()
 	always := []string{
@@ -138,6 +138,6 @@ func TestFieldSetAgainIsReportedAgain(t *testing.T) {
 func reconcileOnce(t *testing.T, loop func(context.Context, reconcile.Request) (reconcile.Result, error), name string) {
 	t.Helper()
 	if result, err := loop(t.Context(), named(name)); err != nil || result.RequeueAfter != 0 {
-		t.Fatalf("%s: %+v, %v", name, result, err)
+		t.Fatalf("%s: the reconcile returns %+v, %v, want no further reconcile and no error", name, result, err)
 	}
 }

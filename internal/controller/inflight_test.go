@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// TestStale: a node is stale if it has been leaving for more than ten minutes. It leaves from the start of its move or from the
+// TestStale: a node is stale if it has been leaving for more than ten minutes, since the start of its move or the
 // deletion of its claim, whichever is earlier. Other decisions do not wait for stale nodes.
 func TestStale(t *testing.T) {
 	t.Parallel()
@@ -44,7 +44,7 @@ func TestStale(t *testing.T) {
 				s.Flights = []*disruptor.InFlightMove{{Mark: nodestate.MoveMark{Started: now.Add(-c.started)}, Leaving: []*karpv1.NodeClaim{claim}}}
 			}
 			if got := s.StaleNodes()["node"]; got != c.want {
-				t.Errorf("stale: %v, want %v", got, c.want)
+				t.Errorf("the node is stale: %v, want %v", got, c.want)
 			}
 		})
 	}

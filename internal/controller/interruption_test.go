@@ -60,14 +60,14 @@ func TestSpotInterruption(t *testing.T) {
 	old, claim := r.instances()[0], r.claims(t)[0]
 	r.Do(func(w *world.World, now time.Time) { w.Interrupt(now, old.ID) })
 	if n := r.processQueue(t); n != 1 || r.queueLength(t) != 0 {
-		t.Fatalf("read %d messages, %d are left", n, r.queueLength(t))
+		t.Fatalf("read %d messages and %d are left, want 1 and 0", n, r.queueLength(t))
 	}
 	if r.Market.Shortages.Until(r.now(), old.Type, old.Zone, "spot").IsZero() {
-		t.Errorf("it is not recorded that EC2 has no capacity for %s in %s\n%s", old.Type, old.Zone, r.log)
+		t.Errorf("no shortage of %s in %s is recorded\n%s", old.Type, old.Zone, r.log)
 	}
 
 	if left := r.departPass(t); left != 1 || !isDisruptedNode(r.nodes(t)[0]) {
-		t.Fatalf("%d claims wait; taints: %v", left, r.nodes(t)[0].Spec.Taints)
+		t.Fatalf("%d claims wait, want 1; taints: %v, want the one of disrupted nodes", left, r.nodes(t)[0].Spec.Taints)
 	}
 	if left := r.departPass(t); left != 1 || !r.Claims.Batch.ClosesNow() {
 		t.Fatal("no plan is requested")
@@ -91,7 +91,7 @@ func TestSpotInterruption(t *testing.T) {
 	}
 
 	if left := r.departPass(t); left != 0 {
-		t.Fatalf("%d claims wait", left)
+		t.Fatalf("%d claims wait, want none", left)
 	}
 	r.finishDeleted(t)
 	for _, c := range r.claims(t) {
@@ -119,7 +119,7 @@ func TestSpotInterruption(t *testing.T) {
 	// Then EC2 reports the termination of the instance. This message has no effect, and is deleted.
 	r.processQueue(t)
 	if n := r.queueLength(t); n != 0 {
-		t.Errorf("%d messages are left in the queue", n)
+		t.Errorf("%d messages are left in the queue, want none", n)
 	}
 	if got, deleted := metricCount(t, m.QueueDuration), metricCount(t, m.Deleted); got != deleted || deleted < 2 {
 		t.Errorf("the time in the queue was measured for %d messages, and %d were deleted; want both for at least 2", got, deleted)
@@ -131,7 +131,6 @@ func isDisruptedNode(node corev1.Node) bool {
 	return nodeclaim.HasTaint(&node, karpv1.TaintDisrupted) && node.Labels[karpv1.LabelExcludeFromLoadBalancers] != ""
 }
 
-// countPodsOn returns how many pods are on the node and not being deleted.
 func (r *rig) countPodsOn(t testing.TB, node string) int {
 	t.Helper()
 	var pods corev1.PodList
@@ -234,17 +233,17 @@ func TestKindsOfMessages(t *testing.T) {
 				r.plan(t)
 			}
 			if stays := r.queueLength(t) == 1; stays != c.stays {
-				t.Errorf("the message stays in the queue: %t", stays)
+				t.Errorf("the message stays in the queue: %t, want the opposite", stays)
 			}
 			if n := metricCount(t, r.Claims.Metrics.Received, c.kind); n != 1 {
-				t.Errorf("%d messages of kind %s are counted", n, c.kind)
+				t.Errorf("%d messages of kind %s are counted, want 1", n, c.kind)
 			}
 			leaves := true
 			for _, current := range r.claims(t) {
 				leaves = leaves && (current.Name != claim.Name || current.DeletionTimestamp != nil)
 			}
 			if leaves != c.leaves {
-				t.Errorf("the claim is deleted: %t\n%s", leaves, r.log)
+				t.Errorf("the claim is deleted: %t, want the opposite\n%s", leaves, r.log)
 			}
 			if event := r.events.find("NodeClaim/" + c.event); c.event != "" && event == "" {
 				t.Errorf("no event %s: %v", c.event, r.events.emitted)
@@ -256,9 +255,9 @@ func TestKindsOfMessages(t *testing.T) {
 	}
 }
 
-// TestMessagesOfOtherClusters: a message about an instance of another cluster with the same name is never deleted. A message
-// about an instance of an unknown owner is deleted when it is received for the third time, so that other clusters can receive
-// it before.
+// TestMessagesOfOtherClusters: a message about an instance of another cluster with the same name is never deleted. A
+// message about an instance of an unknown owner is deleted when it is received for the third time, so that other
+// clusters can receive it first.
 func TestMessagesOfOtherClusters(t *testing.T) {
 	t.Parallel()
 	r := newSpotRig(t, "t3.medium")
@@ -365,7 +364,7 @@ func TestRedelivered(t *testing.T) {
 		t.Errorf("%d claims were disrupted, want 1", n)
 	}
 	if again := r.Market.Shortages.Until(r.now(), old.Type, old.Zone, "spot"); until.IsZero() || !again.Equal(until) {
-		t.Errorf("the shortage lasts until %s, and after further messages until %s", until, again)
+		t.Errorf("the shortage lasts until %s, and after further messages until %s; want the same time", until, again)
 	}
 	if n := len(r.claims(t)); n != 2 {
 		t.Errorf("%d claims, want the old one and one replacement\n%s", n, r.log)
@@ -376,7 +375,7 @@ func TestRedelivered(t *testing.T) {
 		r.ahead += interruption.HiddenTime + time.Second
 	}
 	if n := r.queueLength(t); n != 0 {
-		t.Errorf("%d messages are left", n)
+		t.Errorf("%d messages are left, want none", n)
 	}
 }
 
@@ -396,7 +395,7 @@ func TestMarkOutlivesTheProcess(t *testing.T) {
 	}
 	r.plan(t)
 	if left := r.departPass(t); left != 0 {
-		t.Errorf("%d claims wait", left)
+		t.Errorf("%d claims wait, want none", left)
 	}
 	deleted := 0
 	for _, c := range r.claims(t) {
@@ -409,7 +408,7 @@ func TestMarkOutlivesTheProcess(t *testing.T) {
 	}
 }
 
-// TestMissingPlanHoldsNothingUp: an interrupted node waits for a plan of its replacement at most MaxPlanWait.
+// TestMissingPlanHoldsNothingUp: an interrupted node waits at most MaxPlanWait for a plan of its replacement.
 func TestMissingPlanHoldsNothingUp(t *testing.T) {
 	t.Parallel()
 	r := newSpotRig(t, "t3.medium")
@@ -423,11 +422,12 @@ func TestMissingPlanHoldsNothingUp(t *testing.T) {
 	}
 	r.ahead += interruptions.MaxPlanWait
 	if left := r.departPass(t); left != 0 || r.claims(t)[0].DeletionTimestamp == nil {
-		t.Errorf("%d claims wait", left)
+		t.Errorf("%d claims wait, want none, or the claim is not deleted", left)
 	}
 }
 
-// spotClaim creates a claim with an instance ID that EC2 does not know, and returns the ID. For most messages this is enough.
+// spotClaim creates a claim with an instance ID that EC2 does not know, which is enough for most messages. It returns
+// the ID.
 func (r *rig) spotClaim(t testing.TB, n int) (id string) {
 	t.Helper()
 	id = fmt.Sprintf("i-%017x", n)
@@ -446,8 +446,8 @@ func (r *rig) spotClaim(t testing.TB, n int) (id string) {
 	return id
 }
 
-// flood sends n messages to the queue, as during a large spot interruption in a busy account. Some are about a hundred claims
-// of the cluster, some about other instances that start; some are of an unknown kind, some are unreadable.
+// flood sends n messages to the queue, as during a large spot interruption in a busy account. They are about a hundred
+// claims of the cluster, about other instances that start, of an unknown kind, or unreadable.
 func (r *rig) flood(t testing.TB, n int) {
 	t.Helper()
 	var ids []string
@@ -470,7 +470,6 @@ func (r *rig) flood(t testing.TB, n int) {
 	})
 }
 
-// drainQueue runs the loop until the queue is empty.
 func (r *rig) drainQueue(t testing.TB) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
@@ -493,8 +492,8 @@ func (r *rig) drainQueue(t testing.TB) {
 	}
 }
 
-// TestManyMessages: the loop makes as few calls as SQS allows: one to receive ten messages, and one to delete ten messages.
-// It writes no claim twice. BenchmarkMessages measures the speed.
+// TestManyMessages: the loop makes as few calls as SQS allows: one to receive ten messages, and one to delete them. It
+// writes no claim twice. BenchmarkMessages measures the speed.
 func TestManyMessages(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -506,13 +505,13 @@ func TestManyMessages(t *testing.T) {
 	calls := r.Calls()
 	receives, deletes := calls["sqs:ReceiveMessage"]-before["sqs:ReceiveMessage"], calls["sqs:DeleteMessageBatch"]-before["sqs:DeleteMessageBatch"]
 	if receives > n/10+3*interruptions.ParallelCalls || deletes > n/10+interruptions.ParallelCalls || deletes < n/10 {
-		t.Errorf("%d calls to receive %d messages, and %d to delete them", receives, n, deletes)
+		t.Errorf("%d calls to receive %d messages, and %d to delete them; want about one for ten messages", receives, n, deletes)
 	}
 	if describes := calls["ec2:DescribeInstances"] - before["ec2:DescribeInstances"]; describes != 0 {
 		t.Errorf("%d calls of DescribeInstances for instances that start, want none", describes)
 	}
 	if writes := r.fuse.count("patch nodeclaim"); writes != 100 {
-		t.Errorf("%d writes to mark 100 claims", writes)
+		t.Errorf("%d writes to mark 100 claims, want 100", writes)
 	}
 	m := r.Claims.Metrics
 	if got, deleted := metricCount(t, m.Received), metricCount(t, m.Deleted); got != n || deleted != n {

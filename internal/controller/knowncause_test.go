@@ -33,7 +33,7 @@ func TestKnownCauseHoldsThePool(t *testing.T) {
 		t.Errorf("the pool waits until %s, want %s, and then may launch one of its two planned nodes", held, until)
 	}
 	if held, _ := h.Held(until.Add(time.Minute), "apps"); !held.Equal(until.Add(poolhealth.CanaryTime)) {
-		t.Errorf("while the canary is launched, the pool waits until %s", held)
+		t.Errorf("while the canary is launched, the pool waits until %s, want CanaryTime more", held)
 	}
 	h.LaunchFailed(until.Add(time.Minute), "apps", "none left")
 	if !h.IsCanaryDue(until.Add(time.Minute), "apps") {
@@ -41,7 +41,7 @@ func TestKnownCauseHoldsThePool(t *testing.T) {
 	}
 	later.LaunchedAt, later.EndsAt = until.Add(2*time.Minute), until.Add(17*time.Minute)
 	if next, _ := h.RecordCause(until.Add(4*time.Minute), "apps", later); !next.Equal(later.EndsAt.Add(10 * time.Minute)) {
-		t.Errorf("after the canary has not joined, the pool waits until %s", next)
+		t.Errorf("after the canary has not joined, the pool waits until %s, want 10m after its end", next)
 	}
 
 	pool := testPool()
@@ -50,17 +50,17 @@ func TestKnownCauseHoldsThePool(t *testing.T) {
 	restored := &poolhealth.LaunchBackoff{}
 	restored.Restore(pool)
 	if got, text := restored.Held(now, "apps"); !got.Equal(until) || text != why || restored.PreflightCauses()["apps"] != "AUTH-5" {
-		t.Errorf("restored from the condition, the pool waits until %s: %s", got, text)
+		t.Errorf("restored from the condition, the pool waits until %s: %s, want the same time and cause", got, text)
 	}
 	pool.Generation++ // the pool was changed
 	changed := &poolhealth.LaunchBackoff{}
 	changed.Restore(pool)
 	if got, _ := changed.Held(now, "apps"); !got.IsZero() {
-		t.Errorf("a changed pool waits until %s", got)
+		t.Errorf("a changed pool waits until %s, want no wait", got)
 	}
 	h.Joined(now, "apps")
 	if got, _ := h.Held(until.Add(5*time.Minute), "apps"); !got.IsZero() {
-		t.Errorf("after an instance has joined, the pool waits until %s", got)
+		t.Errorf("after an instance has joined, the pool waits until %s, want no wait", got)
 	}
 }
 

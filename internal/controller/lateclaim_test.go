@@ -58,7 +58,6 @@ func (l *lateRig) failures(t *testing.T) (sum float64) {
 	return sum
 }
 
-// callRecorder records when each call to AWS was made.
 type callRecorder struct {
 	http.RoundTripper
 	mu sync.Mutex
@@ -72,7 +71,7 @@ func (c *callRecorder) RoundTrip(q *http.Request) (*http.Response, error) {
 	return c.RoundTripper.RoundTrip(q)
 }
 
-// reset forgets the recorded calls. It returns how many there were, and how many within one second at most.
+// reset forgets the recorded calls. It returns their number, and the largest number within one second.
 func (c *callRecorder) reset() (calls, most int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -184,13 +183,11 @@ func (l *lateRig) mapRole(t *testing.T) {
 	})
 }
 
-// poolHealth reconciles the NodePool, and returns its condition NodeRegistrationHealthy.
 func (l *lateRig) poolHealth(t *testing.T) metav1.Condition {
 	t.Helper()
 	return l.poolCondition(t, karpv1.ConditionNodeRegistrationHealthy)
 }
 
-// poolCondition reconciles the NodePool, and returns one of its conditions.
 func (l *lateRig) poolCondition(t *testing.T, condition string) metav1.Condition {
 	t.Helper()
 	if _, err := l.Pools.Reconcile(t.Context(), named("apps")); err != nil {
@@ -230,7 +227,7 @@ func TestThousandLate(t *testing.T) {
 			time.Sleep(wait)
 			l.diagnose(t) // checks the class; no claim is late yet
 			if calls, most := l.calls.reset(); calls == 0 || calls > 22 || most > 5 {
-				t.Errorf("%d calls before a claim is late, up to %d per second", calls, most)
+				t.Errorf("%d calls before a claim is late, up to %d per second; want 1 to 22, and at most 5", calls, most)
 			}
 		}
 		if event := l.events.find("NodeClaim/" + string(kubeclient.ReasonNotJoining)); event != "" {
@@ -239,7 +236,7 @@ func TestThousandLate(t *testing.T) {
 		time.Sleep(6 * time.Second)
 		l.diagnose(t)
 		if calls, _ := l.calls.reset(); calls != 0 {
-			t.Errorf("%d calls although the report was still valid", calls)
+			t.Errorf("%d calls although the report was still valid, want none", calls)
 		}
 		conditions := map[string]int{}
 		for _, claim := range l.claims(t) {
@@ -250,7 +247,7 @@ func TestThousandLate(t *testing.T) {
 			}
 		}
 		if conditions["Unknown AUTH_2"] != 1000 {
-			t.Errorf("conditions of the claims: %v", conditions)
+			t.Errorf("the conditions of the claims are %v, want AUTH_2 for all 1000", conditions)
 		}
 		if n := l.failures(t); n != 1000 {
 			t.Errorf("%v failures are counted, want 1000", n)
@@ -275,7 +272,7 @@ func TestThousandLate(t *testing.T) {
 			t.Errorf("%d calls for a thousand claims, up to %d per second, in %s", calls, most, time.Since(start))
 		}
 		if again := strings.Join(l.events.emitted[before:], "\n"); strings.Contains(again, string(kubeclient.ReasonNotJoining)) {
-			t.Errorf("reported again: %s", again)
+			t.Errorf("the same cause is reported again: %s", again)
 		}
 	})
 }
@@ -340,7 +337,7 @@ func TestFixedClassIsTried(t *testing.T) {
 			})
 			l.passTime(t, 3*time.Minute)
 			if c := l.poolHealth(t); c.Reason != "ARCH_3" || !strings.Contains(c.Message, "the next try is at ") {
-				t.Fatalf("condition of the pool: %s: %s", c.Reason, c.Message)
+				t.Fatalf("the condition of the pool is %s: %s, want ARCH_3 and the next try", c.Reason, c.Message)
 			}
 			class := l.class(t)
 			data := "#!/bin/bash\necho fixed"
@@ -365,13 +362,12 @@ func TestFixedClassIsTried(t *testing.T) {
 			}
 			deleted := time.Now()
 			if launched := l.untilLaunched(t, 1); launched.Sub(deleted) > 30*time.Second {
-				t.Errorf("the next instance was launched after %s:\n%s", launched.Sub(deleted), l.log)
+				t.Errorf("the next instance was launched after %s, want at most 30s:\n%s", launched.Sub(deleted), l.log)
 			}
 		})
 	}
 }
 
-// newestClaimTime returns the latest creation time of a claim.
 func (l *lateRig) newestClaimTime(t *testing.T) time.Time {
 	t.Helper()
 	var out time.Time
@@ -391,7 +387,6 @@ func (l *lateRig) passTime(t *testing.T, d time.Duration) {
 	}
 }
 
-// runLoops runs all loops once.
 func (l *lateRig) runLoops(t *testing.T) {
 	t.Helper()
 	l.diagnose(t)
@@ -400,7 +395,7 @@ func (l *lateRig) runLoops(t *testing.T) {
 	l.reconcileClaims(t)
 }
 
-// untilLaunched runs all loops until more instances have been launched in all than before, and returns the time.
+// untilLaunched runs all loops until the number of launched instances exceeds before, and returns the time.
 func (l *lateRig) untilLaunched(t *testing.T, before int) time.Time {
 	t.Helper()
 	for range 2000 {
@@ -414,7 +409,7 @@ func (l *lateRig) untilLaunched(t *testing.T, before int) time.Time {
 	return time.Time{}
 }
 
-// launchedSoFar returns how many instances have been launched in all, from the log.
+// launchedSoFar returns how many instances have been launched in all, according to the log.
 func (l *lateRig) launchedSoFar() int {
 	n := 0
 	l.Do(func(*world.World, time.Time) { n = strings.Count(l.log.String(), `"msg":"launched NodeClaim"`) })
@@ -474,7 +469,7 @@ func TestFindingsBeforeLaunches(t *testing.T) {
 				l.plan(t)
 				l.reconcileClaims(t)
 				if n := len(l.instances()); n != 1 {
-					t.Errorf("%d instances after the fix: %s", n, l.log)
+					t.Errorf("%d instances after the fix, want 1: %s", n, l.log)
 				}
 			})
 		})
@@ -494,7 +489,6 @@ func (l *lateRig) refusalText(t *testing.T) string {
 	return ""
 }
 
-// poolClassReady reconciles the NodePool, and returns its condition NodeClassReady.
 func (l *lateRig) poolClassReady(t *testing.T) metav1.Condition {
 	t.Helper()
 	return l.poolCondition(t, karpv1.ConditionNodeClassReady)

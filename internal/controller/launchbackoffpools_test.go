@@ -42,9 +42,9 @@ func TestCanaryIsOneNode(t *testing.T) {
 	until, _ := h.RecordCause(now, "a", poolhealth.KnownCause{Check: "AUTH-5", LaunchedAt: now, EndsAt: now})
 	two := []packing.PlannedNode{{Pool: "a"}, {Pool: "a"}}
 	if h.Admit(two[:1], now) || !h.Admit([]packing.PlannedNode{{Pool: "b"}, {Pool: "b"}}, now) || !h.Admit(nil, now) {
-		t.Error("not exactly pool a waits")
+		t.Error("pool a must wait, and no other pool")
 	}
 	if h.Admit(two, until) || !h.Admit(two[:1], until) || h.Admit(two[:1], until) {
-		t.Error("after the pause, not exactly one node may be launched")
+		t.Error("after the pause, exactly one node must be admitted")
 	}
 }

@@ -23,13 +23,13 @@ func TestPodGetsNode(t *testing.T) {
 	r.addPendingPod(t, "web", "500m", "512Mi")
 	r.plan(t)
 	if n := len(r.claims(t)); n != 1 {
-		t.Fatalf("%d claims for one pod\n%s", n, r.log)
+		t.Fatalf("%d claims for one pod, want 1\n%s", n, r.log)
 	}
 
 	r.reconcileClaims(t)
 	claim, launched := r.claims(t)[0], r.instances()
 	if len(launched) != 1 || claim.Status.ProviderID != "aws:///"+launched[0].Zone+"/"+launched[0].ID {
-		t.Fatalf("launched %d instances, the claim has %q\n%s", len(launched), claim.Status.ProviderID, r.log)
+		t.Fatalf("launched %d instances, want 1; the claim has provider ID %q\n%s", len(launched), claim.Status.ProviderID, r.log)
 	}
 	for key, want := range map[string]string{
 		corev1.LabelInstanceTypeStable: "t4g.medium", // the cheapest
@@ -88,7 +88,7 @@ func (r *rig) removeEmptyNodes(t *testing.T) {
 	}
 }
 
-// finish reconciles the claims until none is left. Between reconciles it lets the time pass until the last claim is due.
+// finish reconciles the claims until none is left. After each round, it lets the time pass until the last claim is due.
 func (r *rig) finish(t *testing.T) {
 	t.Helper()
 	for range 100 {

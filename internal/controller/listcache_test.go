@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// listCache is a client that caches each list until an object of its kind is written through this client. It saves nine
-// tenths of the time of a long test, because the fake API server behind it encodes each object for each list.
+// listCache is a client that caches each list until an object of the list's kind is written through this client. This
+// saves nine tenths of the time of a long test, because the fake API server encodes each object for each list.
 type listCache struct {
 	client.WithWatch
 
@@ -18,8 +18,8 @@ type listCache struct {
 	lists map[reflect.Type]map[string]client.ObjectList // by kind and options
 }
 
-// List returns the cached list, and reads it from the API server if it is not cached. With UnsafeDisableDeepCopy all
-// callers get the same objects, which they must not change.
+// List returns the cached list. If the list is not cached, List reads it from the API server. With
+// UnsafeDisableDeepCopy all callers get the same objects, which they must not change.
 func (l *listCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -49,7 +49,6 @@ func (l *listCache) List(ctx context.Context, list client.ObjectList, opts ...cl
 	return nil
 }
 
-// forget drops the lists of the object's kind.
 func (l *listCache) forget(object client.Object) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

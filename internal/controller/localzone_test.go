@@ -13,7 +13,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// boston is the name of a local zone.
 var boston = catalog.Zone{Name: "us-east-1-bos-1a", ID: "use1-bos1-az1"}
 
 // localRig returns a rig with a subnet in a local zone, which offers only m5.large. The pool is restricted to this zone, and
@@ -60,7 +59,7 @@ func TestLocalZone(t *testing.T) {
 	t.Parallel()
 	r := localRig(t)
 	if zones := offerings.ZonesOf(r.class(t)); !slices.Contains(zones, boston) || len(zones) != 4 {
-		t.Fatalf("the class has the zones %v", zones)
+		t.Fatalf("the class has the zones %v, want four, one of them boston", zones)
 	}
 	r.addLargePods(t, "web", 2)
 	r.plan(t)
@@ -70,12 +69,12 @@ func TestLocalZone(t *testing.T) {
 	}
 	for _, i := range r.instances() {
 		if i.Zone != boston.Name || i.Type != "m5.large" || i.Spot {
-			t.Errorf("launched %s in %s, spot: %t", i.Type, i.Zone, i.Spot)
+			t.Errorf("launched %s in %s, spot: %t; want m5.large in boston, on-demand", i.Type, i.Zone, i.Spot)
 		}
 	}
 	labels := r.claims(t)[0].Labels
 	if labels[corev1.LabelTopologyZone] != boston.Name || labels[catalog.LabelZoneID] != boston.ID {
-		t.Errorf("the claim has the labels %v", labels)
+		t.Errorf("the claim has the labels %v, want the local zone and its ID", labels)
 	}
 }
 

@@ -95,20 +95,20 @@ func TestMarketBacksOff(t *testing.T) {
 		}
 		first, isNews := m.Pause(now, denied)
 		if first != offerings.MarketRetry || !isNews {
-			t.Errorf("%s: the first pause is %s, the error is new: %t", name, first, isNews)
+			t.Errorf("%s: the first pause is %s, the error is new: %t; want MarketRetry and true", name, first, isNews)
 		}
 		var last time.Duration
 		for range 10 {
 			last, isNews = m.Pause(now, denied)
 		}
 		if last != c.want || isNews {
-			t.Errorf("%s: the last pause is %s, want %s; the error is new: %t", name, last, c.want, isNews)
+			t.Errorf("%s: the last pause is %s, want %s; the error is new: %t, want false", name, last, c.want, isNews)
 		}
 		if pause, _ := m.Pause(now, nil); pause != offerings.MarketRefresh {
-			t.Errorf("%s: the pause after a success is %s", name, pause)
+			t.Errorf("%s: the pause after a success is %s, want MarketRefresh", name, pause)
 		}
 		if again, _ := m.Pause(now, denied); again != offerings.MarketRetry {
-			t.Errorf("%s: the pause after a success and another failure is %s", name, again)
+			t.Errorf("%s: the pause after a success and another failure is %s, want MarketRetry", name, again)
 		}
 	}
 }

@@ -61,8 +61,8 @@ func (r *rig) wantMeasured(t *testing.T, when string, m *offerings.Measured, cla
 	}
 }
 
-// TestNextPlanIsExact: a pod is too large for the predicted capacity of a node, but not for the real one. It gets a node as
-// soon as another node of the same type has reported its capacity.
+// TestNextPlanIsExact: a pod is too large for the predicted capacity of a node, but not for the real one. The pod gets
+// a node as soon as another node of the same type has reported its capacity.
 func TestNextPlanIsExact(t *testing.T) {
 	t.Parallel()
 	r, _ := measuredRig(t)
@@ -99,7 +99,7 @@ func TestMeasuredSurvivesRestarts(t *testing.T) {
 	}
 	r.Market.Market(r.now())
 	if c, ok := r.Market.Type("default", "apps", "t3.medium"); !ok || c.Allocatable.Memory != (3950-442-100)<<20 {
-		t.Errorf("allocatable of t3.medium is %v", c.Allocatable)
+		t.Errorf("allocatable of t3.medium is %v, want 3408Mi of memory", c.Allocatable)
 	}
 
 	var stored corev1.ConfigMap
@@ -148,8 +148,8 @@ func (d *restrictedStore) Write(ctx context.Context, m catalog.Measurements, sin
 	return d.MeasuredStore.Write(ctx, m, since)
 }
 
-// TestMeasuredWithoutPermission: without the permission to read the store, measurements are used nevertheless, and the error is
-// logged once. When the permission is granted, the measurements are written.
+// TestMeasuredWithoutPermission: without the permission to read the store, measurements are used nevertheless, and the
+// error is logged once. When the permission is granted, the measurements are written.
 func TestMeasuredWithoutPermission(t *testing.T) {
 	t.Parallel()
 	r, claim := measuredRig(t)
@@ -163,14 +163,14 @@ func TestMeasuredWithoutPermission(t *testing.T) {
 	}
 	r.wantMeasured(t, "without permission", m, claim)
 	if n := strings.Count(r.log.String(), "cannot store the measured capacity of nodes"); n != 1 || pause != offerings.MeasuredMaxPause {
-		t.Errorf("the error is logged %d times, the next try is after %s\n%s", n, pause, r.log)
+		t.Errorf("the error is logged %d times, the next try is after %s; want once and MeasuredMaxPause\n%s", n, pause, r.log)
 	}
 	if !strings.Contains(r.log.String(), "give this user that permission") {
 		t.Errorf("the log has no hint about the permission: %s", r.log)
 	}
 	store.isForbidden = false
 	if pause = m.Report(m.Pass(t.Context(), r.now()), r.now()); pause != offerings.MeasuredPause || store.writes != 1 {
-		t.Errorf("with permission: next pass after %s, %d writes\n%s", pause, store.writes, r.log)
+		t.Errorf("with permission: next pass after %s, %d writes; want MeasuredPause and 1\n%s", pause, store.writes, r.log)
 	}
 }
 

@@ -60,7 +60,7 @@ func TestMessagesFromElsewhere(t *testing.T) {
 				}
 				got := r.claim(t, claim.Name)
 				if got.DeletionTimestamp != nil || got.Annotations[nodestate.AnnotationInterrupted] != "" || len(r.claims(t)) != 1 {
-					t.Errorf("the claim is marked %q, %d claims", got.Annotations[nodestate.AnnotationInterrupted], len(r.claims(t)))
+					t.Errorf("the claim is marked %q and there are %d claims, want no mark and 1", got.Annotations[nodestate.AnnotationInterrupted], len(r.claims(t)))
 				}
 				if n := metricCount(t, r.Interruption.Metrics.Dropped, c.cause); n != 1 || !strings.Contains(r.log.String(), `"cause":"`+c.cause+`"`) {
 					t.Errorf("%d messages are counted as dropped for %s, want 1, and a log line\n%s", n, c.cause, r.log)

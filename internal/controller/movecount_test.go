@@ -20,7 +20,7 @@ func TestDecisionLabelsOfKarpenter(t *testing.T) {
 		{"replace", "underutilized", "single"}: {Reason: disruption.Underutilized, Nodes: 1, Claims: 1},
 	} {
 		if decision, reason, kind := m.Decision(); want != [3]string{decision, reason, kind} {
-			t.Errorf("%+v is %s, %s, %q; want %q", m, decision, reason, kind, want)
+			t.Errorf("the decision of %+v is %s, %s, %q; want %q", m, decision, reason, kind, want)
 		}
 	}
 }

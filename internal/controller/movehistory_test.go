@@ -29,7 +29,6 @@ func (f *replicaRig) addOwner(t *testing.T) {
 	}
 }
 
-// tripStore returns the store of the move history.
 func (f *replicaRig) tripStore() kubeclient.TripStore {
 	return kubeclient.TripStore{Live: f.api, Writer: f.api, Namespace: "kube-system"}
 }
@@ -64,7 +63,7 @@ func TestHourlyMovesAreLimited(t *testing.T) {
 			trip.Reason == disruption.Underutilized {
 			moved += trip.Pods
 			if trip.All < trip.Pods || trip.All > 4 {
-				t.Errorf("the record has %d moved pods of %d, but the workload has 4", trip.Pods, trip.All)
+				t.Errorf("the trip has %d moved pods of %d, but the workload has 4", trip.Pods, trip.All)
 			}
 		}
 	}
@@ -109,7 +108,7 @@ func TestNoMoveWithoutHistory(t *testing.T) {
 	f.Moves.History.Store = store
 	f.converge(t)
 	if got := f.typeCounts(); got != "4 t3.medium" {
-		t.Fatalf("remaining: %s", got)
+		t.Fatalf("remaining: %s, want 4 t3.medium", got)
 	}
 	store.isReadable = true
 	f.converge(t)

@@ -21,7 +21,7 @@ func TestNodesAreRemoved(t *testing.T) {
 	f := newReplicaRig(t, 4, "1500m", "400m", "t3.medium")
 	f.converge(t)
 	if got := f.typeCounts(); got != "1 t3.medium" {
-		t.Fatalf("remaining: %s\n%s", got, f.log)
+		t.Fatalf("remaining: %s, want 1 t3.medium\n%s", got, f.log)
 	}
 	if n := len(f.estate.Region.Instances.All()); n != 4 {
 		t.Errorf("%d instances were launched in all, want 4", n)
@@ -36,8 +36,8 @@ func TestNodesAreRemoved(t *testing.T) {
 	}
 }
 
-// TestNodesInUnselectedSubnetsAreRemoved: when the class no longer selects the subnets of the nodes, no launch is possible
-// there. The nodes keep their price, and consolidation works as before.
+// TestNodesInUnselectedSubnetsAreRemoved: when the class no longer selects the subnets of the nodes, no launch is
+// possible in these subnets. The nodes keep their price, and consolidation works as before.
 func TestNodesInUnselectedSubnetsAreRemoved(t *testing.T) {
 	t.Parallel()
 	f := newReplicaRig(t, 4, "1500m", "400m", "t3.medium")
@@ -51,7 +51,7 @@ func TestNodesInUnselectedSubnetsAreRemoved(t *testing.T) {
 	f.reconcileClassAndPool(t)
 	f.converge(t)
 	if got := f.typeCounts(); got != "1 t3.medium" {
-		t.Fatalf("remaining: %s; the class selects %d subnets\n%s", got, len(f.class(t).Status.Subnets), f.log)
+		t.Fatalf("remaining: %s, want 1 t3.medium; the class selects %d subnets\n%s", got, len(f.class(t).Status.Subnets), f.log)
 	}
 	if saved := metricSum(t, f.Moves.Metrics.Saving, "realised"); saved <= 0 {
 		t.Errorf("the realised saving is $%v, want more than 0", saved)
@@ -64,14 +64,14 @@ func TestNodesAreReplaced(t *testing.T) {
 	f := newReplicaRig(t, 2, "6500m", "900m", "m5.2xlarge", "t3.medium")
 	f.converge(t)
 	if got := f.typeCounts(); got != "1 t3.medium" {
-		t.Fatalf("remaining: %s\n%s", got, f.log)
+		t.Fatalf("remaining: %s, want 1 t3.medium\n%s", got, f.log)
 	}
 	if n := len(f.estate.Region.Instances.All()); n != 3 {
 		t.Errorf("%d instances were launched in all, want 3\n%s", n, f.log)
 	}
 	saved := func(kind string) float64 { return metricSum(t, f.Moves.Metrics.Saving, kind) }
 	if promised, realised := saved("promised"), saved("realised"); promised < 0.5 || realised < promised-0.001 {
-		t.Errorf("the promised saving is $%v, the realised one $%v", promised, realised)
+		t.Errorf("the promised saving is $%v, the realised one $%v; want at least 0.5, and no less", promised, realised)
 	}
 	if f.events.find("NodeClaim/DisruptionTerminating", "saves $", "an hour, pays back within ", " and moves ") == "" {
 		t.Errorf("no event reports the payback time: %v", f.events.emitted)
@@ -85,7 +85,7 @@ func TestBudgetsBoundMoves(t *testing.T) {
 	f.setBudgets(t, karpv1.Budget{Nodes: "1"})
 	f.converge(t)
 	if got := f.typeCounts(); got != "2 t3.medium" || f.mostTainted != 1 {
-		t.Errorf("remaining: %s, %d nodes left at once\n%s", got, f.mostTainted, f.log)
+		t.Errorf("remaining: %s, want 2 t3.medium; %d nodes were tainted at once, want 1\n%s", got, f.mostTainted, f.log)
 	}
 }
 
@@ -117,7 +117,7 @@ func TestMoveIsUndone(t *testing.T) {
 	f.ahead += disruptor.FirstHold
 	f.converge(t)
 	if got := f.typeCounts(); got != "1 t3.medium" {
-		t.Errorf("remaining: %s\n%s", got, f.log)
+		t.Errorf("remaining: %s, want 1 t3.medium\n%s", got, f.log)
 	}
 }
 
@@ -171,7 +171,7 @@ func TestMoveWaitsForProtectedPod(t *testing.T) {
 	}
 	f.converge(t)
 	if got := f.typeCounts(); got != "2 m5.2xlarge" {
-		t.Fatalf("remaining: %s\n%s", got, f.log)
+		t.Fatalf("remaining: %s, want 2 m5.2xlarge\n%s", got, f.log)
 	}
 	if f.events.find("NodeClaim/DisruptionUndone", "has the annotation karpenter.sh/do-not-disrupt") == "" {
 		t.Errorf("no event names the cause: %v", f.events.emitted)
@@ -193,9 +193,9 @@ func TestUnreadableMark(t *testing.T) {
 	}
 }
 
-// TestCrashWhileMoving ends the process after each of its writes in turn, from the start of a move to its end, and restarts
-// it with an empty memory. In each case the move is completed, or it is undone and tried again. At no time is a pod without
-// a node, and no mark or taint is left behind.
+// TestCrashWhileMoving ends the process after each of its writes in turn, from the start of a move to its end, and
+// restarts it with an empty memory. In each case the move is completed, or undone and tried again. At no time is a pod
+// without a node, and no mark or taint is left behind.
 func TestCrashWhileMoving(t *testing.T) {
 	t.Parallel()
 	afterEachWrite(t, 14, moveWithCrash)
@@ -216,7 +216,7 @@ func moveWithCrash(t *testing.T, crashAfter int) int {
 		f.converge(t)
 	}
 	if got := f.typeCounts(); got != "1 t3.medium" {
-		t.Errorf("remaining: %s\n%s", got, f.log)
+		t.Errorf("remaining: %s, want 1 t3.medium\n%s", got, f.log)
 	}
 	if n := len(f.estate.Region.Instances.All()); n > 4 {
 		t.Errorf("%d instances were launched in all, want 3, or 4 if the move was undone\n%s", n, f.log)
@@ -243,7 +243,7 @@ func TestUnconfirmedMoveIsExcluded(t *testing.T) {
 		return nodes
 	}
 	if got := candidates(); len(got) != 2 || slices.Contains(got, name) {
-		t.Errorf("the next scan considers %v, but it should skip %s", got, name)
+		t.Errorf("the next scan considers %v, want two nodes, without %s", got, name)
 	}
 	f.ahead += disruptor.FirstHold
 	if got := candidates(); len(got) != 3 {

@@ -39,7 +39,8 @@ func (f *replicaRig) launchReplacement(t *testing.T) karpv1.NodeClaim {
 	return karpv1.NodeClaim{}
 }
 
-// moveTraces names a claim that has a mark of a move, or a node that accepts no pods; empty if there is none.
+// moveTraces names a claim that has the mark of a move, or a node that accepts no pods. It is empty if there is
+// neither.
 func (f *replicaRig) moveTraces(t *testing.T) string {
 	t.Helper()
 	for _, c := range f.claims(t) {
@@ -104,9 +105,9 @@ func TestLostReplacementUndoesAtOnce(t *testing.T) {
 	}
 }
 
-// TestDoomedReplacementUndoesAtOnce: as soon as it is known why the replacement does not join, the old node accepts pods
-// again, and the pool launches nothing more. The replacement is kept until the registration timeout. If the cause is fixed
-// before, the replacement joins, and the old node is removed.
+// TestDoomedReplacementUndoesAtOnce: as soon as the cause is known why the replacement does not join, the old node
+// accepts pods again, and the pool launches nothing more. The replacement is kept until the registration timeout. If
+// the cause is fixed before, the replacement joins, and the old node is removed.
 func TestDoomedReplacementUndoesAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -144,7 +145,7 @@ func TestDoomedReplacementUndoesAtOnce(t *testing.T) {
 		l.diagnose(t)
 		f.converge(t)
 		if got := f.typeCounts(); got != "1 t3.medium" {
-			t.Errorf("remaining: %s\n%s\n%s", got, f.describe(t), f.tail())
+			t.Errorf("remaining: %s, want 1 t3.medium\n%s\n%s", got, f.describe(t), f.tail())
 		}
 	})
 }
@@ -159,7 +160,7 @@ func TestDoomedReplacementIsGivenUp(t *testing.T) {
 		Message: "its role is not mapped", Certain: true}}}
 	f.check(t, f.Moves.Advance(t.Context()))
 	if why := f.moveTraces(t); why != "" || len(f.instances()) != 2 {
-		t.Fatalf("%s; %d instances\n%s", why, len(f.instances()), f.tail())
+		t.Fatalf("%s; %d instances, want 2 and no trace of the move\n%s", why, len(f.instances()), f.tail())
 	}
 	f.ahead += lifecycle.RegistrationTimeout
 	f.finishDeleted(t)
@@ -168,12 +169,13 @@ func TestDoomedReplacementIsGivenUp(t *testing.T) {
 		f.ahead += time.Minute
 	}
 	if len(f.instances()) != 1 || len(f.claims(t)) != 1 {
-		t.Errorf("remaining: %d instances, %d claims\n%s", len(f.instances()), len(f.claims(t)), f.tail())
+		t.Errorf("remaining: %d instances, %d claims; want one each\n%s", len(f.instances()), len(f.claims(t)), f.tail())
 	}
 }
 
-// TestUnfitReplacementUndoes: if a replacement has joined, but is not initialized within FitWithin, the move is undone and the
-// replacement is terminated. Its target is recorded as failed, so that no further nodes are replaced with this target.
+// TestUnfitReplacementUndoes: if a replacement has joined, but is not initialized within FitWithin, the move is undone
+// and the replacement is terminated. The target of the move is recorded as failed, so that no further nodes are
+// replaced with it.
 func TestUnfitReplacementUndoes(t *testing.T) {
 	t.Parallel()
 	f := newReplicaRig(t, 1, "6500m", "900m", "m5.2xlarge", "t3.medium")

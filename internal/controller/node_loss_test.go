@@ -77,7 +77,7 @@ func TestRecreatedNodeIsPrepared(t *testing.T) {
 		t.Errorf("the Node is not prepared: %+v %+v\n%s", node.ObjectMeta, node.Spec, r.log)
 	}
 	if claim := onlyClaim(t, r); claim.Status.NodeName != node.Name || !claim.StatusConditions().IsReady() {
-		t.Errorf("status of the claim: %+v", claim.Status)
+		t.Errorf("the status of the claim is %+v, want ready with the new Node", claim.Status)
 	}
 }
 
@@ -101,7 +101,7 @@ func TestPrepare(t *testing.T) {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: c.labels}}
 		nodeclaim.Prepare(node, claim)
 		if nodeclaim.HasTaint(node, "cni") != c.wantTaint || nodeclaim.HasTaint(node, "team") != c.wantTaint {
-			t.Errorf("%s: taints %v", name, node.Spec.Taints)
+			t.Errorf("%s: the Node has the taints %v, want the opposite", name, node.Spec.Taints)
 		}
 		if node.Annotations["a"] != "b" || node.Annotations[conversion.AnnotationPods] != "" {
 			t.Errorf("%s: annotations %v, want a; the list of pods, up to 96 KiB, belongs on the claim only", name, node.Annotations)
@@ -123,8 +123,8 @@ func (r *rig) stopReporting(t *testing.T, name string) {
 	}
 }
 
-// TestStrayNodeIsDeleted: the kubelet of one instance creates a second Node under another name. While both Nodes are ready, a
-// claim without a registered Node waits. When one of the Nodes stops reporting, this Node is deleted, and the other one is
+// TestStrayNodeIsDeleted: the kubelet of one instance creates a second Node under another name. While both Nodes are
+// ready, a claim without a registered Node waits. When one Node stops reporting, it is deleted, and the other one is
 // registered.
 func TestStrayNodeIsDeleted(t *testing.T) {
 	t.Parallel()
@@ -200,7 +200,7 @@ func TestClocksApart(t *testing.T) {
 			start := r.ahead
 			r.finish(t)
 			if took := r.ahead - start; len(r.claims(t))+len(r.instances()) > 0 || took > time.Minute {
-				t.Errorf("after %s, %d claims and %d instances are left\n%s", took, len(r.claims(t)), len(r.instances()), r.log)
+				t.Errorf("after %s, %d claims and %d instances are left; want none within a minute\n%s", took, len(r.claims(t)), len(r.instances()), r.log)
 			}
 		})
 	}

@@ -208,7 +208,7 @@ func TestReadyClassStaysReady(t *testing.T) {
 	after := r.class(t)
 	if err != nil || result.RequeueAfter <= 0 || !after.StatusConditions().IsReady() ||
 		!slices.Equal(before.Status.Subnets, after.Status.Subnets) || len(after.Status.AMIs) != len(before.Status.AMIs) {
-		t.Errorf("the reconcile returned %+v, %v; the status of the class is %+v", result, err, after.Status)
+		t.Errorf("the reconcile returned %+v, %v; the class is not ready as before: %+v", result, err, after.Status)
 	}
 	if !strings.Contains(r.log.String(), "DescribeSubnets") {
 		t.Error("the log does not report the failed call DescribeSubnets")
@@ -289,7 +289,7 @@ func TestClassMetadata(t *testing.T) {
 	}
 	r.reconcileClassAndPool(t)
 	if got := r.class(t).Finalizers; !slices.Equal(got, []string{"example.com/other", awsv1.FinalizerTermination}) {
-		t.Errorf("finalizers %v", got)
+		t.Errorf("the class has the finalizers %v, want example.com/other and Joiner's", got)
 	}
 	if c, _ := r.class(t).StatusConditions().Find(karpv1.ConditionReady); c.LastTransitionTime == (metav1.Time{}) {
 		t.Error("Ready has no time")
@@ -312,12 +312,11 @@ func TestIsolatedClassNeedsNoIAM(t *testing.T) {
 		r.NodeClasses.Isolated = isolated
 		r.reconcileClassAndPool(t)
 		if got := r.class(t).StatusConditions().IsReady(); got != isolated {
-			t.Errorf("isolated %t: the class is ready: %t: %+v", isolated, got, r.class(t).Status.Conditions)
+			t.Errorf("isolated %t: the class is ready: %t, want the same: %+v", isolated, got, r.class(t).Status.Conditions)
 		}
 	}
 }
 
-// noIAM is an IAM client that cannot reach IAM.
 type noIAM struct{ nodeclass.ProfileClient }
 
 func (noIAM) Profile(context.Context, string) (iam.Profile, error) {

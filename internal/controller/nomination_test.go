@@ -26,7 +26,7 @@ func (r *rig) joinNotReady(t *testing.T) {
 	r.reconcileClaims(t)
 }
 
-// setReady sets the condition Ready of the only Node, and removes the taint not-ready unless it must stay.
+// setReady sets the condition Ready of the only Node. It also removes the taint not-ready, unless keepTaint is true.
 func (r *rig) setReady(t *testing.T, keepTaint bool) {
 	t.Helper()
 	node := r.nodes(t)[0]
@@ -50,7 +50,6 @@ func (r *rig) setReady(t *testing.T, keepTaint bool) {
 	}
 }
 
-// nominated returns the node that the pod is nominated to.
 func (r *rig) nominated(t *testing.T, pod string) string {
 	t.Helper()
 	var p corev1.Pod
@@ -138,7 +137,7 @@ func TestNominationsDoNotWait(t *testing.T) {
 	}
 }
 
-// TestNotHeldForNominations: some Nodes are not closed for nominations.
+// TestNotHeldForNominations covers which Nodes are not closed for nominations.
 func TestNotHeldForNominations(t *testing.T) {
 	t.Parallel()
 	tolerating := func(tolerations ...corev1.Toleration) client.Object {
@@ -240,7 +239,7 @@ func openWithCrash(t *testing.T, crashAfter int) int {
 		}
 	}
 	if node := r.nodes(t)[0]; nodeclaim.HasTaint(&node, conversion.TaintNominations) || !r.claims(t)[0].StatusConditions().IsReady() {
-		t.Errorf("taints %v, conditions %+v\n%s", node.Spec.Taints, r.claims(t)[0].Status.Conditions, r.log)
+		t.Errorf("the Node is closed or not ready: taints %v, conditions %+v\n%s", node.Spec.Taints, r.claims(t)[0].Status.Conditions, r.log)
 	}
 	return writes
 }

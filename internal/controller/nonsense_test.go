@@ -9,9 +9,9 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// TestInvalidBudgetsBlockDisruption: an invalid budget that the schema accepts, or an invalid schedule, blocks the disruption
-// of the pool's nodes. A condition of the pool names the field. Nodes are launched as before. When the setting is fixed, the
-// condition no longer names it, and nodes are removed.
+// TestInvalidBudgetsBlockDisruption: an invalid budget that the schema accepts, or an invalid schedule, blocks the
+// disruption of the pool's nodes. A condition of the pool names the field. Nodes are launched as before. When the
+// setting is fixed, the condition no longer names the field, and nodes are removed.
 func TestInvalidBudgetsBlockDisruption(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -59,7 +59,7 @@ func TestInvalidBudgetsBlockDisruption(t *testing.T) {
 			}
 			f.converge(t)
 			if got := f.typeCounts(); got != "2 t3.medium" {
-				t.Errorf("remaining: %s\n%s", got, f.log)
+				t.Errorf("remaining: %s, want 2 t3.medium\n%s", got, f.log)
 			}
 		})
 	}

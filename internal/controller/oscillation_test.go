@@ -21,8 +21,8 @@ import (
 //   - the price stays near that of a new fleet for the same pods
 //   - while workloads do not change, no pod is moved twice
 //
-// A workload that was moved often is not moved for an hour or longer, so that a move may come late. Names and timing differ
-// between runs: the assertions hold for each run.
+// A workload that was moved often is not moved for an hour or longer, so a move may come late. Names and timing differ
+// between runs, and the assertions hold for each run.
 func TestNothingOscillates(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -62,17 +62,16 @@ func TestNothingOscillates(t *testing.T) {
 	}
 	f.checkMoves(t, minutes)
 	if n := f.countWaiting(); n > 0 {
-		t.Errorf("%d pods wait at the end", n)
+		t.Errorf("%d pods wait at the end, want none", n)
 	}
 	t.Logf("%d moves of %d pods, while workloads created or deleted %d; the average price was %.1f %% above that of a new fleet, "+
 		"%.1f %% above the lower bound",
 		len(f.moves), f.evictions(), f.changes(), 100*(float64(paidSum)/float64(freshSum)-1), 100*(float64(paidSum)/float64(boundSum)-1))
 	if float64(paidSum) > 1.25*float64(freshSum) {
-		t.Errorf("the prices add up to %s, those of new fleets to %s", paidSum, freshSum)
+		t.Errorf("the prices add up to %s, those of new fleets to %s; want at most 1.25 times as much", paidSum, freshSum)
 	}
 }
 
-// shapesOf returns the shapes of the claims, sorted.
 func (f *varyingRig) shapesOf(claims []string) (out []string) {
 	for _, name := range claims {
 		out = append(out, f.shapes[name])
@@ -81,7 +80,6 @@ func (f *varyingRig) shapesOf(claims []string) (out []string) {
 	return out
 }
 
-// priceOf returns the hourly price of nodes of these shapes.
 func (f *varyingRig) priceOf(shapes []string) (sum catalog.Price) {
 	for _, shape := range shapes {
 		sum += f.prices[strings.Split(shape, "/")[1]]
@@ -124,7 +122,7 @@ func (f *varyingRig) checkMoves(t *testing.T, minutes int) {
 	// In five runs, 0.75 to 1.05 pods were moved, in 0.25 to 0.3 moves, for each pod that a workload created or deleted. With the
 	// threshold for converged clusters, 1.1 to 2.1 pods were moved. With oscillation there would be no limit.
 	if moved, all := f.evictions(), f.changes(); 2*moved > 3*all || 2*len(f.moves) > all || all < minutes/10 {
-		t.Errorf("%d moves of %d pods were made, while workloads created or deleted %d pods", len(f.moves), moved, all)
+		t.Errorf("%d moves of %d pods while workloads created or deleted %d pods; want at most half as many moves and 1.5 times as many moved pods", len(f.moves), moved, all)
 	}
 	for _, a := range f.apps {
 		most := (a.base + a.swing + a.swing/2) * disruption.DefaultMovesPerHour
@@ -147,7 +145,7 @@ func (f *varyingRig) checkMoves(t *testing.T, minutes int) {
 		}
 		gone, come := f.shapesOf(move.removed), f.shapesOf(move.launched)
 		if slices.Equal(gone, come) || f.priceOf(come) >= f.priceOf(gone) {
-			t.Errorf("move %s replaced %v by %v", id, gone, come)
+			t.Errorf("move %s replaced %v by %v, want other and cheaper nodes", id, gone, come)
 		}
 	}
 }

@@ -111,6 +111,6 @@ func TestProfileWithoutRole(t *testing.T) {
 	r.reconcileClassAndPool(t)
 	got, _ := r.class(t).StatusConditions().Find(awsv1.ConditionInstanceProfileReady)
 	if got.Status != "False" || got.Reason != "InstanceProfileWithoutRole" || !strings.Contains(got.Message, "spec.instanceProfile") {
-		t.Errorf("condition InstanceProfileReady: %s %s %q", got.Status, got.Reason, got.Message)
+		t.Errorf("the condition InstanceProfileReady is %s %s %q, want False InstanceProfileWithoutRole", got.Status, got.Reason, got.Message)
 	}
 }

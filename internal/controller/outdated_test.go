@@ -16,7 +16,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// setUserData changes the user data of the class, and reconciles the class and the pool.
 func (r *rig) setUserData(t *testing.T, text string) {
 	t.Helper()
 	class := r.class(t)
@@ -26,7 +25,6 @@ func (r *rig) setUserData(t *testing.T, text string) {
 	r.reconcileClassAndPool(t)
 }
 
-// isLeaving reports whether the claim is deleted or gone.
 func (r *rig) isLeaving(t *testing.T, name string) bool {
 	t.Helper()
 	for _, c := range r.claims(t) {
@@ -37,8 +35,8 @@ func (r *rig) isLeaving(t *testing.T, name string) bool {
 	return true
 }
 
-// TestOutdatedClaim: when its class or pool changes, an instance that has not joined is replaced at once. An instance younger
-// than JoinGrace is not replaced yet, because it may be about to join. An instance that has joined stays.
+// TestOutdatedClaim: an instance that has not joined is replaced at once when its class or pool changes. An instance
+// younger than JoinGrace is not replaced yet, because it may be about to join. An instance that has joined stays.
 func TestOutdatedClaim(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -76,20 +74,20 @@ func TestOutdatedClaim(t *testing.T) {
 			}
 			wait := r.reconcileClaims(t)
 			if got := r.isLeaving(t, claim.Name); got != c.want {
-				t.Fatalf("the claim is deleted: %t\n%+v\n%s", got, r.claims(t)[0].Status.Conditions, r.log)
+				t.Fatalf("the claim is deleted: %t, want the opposite\n%+v\n%s", got, r.claims(t)[0].Status.Conditions, r.log)
 			}
 			if c.want && r.events.find("NodeClaim/NodeNotJoining", "replaced at once") == "" {
-				t.Errorf("events %v", r.events.emitted)
+				t.Errorf("no event reports the replacement: %v", r.events.emitted)
 			}
 			if strings.HasSuffix(name, "young") && (wait <= 0 || wait > lifecycle.JoinGrace) {
-				t.Errorf("the claim is reconciled again after %s", wait)
+				t.Errorf("the claim is reconciled again after %s, want at most JoinGrace", wait)
 			}
 		})
 	}
 }
 
-// TestRepeatedEdits: after the first edit of the class, an instance that has not joined is replaced at once. After further edits,
-// it is replaced later each time, until an instance joins.
+// TestRepeatedEdits: an instance that has not joined is replaced at once after the first edit of the class. After each
+// further edit, it is replaced later than before, until an instance joins.
 func TestRepeatedEdits(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -123,8 +121,8 @@ func TestRepeatedEdits(t *testing.T) {
 	}
 }
 
-// TestCuredClaims: the cause is fixed that keeps instances from joining. Those that still have not joined CureGrace later are
-// replaced, all together, also if an earlier process found the cause.
+// TestCuredClaims: the cause that kept instances from joining is fixed. The instances that have not joined CureGrace
+// later are replaced, all together. This also holds if an earlier process found the cause.
 func TestCuredClaims(t *testing.T) {
 	t.Parallel()
 	embedded(t)
@@ -169,7 +167,7 @@ func TestCuredClaims(t *testing.T) {
 					}
 				}
 				if l.events.find("NodeClaim/NodeNotJoining", "the cause has been fixed since") == "" {
-					t.Errorf("events %v", l.events.emitted)
+					t.Errorf("no event reports the fixed cause: %v", l.events.emitted)
 				}
 				l.passTime(t, 30*time.Second)
 				if n := l.launchedSoFar(); n != 2*len(claims) {
@@ -180,7 +178,7 @@ func TestCuredClaims(t *testing.T) {
 	}
 }
 
-// untilCured runs all loops until the diagnoser has seen that the causes of all claims are fixed. It returns the time then.
+// untilCured runs all loops until the diagnoser has seen that the causes of all claims are fixed, and returns the time.
 func (l *lateRig) untilCured(t *testing.T, claims []karpv1.NodeClaim) time.Time {
 	t.Helper()
 	for range 60 {
@@ -200,8 +198,8 @@ func (l *lateRig) untilCured(t *testing.T, claims []karpv1.NodeClaim) time.Time 
 	return time.Time{}
 }
 
-// TestCauseBetweenTries: until an instance joins, the NodePool reports why none has joined. It does so also between two
-// launches and after a restart.
+// TestCauseBetweenTries: until an instance joins, the NodePool reports why none has joined, also between two launches
+// and after a restart.
 func TestCauseBetweenTries(t *testing.T) {
 	t.Parallel()
 	embedded(t)
@@ -214,7 +212,7 @@ func TestCauseBetweenTries(t *testing.T) {
 			t.Helper()
 			if c := l.poolHealth(t); c.Status != "False" || c.Reason != "AUTH_2" || strings.Count(c.Message, unmapped) != 1 ||
 				!strings.Contains(c.Message, want) {
-				t.Errorf("%s, condition of the pool: %s %s: %s", when, c.Status, c.Reason, c.Message)
+				t.Errorf("%s, the condition of the pool is %s %s: %s, want False, AUTH_2 and its cause", when, c.Status, c.Reason, c.Message)
 			}
 		}
 		wantCause("while it waits", "the next try is at ")

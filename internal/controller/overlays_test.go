@@ -21,7 +21,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// newOverlay returns a NodeOverlay for the instance types with the requirements, which changes nothing yet.
+// newOverlay returns a NodeOverlay with the requirements on instance types. The overlay changes nothing yet.
 func newOverlay(name string, requirements ...karpv1alpha1.Requirement) *karpv1alpha1.NodeOverlay {
 	return &karpv1alpha1.NodeOverlay{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 1},
@@ -42,8 +42,8 @@ func (r *rig) newOverlayLoop() *offerings.OverlayReconciler {
 		Metrics: r.Market.Metrics, Log: r.Market.Log}
 }
 
-// overlayConditions reconciles the overlays. It returns "True" for those that are ready, by name. For the others, it returns
-// the reason and the message of the condition ValidationSucceeded.
+// overlayConditions reconciles the overlays. By name, it returns "True" for those that are ready, and otherwise the
+// reason and the message of the condition ValidationSucceeded.
 func (r *rig) overlayConditions(t *testing.T, loop *offerings.OverlayReconciler) map[string]string {
 	t.Helper()
 	result, err := loop.Reconcile(t.Context(), named(offerings.AllOverlays))
@@ -66,8 +66,8 @@ func (r *rig) overlayConditions(t *testing.T, loop *offerings.OverlayReconciler)
 	return out
 }
 
-// TestOverlayPrice: the price that an overlay sets decides which instance type is launched, and an annotation of the claim
-// records that it was used. Without the feature gate, the overlay has no effect.
+// TestOverlayPrice: the price that an overlay sets decides which instance type is launched, and an annotation of the
+// claim records that a price overlay was used. Without the feature gate, the overlay has no effect.
 func TestOverlayPrice(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -85,7 +85,7 @@ func TestOverlayPrice(t *testing.T) {
 			r.Market.Options.Overlays = c.isEnabled
 			if c.isEnabled {
 				if got := r.overlayConditions(t, loop)["cheap"]; got != "True" {
-					t.Fatalf("cheap: %s", got)
+					t.Fatalf("overlay cheap is not ready: %s", got)
 				}
 			}
 			r.addPendingPod(t, "web", "500m", "512Mi")
@@ -97,7 +97,7 @@ func TestOverlayPrice(t *testing.T) {
 			}
 			claim := r.claims(t)[0]
 			if got := claim.Annotations[karpv1.AnnotationPriceOverlay]; got == "true" != c.isEnabled {
-				t.Errorf("price overlay annotation of the claim: %q", got)
+				t.Errorf("the price overlay annotation of the claim is %q, want the opposite", got)
 			}
 			if claim.Annotations[karpv1.AnnotationCapacityOverlay] != "" {
 				t.Error("the claim has the annotation for a capacity overlay, but no overlay sets a capacity")
@@ -135,7 +135,7 @@ func TestOverlayCapacity(t *testing.T) {
 	dongles.Spec.Capacity = corev1.ResourceList{dongle: resource.MustParse("2")}
 	r.create(t, dongles)
 	if got := r.overlayConditions(t, loop)["dongles"]; got != "True" {
-		t.Fatalf("dongles: %s", got)
+		t.Fatalf("overlay dongles is not ready: %s", got)
 	}
 	r.plan(t)
 	r.reconcileClaims(t)
@@ -149,7 +149,7 @@ func TestOverlayCapacity(t *testing.T) {
 		}
 	}
 	if claim.Annotations[karpv1.AnnotationCapacityOverlay] != "true" || claim.Annotations[karpv1.AnnotationPriceOverlay] != "" {
-		t.Errorf("annotations %v", claim.Annotations)
+		t.Errorf("the claim has the annotations %v, want the one for a capacity overlay only", claim.Annotations)
 	}
 }
 
@@ -192,7 +192,7 @@ func TestOverlayConditions(t *testing.T) {
 	weight := int32(5)
 	r.changeOverlay(t, "a", func(o *karpv1alpha1.NodeOverlay) { o.Spec.Weight, o.Generation = &weight, 2 })
 	if got := r.overlayConditions(t, loop); got["a"] != "True" || got["b"] != "True" {
-		t.Errorf("with another weight: a %s, b %s", got["a"], got["b"])
+		t.Errorf("with another weight, a is %s and b is %s, want True for both", got["a"], got["b"])
 	}
 	if diff := cmp.Diff(map[string]string{"m5.large": "0.1000", "t3.medium": "0.2000"}, prices()); diff != "" {
 		t.Errorf("prices with another weight (-want +got):\n%s", diff)
@@ -234,13 +234,11 @@ func TestOverlayGivesAPrice(t *testing.T) {
 	}
 }
 
-// fixedBook is a price book that never changes.
 type fixedBook struct{ book pricing.Book }
 
 func (b fixedBook) Book() pricing.Book            { return b.book }
 func (b fixedBook) Refresh(context.Context) error { return nil }
 
-// changeOverlay changes the overlay with the name.
 func (r *rig) changeOverlay(t *testing.T, name string, change func(*karpv1alpha1.NodeOverlay)) {
 	t.Helper()
 	var overlay karpv1alpha1.NodeOverlay

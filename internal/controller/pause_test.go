@@ -35,7 +35,8 @@ func idleRig(t *testing.T) *rig {
 	return r
 }
 
-// isEmptyNodeDeleted runs the loop that deletes empty nodes, a minute later, and reports whether it deletes the only node.
+// isEmptyNodeDeleted lets a minute pass, runs the loop that deletes empty nodes, and reports whether it deletes the
+// only node.
 func (r *rig) isEmptyNodeDeleted(t *testing.T) bool {
 	t.Helper()
 	r.ahead += time.Minute
@@ -109,7 +110,6 @@ func TestAnnotatedClaimIsKept(t *testing.T) {
 	}
 }
 
-// fakeSwitch is a pause switch that can fail.
 type fakeSwitch struct {
 	value    string
 	isBroken bool // Read fails
@@ -174,6 +174,6 @@ func TestLongerPauseCounts(t *testing.T) {
 		}
 	}
 	if got := (loop.PauseState{}).ApplyTo(disruption.Policy{}); got.Paused != "" {
-		t.Errorf("without a pause: %+v", got)
+		t.Errorf("without a pause, the policy is paused: %+v", got)
 	}
 }

@@ -24,8 +24,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// placedRig creates a placement group like the given one, named hpc. It returns a rig whose class selects the group and is
-// ready, and the group.
+// placedRig creates a placement group named hpc, otherwise like the given one. It returns the group, and a rig whose
+// class selects the group and is ready.
 func placedRig(t *testing.T, like world.PlacementGroup, instanceTypes ...string) (*rig, *world.PlacementGroup) {
 	t.Helper()
 	r := newRig(t, instanceTypes...)
@@ -57,7 +57,6 @@ func (r *rig) addLargePods(t *testing.T, name string, n int) {
 	}
 }
 
-// countByZone counts the instances by zone.
 func (r *rig) countByZone() map[string]int {
 	out := map[string]int{}
 	for _, i := range r.instances() {
@@ -76,11 +75,11 @@ func TestClusterGroupIsOneZone(t *testing.T) {
 	r.reconcileClaims(t)
 	zones := r.countByZone()
 	if len(zones) != 1 || len(r.instances()) != 4 {
-		t.Fatalf("instances by zone: %v\n%s", zones, r.log)
+		t.Fatalf("instances by zone: %v, want 4 in one zone\n%s", zones, r.log)
 	}
 	for _, i := range r.instances() {
 		if i.PlacementGroupID != group.ID || i.Type != "m5.large" {
-			t.Errorf("an instance of type %s runs in group %q", i.Type, i.PlacementGroupID)
+			t.Errorf("an instance of type %s runs in group %q, want m5.large in the selected group", i.Type, i.PlacementGroupID)
 		}
 	}
 	var calls []world.FleetCall
@@ -90,7 +89,7 @@ func TestClusterGroupIsOneZone(t *testing.T) {
 	}
 	for _, c := range r.claims(t) {
 		if c.Labels[awsv1.LabelPlacementGroupID] != group.ID {
-			t.Errorf("claim %s is labelled with group %q", c.Name, c.Labels[awsv1.LabelPlacementGroupID])
+			t.Errorf("claim %s is labelled with group %q, want the selected group", c.Name, c.Labels[awsv1.LabelPlacementGroupID])
 		}
 	}
 	r.join(t)
@@ -105,7 +104,7 @@ func TestClusterGroupIsOneZone(t *testing.T) {
 	r.plan(t)
 	r.reconcileClaims(t)
 	if later := r.countByZone(); len(later) != 1 || len(r.instances()) != 6 {
-		t.Errorf("instances by zone after the restart: %v, before: %v\n%s", later, zones, r.log)
+		t.Errorf("instances by zone after the restart: %v, before: %v; want 6 in the same zone\n%s", later, zones, r.log)
 	}
 }
 
@@ -122,7 +121,7 @@ func TestClusterGroupGoesElsewhere(t *testing.T) {
 		r.reconcileClaims(t)
 	}
 	if zones := r.countByZone(); len(zones) != 1 || zones[r.estate.PrivateSubnets[0].Zone.Name] != 0 || len(r.instances()) != 3 {
-		t.Errorf("instances by zone: %v\n%s", zones, r.log)
+		t.Errorf("instances by zone: %v, want 3 in one zone other than the first\n%s", zones, r.log)
 	}
 }
 
@@ -138,7 +137,7 @@ func TestSpreadGroupIsSevenPerZone(t *testing.T) {
 	}
 	zones := r.countByZone()
 	if len(r.instances()) != 21 || !slices.Equal(slices.Sorted(maps.Values(zones)), []int{7, 7, 7}) {
-		t.Fatalf("instances by zone: %v\n%s", zones, r.log)
+		t.Fatalf("instances by zone: %v, want 7 in each of three\n%s", zones, r.log)
 	}
 	calls := func() (n int) {
 		r.Do(func(*world.World, time.Time) { n = len(r.estate.Region.Launches.FleetCalls()) })
@@ -151,7 +150,7 @@ func TestSpreadGroupIsSevenPerZone(t *testing.T) {
 		r.reconcileClaims(t)
 	}
 	if n := calls(); n != before {
-		t.Errorf("%d launch requests although the group is full", n-before)
+		t.Errorf("%d launch requests although the group is full, want none", n-before)
 	}
 
 	var ended world.Instance
@@ -165,7 +164,7 @@ func TestSpreadGroupIsSevenPerZone(t *testing.T) {
 	r.reconcileClassAndPool(t)
 	closed := r.Market.Placements.Closed(r.now(), ended.PlacementGroupID, offerings.ZonesOf(r.class(t)))
 	if slices.Contains(closed, ended.Zone) || len(closed) != 2 {
-		t.Errorf("an instance in %s was terminated, and the zones without room are %v", ended.Zone, closed)
+		t.Errorf("an instance in %s was terminated, and the zones without room are %v; want the two others", ended.Zone, closed)
 	}
 }
 
@@ -178,7 +177,7 @@ func TestPartitionGroup(t *testing.T) {
 	r.plan(t)
 	claims := r.claims(t)
 	if len(claims) != 3 {
-		t.Fatalf("%d claims\n%s", len(claims), r.log)
+		t.Fatalf("%d claims, want 3\n%s", len(claims), r.log)
 	}
 	partitions := map[string][]string{claims[0].Name: {"2"}, claims[1].Name: {"1", "2", "3"}, claims[2].Name: {"5"}}
 	for i := range claims {
@@ -222,8 +221,8 @@ func TestPartitionGroup(t *testing.T) {
 	}
 }
 
-// TestPoolsOfPartitions: pods spread over the partitions that their pool allows. If a pool allows one partition, all of its
-// instances are in it.
+// TestPoolsOfPartitions: pods spread over the partitions that their pool allows. If a pool allows one partition, all of
+// its instances are in this partition.
 func TestPoolsOfPartitions(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -279,8 +278,8 @@ func TestPoolsOfPartitions(t *testing.T) {
 	}
 }
 
-// TestPlacementGroupCondition: if AWS does not answer, the condition stays true as long as the group is known. It is false once
-// the group is being deleted.
+// TestPlacementGroupCondition: if AWS does not answer, the condition stays true as long as the group is known. The
+// condition becomes false once the group is being deleted.
 func TestPlacementGroupCondition(t *testing.T) {
 	t.Parallel()
 	r, _ := placedRig(t, world.PlacementGroup{Strategy: world.SpreadGroup}, "m5.large")
@@ -367,21 +366,21 @@ func TestPlacementBook(t *testing.T) {
 		t.Error("the first answer does not count as more room")
 	}
 	if got := b.Restrict(now, "pg-1", "launch-1", pickIn("b", "a", "b")); len(got) != 2 || got[0].Offering.Zone != "b" {
-		t.Errorf("the first launch may request %+v", got)
+		t.Errorf("the first launch may request %+v, want two offerings in b", got)
 	}
 	if got := b.Restrict(now, "pg-1", "launch-2", pickIn("a")); len(got) != 0 {
-		t.Errorf("the second launch may request %+v", got)
+		t.Errorf("the second launch may request %+v, want none", got)
 	}
 	if got := b.Closed(now, "pg-1", zones); !slices.Equal(got, []string{"a"}) {
-		t.Errorf("zones that are closed while the first launch is in progress: %v", got)
+		t.Errorf("zones that are closed while the first launch is in progress: %v, want a", got)
 	}
 	b.EndLaunch("launch-1")
 	if got := b.Closed(now, "pg-1", zones); len(got) != 0 {
-		t.Errorf("zones that are closed when the first launch has failed: %v", got)
+		t.Errorf("zones that are closed when the first launch has failed: %v, want none", got)
 	}
 	b.AddMember(now, ec2.Instance{ID: "i-1", Zone: "a", Placement: ec2.PlacementRef{Group: "pg-1"}})
 	if got := b.Closed(now, "pg-1", zones); !slices.Equal(got, []string{"b"}) {
-		t.Errorf("zones that are closed when an instance was launched in a: %v", got)
+		t.Errorf("zones that are closed when an instance was launched in a: %v, want b", got)
 	}
 
 	group.Strategy, group.Members = catalog.PlaceSpread, map[string]string{"i-1": "a"}
@@ -390,11 +389,11 @@ func TestPlacementBook(t *testing.T) {
 	}
 	b.Update(now, class, group)
 	if got := b.Closed(now, "pg-1", zones); len(got) != 0 {
-		t.Errorf("zones that are closed with six instances, one of them just launched: %v", got)
+		t.Errorf("zones that are closed with six instances, one of them just launched: %v, want none", got)
 	}
 	b.AddMember(now, ec2.Instance{ID: "i-2", Zone: "a", Placement: ec2.PlacementRef{Group: "pg-1"}})
 	if got := b.Closed(now, "pg-1", zones); !slices.Equal(got, []string{"a"}) {
-		t.Errorf("zones that are closed with seven instances: %v", got)
+		t.Errorf("zones that are closed with seven instances: %v, want a", got)
 	}
 	if !b.Update(now.Add(2*offerings.MaxMemberDelay), class, group) || len(b.Closed(now.Add(2*offerings.MaxMemberDelay), "pg-1", zones)) != 0 {
 		t.Errorf("an instance that EC2 does not return %s after its launch still counts", 2*offerings.MaxMemberDelay)

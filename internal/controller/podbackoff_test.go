@@ -16,8 +16,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// TestPodBackoff: nodes are launched for the pod odd, and it stays pending. From the second node on, each makes it wait, twice
-// as long as the one before. The pod other never waits.
+// TestPodBackoff: the pod "odd" stays pending although nodes are launched for it. From the second node on, each makes
+// it wait, twice as long as the one before. The pod "other" never waits.
 func TestPodBackoff(t *testing.T) {
 	t.Parallel()
 	b, start := &poolhealth.PodBackoff{}, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -74,12 +74,12 @@ func TestPodBackoff(t *testing.T) {
 		}
 	}
 	if _, held, _ := split(now.Sub(start) + poolhealth.PodBackoffMax); held != "" {
-		t.Errorf("held longer than PodBackoffMax: %q", held)
+		t.Errorf("pods are held longer than PodBackoffMax: %q", held)
 	}
 	nodeReady(now, "x", "ns/odd")
 	odd.Created = now.Add(time.Second)
 	if planned, _, _ := split(now.Sub(start) + time.Second); planned != "odd other " {
-		t.Errorf("a new pod with the same name is backed off: planned are %q", planned)
+		t.Errorf("a new pod with the same name is held: planned are %q", planned)
 	}
 	if len(b.Pods) != 0 {
 		t.Errorf("the old pod is still remembered: %v", b.Pods)
@@ -96,8 +96,8 @@ func TestPodBackoff(t *testing.T) {
 	}
 }
 
-// TestNodeUsedByOtherPodsIsNoFailure: a ready node counts as a failure for its pod, unless other pods use the room that the
-// node had for it.
+// TestNodeUsedByOtherPodsIsNoFailure: a ready node counts as a failure for the pod that it was launched for, unless
+// other pods use the room of that pod.
 func TestNodeUsedByOtherPodsIsNoFailure(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -129,8 +129,8 @@ func TestNodeUsedByOtherPodsIsNoFailure(t *testing.T) {
 	}
 }
 
-// TestUnhelpfulLaunchIsRepeatedOnce: each node comes up with less memory than planned, so that its pod stays pending. After
-// the first node a second one is launched at once. A third one is not launched before the pod has waited.
+// TestUnhelpfulLaunchIsRepeatedOnce: each node has less memory than planned, so that its pod stays pending. After the
+// first node, a second one is launched at once. A third one is not launched before the pod has waited.
 func TestUnhelpfulLaunchIsRepeatedOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -157,14 +157,14 @@ func TestUnhelpfulLaunchIsRepeatedOnce(t *testing.T) {
 		r.ahead = 0
 	}
 	if n := strings.Count(r.log.String(), "nodes launched for a pod did not make it schedulable"); n != 1 {
-		t.Errorf("logged %d times, want once\n%s", n, r.log)
+		t.Errorf("the back-off is logged %d times, want once\n%s", n, r.log)
 	}
 	var messages []string
 	for e, ok := r.Provisioner.Events.Next(); ok; e, ok = r.Provisioner.Events.Next() {
 		messages = append(messages, e.Message)
 	}
 	if all := strings.Join(messages, "\n"); strings.Count(all, "2 nodes in a row became ready for the pod") != 1 {
-		t.Errorf("events:\n%s", all)
+		t.Errorf("no event, or more than one, reports the back-off:\n%s", all)
 	}
 }
 

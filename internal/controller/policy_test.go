@@ -56,7 +56,7 @@ func TestPolicyIsRead(t *testing.T) {
 	}
 }
 
-// TestInvalidPolicies: an invalid setting is reported. No node is disrupted for a reason that the setting is about.
+// TestInvalidPolicies: an invalid setting is reported, and no node is disrupted for a reason that the setting concerns.
 func TestInvalidPolicies(t *testing.T) {
 	t.Parallel()
 	scheduled := func(nodes, schedule string, lasts time.Duration) []karpv1.Budget {
@@ -127,7 +127,7 @@ func TestInvalidPolicies(t *testing.T) {
 				}
 			}
 			if !slices.Equal(held, c.wantHeld) {
-				t.Errorf("no node is disrupted that is %v, want %v", held, c.wantHeld)
+				t.Errorf("the setting forbids the reasons %v, want %v", held, c.wantHeld)
 			}
 			for _, r := range c.wantHeld {
 				if room := p.Room(disruption.Reason(r), 10, 0, policyTime); len(c.budgets) > 0 && c.annotations == nil && room.Nodes != 0 {

@@ -19,7 +19,7 @@ import (
 const lostTaint = "#!/bin/bash\n/etc/eks/bootstrap.sh " + testCluster +
 	" --kubelet-extra-args='--register-with-taints=\"karpenter.sh/unregistered:NoExecute\"'\n"
 
-// TestPreflight: problems of user data are reported before a launch. If it is certain that nodes would not join, nothing is
+// TestPreflight: problems of user data are reported before a launch. If nodes would certainly not join, nothing is
 // launched, unless the annotation for preflight checks is warn or off.
 func TestPreflight(t *testing.T) {
 	t.Parallel()
@@ -97,7 +97,7 @@ func TestPreflight(t *testing.T) {
 				t.Errorf("Ready is %s %q, want %s", ready.Status, ready.Message, c.ready)
 			}
 			if valid, _ := conditions.Find(awsv1.ConditionValidationSucceeded); !strings.Contains(valid.Message, c.wantValidation) {
-				t.Errorf("ValidationSucceeded says %q, want %q", valid.Message, c.wantValidation)
+				t.Errorf("the message of ValidationSucceeded is %q, want %q in it", valid.Message, c.wantValidation)
 			}
 			event, wantEvent := r.events.find("PreflightFailed"), strings.HasPrefix(c.passed, "False") && c.ready == metav1.ConditionTrue
 			if (event != "") != wantEvent {
@@ -126,7 +126,7 @@ func TestPreflightClears(t *testing.T) {
 		t.Error("the lost taint is not reported")
 	}
 	if !passes(strings.Replace(lostTaint, "args='", "args '", 1)) {
-		t.Error("the condition stays False")
+		t.Error("the condition stays False although the user data is fixed")
 	}
 }
 
@@ -161,14 +161,14 @@ func TestPreflightKeepsSecrets(t *testing.T) {
 			r.reconcileClassAndPool(t)
 			for _, condition := range r.class(t).Status.Conditions {
 				if strings.Contains(condition.Message, secret) {
-					t.Errorf("%s says %s", condition.Type, condition.Message)
+					t.Errorf("condition %s has the secret: %s", condition.Type, condition.Message)
 				}
 			}
 			if event := r.events.find(secret); event != "" {
-				t.Errorf("an event says %s", event)
+				t.Errorf("an event has the secret: %s", event)
 			}
 			if strings.Contains(r.log.String(), secret) {
-				t.Errorf("the log says %s", r.log)
+				t.Errorf("the log has the secret: %s", r.log)
 			}
 		})
 	}

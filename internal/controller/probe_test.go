@@ -47,10 +47,10 @@ func TestOneProbesForAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := r.Claims.Offers.Request(&claims[0], class, 0, base); err != nil {
-		t.Errorf("the first does not probe: %v", err)
+		t.Errorf("the first launch does not probe: %v", err)
 	}
 	if request, err := r.Claims.Offers.Request(&claims[1], class, 0, base); !awserr.Is(err, awserr.Shortage) {
-		t.Errorf("the second probes, too: %+v, %v", request, err)
+		t.Errorf("the second launch probes, too: %+v, %v", request, err)
 	}
 	for zone := range zones {
 		r.Claims.Offers.Shortages.NoteLaunched(ec2.Instance{Type: "t3.medium", Zone: zone, CapacityType: "on-demand"})
@@ -60,7 +60,6 @@ func TestOneProbesForAll(t *testing.T) {
 	}
 }
 
-// reconcileClaimsAtOnce reconciles all claims once, concurrently.
 func (r *rig) reconcileClaimsAtOnce(t *testing.T) {
 	t.Helper()
 	var workers sync.WaitGroup
@@ -74,8 +73,8 @@ func (r *rig) reconcileClaimsAtOnce(t *testing.T) {
 	workers.Wait()
 }
 
-// TestTenMinutesOfShortage: while EC2 has no capacity for the pods, it gets few launch requests, and an event on the pods names
-// the cause. Soon after there is capacity again, all pods have instances.
+// TestTenMinutesOfShortage: while EC2 has no capacity for the pods, EC2 gets few launch requests, and an event on the
+// pods names the cause. Soon after there is capacity again, all pods have instances.
 func TestTenMinutesOfShortage(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium", "m5.large")
@@ -94,7 +93,7 @@ func TestTenMinutesOfShortage(t *testing.T) {
 	launchCalls := func() int { return r.Calls()["ec2:CreateFleet"] }
 	round()
 	if first := launchCalls(); first == 0 || first > pods {
-		t.Fatalf("%d calls for %d claims\n%s", first, pods, r.log)
+		t.Fatalf("%d calls for %d claims, want at most one each\n%s", first, pods, r.log)
 	}
 	first := launchCalls()
 	for last, passed := first, loop.Recheck; passed < 10*time.Minute; passed += loop.Recheck {
@@ -108,11 +107,11 @@ func TestTenMinutesOfShortage(t *testing.T) {
 		t.Errorf("%d calls in ten minutes after the first %d, want 3: a probe each 3 minutes\n%s", probes, first, r.log)
 	}
 	if n := r.Calls()["ec2:DescribeInstances"]; n > 0 {
-		t.Errorf("EC2 was asked %d times for instances of claims that have none", n)
+		t.Errorf("%d calls of DescribeInstances for claims without instances, want none", n)
 	}
 	r.emitQueuedEvents()
 	if n := len(r.instances()); n > 0 || r.events.find("Pod/FailedScheduling", string(packing.NoCapacity)) == "" {
-		t.Errorf("%d instances; events %v", n, r.events.emitted)
+		t.Errorf("%d instances, want none; events %v, want FailedScheduling", n, r.events.emitted)
 	}
 
 	r.Do(func(*world.World, time.Time) { region.Capacity.Lift(world.Pool{}) })

@@ -12,7 +12,7 @@ import (
 )
 
 // TestUnusedProfilesGo: when the role of a class changes, the instance profile of the old role stays while a node uses
-// it, and is then deleted. Other profiles stay.
+// it. Then this profile is deleted. Other profiles stay.
 func TestUnusedProfilesGo(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")

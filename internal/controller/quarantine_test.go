@@ -30,9 +30,9 @@ func (r *rig) removeTags(t *testing.T, id string, keys ...string) {
 	})
 }
 
-// TestInstanceThatLostItsTags: a deleted claim stays while its instance lacks the tags of this cluster, also after a restart. A
-// condition names the instance, and an event also has the commands that fix it. The claim goes when the tags are restored or
-// the instance is terminated.
+// TestInstanceThatLostItsTags: a deleted claim stays while its instance lacks the tags of this cluster, also after a
+// restart. A condition names the instance, and an event also has the commands that fix the tags. The claim is removed
+// when the tags are restored or the instance is terminated.
 func TestInstanceThatLostItsTags(t *testing.T) {
 	t.Parallel()
 	for name, keys := range map[string][]string{
@@ -70,16 +70,16 @@ func TestInstanceThatLostItsTags(t *testing.T) {
 				}
 				c, _ := r.claim(t, claim.Name).StatusConditions().Find(karpv1.ConditionInstanceTerminating)
 				if c.Status != "False" || c.Reason != "InstanceTagsMissing" || !strings.Contains(c.Message, instance.ID) {
-					t.Errorf("condition of the claim: %+v", c)
+					t.Errorf("the condition InstanceTerminating of the claim is %+v, want False InstanceTagsMissing", c)
 				}
 				event := r.events.find("NodeClaim/InstanceTagsMissing", "aws ec2 create-tags --region us-east-1 --resources "+instance.ID,
 					"aws ec2 terminate-instances --region us-east-1 --instance-ids "+instance.ID)
 				if event == "" || len(keys) != 5 && !strings.Contains(event, "Key=") {
-					t.Errorf("events %v", r.events.emitted)
+					t.Errorf("no event has the commands for the instance: %v", r.events.emitted)
 				}
 				if n := metricCount(t, r.Claims.Metrics.Untagged); n != 1 || len(r.instances()) != 1 ||
 					!strings.Contains(r.log.String(), "has lost its tags") {
-					t.Errorf("the gauge is %d, and there are %d instances\n%s", n, len(r.instances()), r.log)
+					t.Errorf("the gauge is %d, and there are %d instances; want one each\n%s", n, len(r.instances()), r.log)
 				}
 				r.Do(func(_ *world.World, now time.Time) {
 					if how == "tags restored by the user" {
@@ -91,7 +91,7 @@ func TestInstanceThatLostItsTags(t *testing.T) {
 				})
 				r.finish(t)
 				if n := metricCount(t, r.Claims.Metrics.Untagged); n != 0 || len(r.claims(t)) != 0 || len(r.instances()) != 0 {
-					t.Errorf("the gauge is %d, and there are %d claims and %d instances\n%s", n, len(r.claims(t)), len(r.instances()), r.log)
+					t.Errorf("the gauge is %d, and there are %d claims and %d instances; want none\n%s", n, len(r.claims(t)), len(r.instances()), r.log)
 				}
 			})
 		}
@@ -130,6 +130,6 @@ func TestInstanceOfAManagedNodeGroup(t *testing.T) {
 	}
 	r.finish(t)
 	if len(r.claims(t)) != 0 || len(r.instances()) != 1 || !strings.Contains(r.log.String(), "tags of another owner") {
-		t.Errorf("%d claims, %d instances\n%s", len(r.claims(t)), len(r.instances()), r.log)
+		t.Errorf("%d claims and %d instances, want 0 and 1\n%s", len(r.claims(t)), len(r.instances()), r.log)
 	}
 }

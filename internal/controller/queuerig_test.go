@@ -34,7 +34,6 @@ func (r *rig) withQueue(t testing.TB) {
 	}
 }
 
-// statusChecks returns the EC2 client for instance status checks.
 func (r *rig) statusChecks(t testing.TB) interruptions.StatusChecks {
 	t.Helper()
 	awsClient, ok := r.Claims.Instances.(interruptions.StatusChecks)
@@ -49,7 +48,6 @@ func (r *rig) connectEventBridge() {
 	r.Do(func(*world.World, time.Time) { r.estate.Region.EventQueues = []string{testQueue} })
 }
 
-// send sends a message to the queue.
 func (r *rig) send(t testing.TB, body string) {
 	t.Helper()
 	r.Do(func(_ *world.World, now time.Time) {

@@ -11,7 +11,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// TestRecorderTakesTurns: the events of one namespace do not delay or displace those of others, and the queue stays bounded.
+// TestRecorderTakesTurns: events of one namespace do not delay or displace those of others, and the queue has a maximum
+// length.
 func TestRecorderTakesTurns(t *testing.T) {
 	t.Parallel()
 	recorder := loop.NewRateLimitedRecorder(&events{})
@@ -41,7 +42,7 @@ func TestRecorderTakesTurns(t *testing.T) {
 		}
 		var number int
 		if _, err := fmt.Sscan(e.Message, &number); err != nil || number <= last {
-			t.Fatalf("after event %d comes %q", last, e.Message)
+			t.Fatalf("after event %d comes %q, want a later one of the namespace", last, e.Message)
 		}
 		last = number
 	}

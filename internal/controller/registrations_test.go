@@ -11,7 +11,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// registrationHealth reconciles the pool, and returns its condition NodeRegistrationHealthy.
 func (r *rig) registrationHealth(t *testing.T) metav1.Condition {
 	t.Helper()
 	if _, err := r.Pools.Reconcile(t.Context(), named("apps")); err != nil {
@@ -72,8 +71,8 @@ func TestRegistrationHealth(t *testing.T) {
 	}
 }
 
-// TestLaunchBeforeARestartCounts: a node has joined, and the process ends before it writes the pool's condition. The next process
-// writes it.
+// TestLaunchBeforeARestartCounts: a node has joined, and the process ends before it writes the pool's condition. The
+// next process writes the condition.
 func TestLaunchBeforeARestartCounts(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -86,7 +85,7 @@ func TestLaunchBeforeARestartCounts(t *testing.T) {
 	r.reconcileClaims(t)
 	r.start(t)
 	if c := r.registrationHealth(t); c.Status != metav1.ConditionTrue {
-		t.Fatalf("condition of the next process: %+v\n%s", c, r.log)
+		t.Fatalf("the next process writes the condition %+v, want True\n%s", c, r.log)
 	}
 }
 
@@ -126,7 +125,7 @@ func TestNodeWithLessCapacity(t *testing.T) {
 	r.reconcileClaim(t, claim.Name)
 	c, _ := r.claim(t, claim.Name).StatusConditions().Find(karpv1.ConditionConsistentStateFound)
 	if c.Status != metav1.ConditionFalse || c.Reason != karpv1.ReasonConsistencyCheckFailed || !strings.Contains(c.Message, "memory") {
-		t.Errorf("condition with half of the memory: %+v", c)
+		t.Errorf("with half of the memory, the condition is %+v, want False ConsistencyCheckFailed", c)
 	}
 	if r.events.find("NodeClaim/FailedConsistencyCheck", "memory") == "" {
 		t.Error("no event reports the missing memory")
@@ -154,9 +153,9 @@ func TestOlderObjectsAreLabelled(t *testing.T) {
 	r.start(t)
 	r.reconcileClaim(t, claim.Name)
 	if got := r.claim(t, claim.Name).Labels[key]; got != "default" {
-		t.Errorf("the label of the claim is %q\n%s", got, r.log)
+		t.Errorf("the label of the claim is %q, want default\n%s", got, r.log)
 	}
 	if got := r.nodes(t)[0].Labels[key]; got != "default" {
-		t.Errorf("the label of the Node is %q\n%s", got, r.log)
+		t.Errorf("the label of the Node is %q, want default\n%s", got, r.log)
 	}
 }

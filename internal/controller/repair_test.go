@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/nodeclaim"
 )
 
-// makeUnhealthy gives a Node the condition, with a status that it has had since the given time ago.
+// makeUnhealthy sets the condition of a Node to the status. The condition has had this status for the duration since.
 func (r *rig) makeUnhealthy(t *testing.T, name string, condition corev1.NodeConditionType, status corev1.ConditionStatus,
 	since time.Duration) {
 	t.Helper()
@@ -30,11 +30,10 @@ func (r *rig) makeUnhealthy(t *testing.T, name string, condition corev1.NodeCond
 	}
 }
 
-// enableRepair enables node auto repair.
 func (r *rig) enableRepair() { r.Claims.Repair = &nodeclaim.Repair{Cache: r.api, Events: r.events} }
 
-// TestNodeIsRepaired: a node that has been unhealthy for too long is terminated by force, even if a pod has the annotation
-// do-not-disrupt. This needs the feature gate NodeRepair.
+// TestNodeIsRepaired: with the feature gate NodeRepair, a node that has been unhealthy for too long is terminated by
+// force, even if a pod has the annotation do-not-disrupt.
 func TestNodeIsRepaired(t *testing.T) {
 	t.Parallel()
 	protected := resident("protected", "ReplicaSet", "")
@@ -78,8 +77,8 @@ func TestNodeIsRepaired(t *testing.T) {
 	}
 }
 
-// TestRepairHasABreaker: if two of the three nodes of a pool are unhealthy, no node is replaced, because new instances would not
-// help. If only one is, it is replaced.
+// TestRepairHasABreaker: if two of the three nodes of a pool are unhealthy, no node is replaced, because new instances
+// would not help. If only one node is unhealthy, it is replaced.
 func TestRepairHasABreaker(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")

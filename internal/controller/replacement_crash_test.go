@@ -15,7 +15,7 @@ func TestCrashWhileReplacing(t *testing.T) {
 }
 
 // afterEachWrite runs play once without a crash, and then with a crash after each number of writes. play crashes after
-// crashAfter writes, and returns the number of writes. Without a crash, this number must be at least the given least.
+// crashAfter writes, and returns the number of writes. least is the minimum of this number without a crash.
 func afterEachWrite(t *testing.T, least int, play func(t *testing.T, crashAfter int) int) {
 	t.Helper()
 	writes := play(t, unlimited)

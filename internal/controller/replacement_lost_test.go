@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// TestReplacementThatFails: the claim of the replacement of an expired node is deleted, because EC2 has no capacity or by a user.
-// The expired node stays until another replacement is ready.
+// TestReplacementThatFails: the claim of an expired node's replacement is deleted, by Joiner because EC2 has no
+// capacity, or by a user. The expired node stays until another replacement is ready.
 func TestReplacementThatFails(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func(t *testing.T, r *rig, next string){
@@ -47,13 +47,12 @@ func TestReplacementThatFails(t *testing.T) {
 			}
 			r.runUntilGone(t, old)
 			if r.claim(t, old) != nil || len(r.instances()) != 1 || len(r.claims(t)) != 1 {
-				t.Errorf("remaining: %d instances, %d claims\n%s", len(r.instances()), len(r.claims(t)), r.log)
+				t.Errorf("remaining: %d instances, %d claims; want one each, without the expired one\n%s", len(r.instances()), len(r.claims(t)), r.log)
 			}
 		})
 	}
 }
 
-// limitToType limits a claim to one instance type.
 func (r *rig) limitToType(t *testing.T, name, instanceType string) {
 	t.Helper()
 	claim := r.claim(t, name)

@@ -15,7 +15,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// servingNodes creates the named pods and a ready node for each of them, and binds them. It returns the claims, sorted by name.
+// servingNodes creates the named pods and a ready node for each, and binds the pods. It returns the claims, sorted by
+// name.
 func (r *rig) servingNodes(t *testing.T, pods ...string) []karpv1.NodeClaim {
 	t.Helper()
 	r.reconcileClassAndPool(t)
@@ -56,7 +57,7 @@ func (r *rig) bindPodsOf(t *testing.T, claim *karpv1.NodeClaim) {
 	}
 }
 
-// age makes a claim older, and starts new loops.
+// age moves the creation of a claim back by the duration, and starts new loops.
 func (r *rig) age(t *testing.T, name string, by time.Duration) {
 	t.Helper()
 	claim := r.claim(t, name)
@@ -90,7 +91,6 @@ func (r *rig) reconcileClaim(t *testing.T, name string) time.Duration {
 	return 0
 }
 
-// otherClaim returns the first claim that has another name.
 func (r *rig) otherClaim(t *testing.T, name string) karpv1.NodeClaim {
 	t.Helper()
 	for _, c := range r.claims(t) {
@@ -151,7 +151,7 @@ func TestExpiredNodeIsReplacedFirst(t *testing.T) {
 		t.Error("the metrics do not count one disrupted node and one displaced pod")
 	}
 	if n := len(r.instances()); r.claim(t, old) != nil || n != 1 || r.claim(t, next).DeletionTimestamp != nil {
-		t.Errorf("%d instances are left\n%s", n, r.log)
+		t.Errorf("%d instances are left, want 1, or the wrong claim is left\n%s", n, r.log)
 	}
 }
 
@@ -175,7 +175,7 @@ func TestReplacementThatDoesNotCome(t *testing.T) {
 	}
 }
 
-// TestExpiredNodesThatDoNotWait: some expired nodes are deleted without waiting for a replacement.
+// TestExpiredNodesThatDoNotWait covers which expired nodes are deleted without waiting for a replacement.
 func TestExpiredNodesThatDoNotWait(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -208,13 +208,12 @@ func TestExpiredNodesThatDoNotWait(t *testing.T) {
 			r.age(t, old, tooOld)
 			r.reconcileClaim(t, old)
 			if waits := r.claim(t, old).DeletionTimestamp == nil; waits != c.waits {
-				t.Errorf("the node waits for a replacement: %t\n%s", waits, r.log)
+				t.Errorf("the node waits for a replacement: %t, want the opposite\n%s", waits, r.log)
 			}
 		})
 	}
 }
 
-// setBudgets sets the budgets of the pool.
 func (r *rig) setBudgets(t *testing.T, budgets ...karpv1.Budget) {
 	t.Helper()
 	pool := &karpv1.NodePool{}
@@ -234,7 +233,7 @@ func TestBudgetLimitsReplacements(t *testing.T) {
 	r := newRig(t, "t3.medium")
 	claims := r.servingNodes(t, "web", "db")
 	if len(claims) != 2 {
-		t.Fatalf("%d claims", len(claims))
+		t.Fatalf("%d claims, want 2", len(claims))
 	}
 	r.setBudgets(t, karpv1.Budget{Nodes: "1"})
 	for _, c := range claims {
@@ -253,7 +252,7 @@ func TestBudgetLimitsReplacements(t *testing.T) {
 		r.ahead += 2 * nodeclaim.CountInterval
 	}
 	if n := tainted(); n != 1 {
-		t.Fatalf("%d nodes are being replaced, the budget is 1\n%s", n, r.log)
+		t.Fatalf("%d nodes are being replaced, want 1, the budget\n%s", n, r.log)
 	}
 	r.ahead += lifecycle.ReplaceWithin
 	r.reconcileClaims(t)

@@ -15,7 +15,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 )
 
-// replicaRig is a rig with a fixed number of pods, which it binds where there is room, as a ReplicaSet and kube-scheduler do.
+// replicaRig is a rig with a fixed number of pods. As a ReplicaSet and kube-scheduler do, it creates missing pods and
+// binds them where there is room.
 type replicaRig struct {
 	*rig
 	wanted      int             // number of pods
@@ -79,7 +80,8 @@ func (f *replicaRig) pods(t *testing.T) []corev1.Pod {
 	return list.Items
 }
 
-// round runs all loops and the simulated kubelets and schedulers once. Each pod must have a node at the end of it.
+// round runs all loops and the simulated kubelets and schedulers once. At the end of a round, each pod must have a
+// node.
 func (f *replicaRig) round(t *testing.T) {
 	t.Helper()
 	f.runDisruption(t)
@@ -114,7 +116,6 @@ func (f *replicaRig) boot(t *testing.T) {
 	}
 }
 
-// runDisruption runs the loops that choose nodes to disrupt.
 func (f *replicaRig) runDisruption(t *testing.T) {
 	t.Helper()
 	if f.isDead() {
@@ -164,7 +165,7 @@ func (f *replicaRig) schedule(t *testing.T) {
 	}
 }
 
-// converge runs rounds until nothing changes in five of them, or the process has ended.
+// converge runs rounds until nothing changes in five consecutive ones, or the process has ended.
 func (f *replicaRig) converge(t *testing.T) {
 	t.Helper()
 	unchanged := 0
@@ -202,8 +203,8 @@ func (f *replicaRig) describe(t *testing.T) string {
 	return strings.Join(out, "\n")
 }
 
-// unfinished returns what is still in progress: a deletion, a move, a launch, or a pod without a node. It is empty if nothing
-// is.
+// unfinished returns what is still in progress: a deletion, a move, a launch, or a pod without a node; empty if nothing
+// is in progress.
 func (f *replicaRig) unfinished(t *testing.T) string {
 	t.Helper()
 	claims := f.claims(t)
@@ -233,7 +234,6 @@ func (f *replicaRig) unfinished(t *testing.T) string {
 	return ""
 }
 
-// changePool changes the pool.
 func (f *replicaRig) changePool(t *testing.T, change func(*karpv1.NodePool)) {
 	t.Helper()
 	pool := &karpv1.NodePool{}

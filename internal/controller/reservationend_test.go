@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// TestEndingReservationIsNotUsed: after EC2's message about the end of a reservation, no instance is launched into it. This holds
-// even though EC2's next answer, and the status of the class, still list an instance that is left.
+// TestEndingReservationIsNotUsed: after EC2's message about the end of a reservation, no instance is launched into it,
+// although EC2's next answer and the status of the class still show free capacity in the reservation.
 func TestEndingReservationIsNotUsed(t *testing.T) {
 	t.Parallel()
 	block := func(c *world.CapacityReservation) { c.Kind, c.End = "capacity-block", time.Now().Add(48*time.Hour) }

@@ -103,7 +103,7 @@ func TestReservedFirst(t *testing.T) {
 	r.plan(t)
 	r.reconcileClaims(t)
 	if got := r.countByReservation(); got["m5.large "+reservation.ID] != 2 || got["m5.large "]+got["m5.xlarge "] == 0 {
-		t.Errorf("instances by type and reservation when the reservation is full: %v\n%s", got, r.log)
+		t.Errorf("with a full reservation, instances by type and reservation are %v, want 2 reserved ones and others\n%s", got, r.log)
 	}
 }
 
@@ -124,15 +124,15 @@ func TestReservationVanishes(t *testing.T) {
 	}
 	r.reconcileClaims(t)
 	if diff := cmp.Diff(map[string]int{"m5.large ": 1}, r.countByReservation()); diff != "" {
-		t.Errorf("(-want +got):\n%s\n%s", diff, r.log)
+		t.Errorf("instances by type and reservation (-want +got):\n%s\n%s", diff, r.log)
 	}
 	if event := r.events.find("InsufficientCapacity"); !strings.Contains(event, "reserved capacity for m5.large in "+reservation.Zone.Name) {
-		t.Errorf("event: %q", event)
+		t.Errorf("the event is %q, want the reserved capacity in it", event)
 	}
 }
 
-// TestReservationEnds: a node whose reservation ends keeps running as on-demand, and is labelled so. The class no longer lists
-// the reservation.
+// TestReservationEnds: a node whose reservation ends keeps running as on-demand, and its label says on-demand. The
+// class no longer lists the reservation.
 func TestReservationEnds(t *testing.T) {
 	t.Parallel()
 	r, reservation := reservedRig(t, 1, func(*world.CapacityReservation) {})
@@ -163,7 +163,7 @@ func TestReservationEnds(t *testing.T) {
 			}
 		}
 		if labels[karpv1.LabelCapacityType] != karpv1.CapacityTypeOnDemand {
-			t.Errorf("the capacity type of the %s is %s", name, labels[karpv1.LabelCapacityType])
+			t.Errorf("the capacity type of the %s is %s, want on-demand", name, labels[karpv1.LabelCapacityType])
 		}
 	}
 	if n := len(r.instances()); n != 1 {
@@ -188,13 +188,13 @@ func TestBlockEnds(t *testing.T) {
 	r.reconcileClaims(t)
 	r.bind(t)
 	if diff := cmp.Diff(map[string]int{"m5.large " + reservation.ID: 1}, r.countByReservation()); diff != "" {
-		t.Fatalf("(-want +got):\n%s\n%s", diff, r.log)
+		t.Fatalf("instances by type and reservation (-want +got):\n%s\n%s", diff, r.log)
 	}
 	old := r.claims(t)[0].Name
 	r.Do(func(_ *world.World, now time.Time) { reservation.End = now.Add(39 * time.Minute) })
 	r.reconcileClassAndPool(t)
 	if state := r.class(t).Status.CapacityReservations[0].State; state != awsv1.CapacityReservationExpiring {
-		t.Fatalf("39 minutes before its end the block is %s", state)
+		t.Fatalf("39 minutes before its end the block is %s, want expiring", state)
 	}
 	if err := r.Sweeper.Pass(t.Context(), r.now()); err != nil {
 		t.Fatal(err)
@@ -229,16 +229,17 @@ func TestReservationsDenied(t *testing.T) {
 	conditions := r.class(t).StatusConditions()
 	got, _ := conditions.Find(awsv1.ConditionCapacityReservationsReady)
 	if got.Status != "False" || !strings.Contains(got.Message, "DescribeCapacityReservations") || conditions.IsReady() {
-		t.Errorf("without the permission: %+v, ready %t", got, conditions.IsReady())
+		t.Errorf("without the permission: %+v, ready %t; want False and false", got, conditions.IsReady())
 	}
 	r.Do(func(w *world.World, _ time.Time) { w.Faults.Denials = nil })
 	r.reconcileClassAndPool(t) // no reservation has this ID, which is no error
 	if conditions = r.class(t).StatusConditions(); !conditions.IsReady() {
-		t.Errorf("with the permission: %+v", r.class(t).Status.Conditions)
+		t.Errorf("with the permission, the class is not ready: %+v", r.class(t).Status.Conditions)
 	}
 }
 
-// TestReservedBook: a launched instance counts once, from the launch on, even if EC2 counts it late.
+// TestReservedBook: a launched instance uses up one instance of its reservation from the launch on, even if EC2 counts
+// the instance late.
 func TestReservedBook(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -252,7 +253,7 @@ func TestReservedBook(t *testing.T) {
 		}
 	}
 	if more := b.Update(now, answer(5)); len(more) != 1 {
-		t.Errorf("IDs of the reservations that have more left, at first: %v", more)
+		t.Errorf("IDs of the reservations that have more left, at first: %v, want one", more)
 	}
 	b.AddLaunch(now, "cr-1")
 	b.AddLaunch(now, "cr-1")
@@ -265,7 +266,7 @@ func TestReservedBook(t *testing.T) {
 	b.Update(now.Add(3*time.Second), answer(2))
 	wantLeft("EC2 counts both, and one of another user", 2)
 	if more := b.Update(now.Add(4*time.Second), answer(3)); len(more) != 1 {
-		t.Errorf("IDs of the reservations that have more left, after one instance was terminated: %v", more)
+		t.Errorf("IDs of the reservations that have more left, after one instance was terminated: %v, want one", more)
 	}
 	b.AddLaunch(now.Add(5*time.Second), "cr-1")
 	b.Update(now.Add(5*time.Second+offerings.MaxReservationDelay), answer(3))

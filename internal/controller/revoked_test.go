@@ -29,7 +29,6 @@ func (f *replicaRig) joinLaunched(t *testing.T) {
 	f.reconcileClaims(t)
 }
 
-// deletedClaims returns the names of the claims that are being deleted.
 func (f *replicaRig) deletedClaims(t *testing.T) (out []string) {
 	t.Helper()
 	for _, c := range f.claims(t) {
@@ -40,7 +39,6 @@ func (f *replicaRig) deletedClaims(t *testing.T) (out []string) {
 	return out
 }
 
-// unreadableSwitch is a pause switch that cannot be read.
 type unreadableSwitch struct{}
 
 func (unreadableSwitch) String() string { return "ConfigMap a/joiner" }
@@ -79,7 +77,7 @@ func TestMoveWaitsForInput(t *testing.T) {
 			restore()
 			f.converge(t)
 			if got := f.typeCounts(); got != "1 t3.medium" {
-				t.Errorf("remaining: %s\n%s", got, f.tail())
+				t.Errorf("remaining: %s, want 1 t3.medium\n%s", got, f.tail())
 			}
 		})
 	}
@@ -155,9 +153,9 @@ func TestForbiddenMoveIsUndone(t *testing.T) {
 	}
 }
 
-// TestTaintWithoutCauseIsRemoved: a controller that was uninstalled during a move has left a tainted Node, which no loop drains.
-// After StrayAfter, the Node accepts pods again, and its claim loses the condition DisruptionReason. Before that, the cause of
-// the taint may not be written yet.
+// TestTaintWithoutCauseIsRemoved: a controller that was uninstalled during a move has left a tainted Node, which no
+// loop drains. After StrayAfter, the Node accepts pods again, and its claim loses the condition DisruptionReason.
+// Before StrayAfter, a loop may not have written the cause of the taint yet.
 func TestTaintWithoutCauseIsRemoved(t *testing.T) {
 	t.Parallel()
 	f := newReplicaRig(t, 1, "1500m", "1500m", "t3.medium")
@@ -261,7 +259,7 @@ func TestWavesCountDrainingNodes(t *testing.T) {
 		}
 	}
 	if leaving != 1 || len(f.deletedClaims(t)) != 1 {
-		t.Errorf("%d nodes are replaced at once, of which %d are being deleted; the wave is 1\n%s\n%s", leaving,
+		t.Errorf("%d nodes are replaced at once, of which %d are being deleted; want 1 and 1, the wave\n%s\n%s", leaving,
 			len(f.deletedClaims(t)), f.describe(t), f.tail())
 	}
 }

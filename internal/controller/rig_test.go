@@ -167,7 +167,6 @@ func (r *rig) createWorld(t testing.TB, instanceTypes []string) {
 	r.attachControllerPolicies(t, w)
 }
 
-// serveKubernetes creates the fake API server.
 func (r *rig) serveKubernetes(t testing.TB) {
 	t.Helper()
 	scheme, err := kubeclient.Scheme()
@@ -242,7 +241,6 @@ func (r *rig) start(t testing.TB) {
 	r.Market.Offered, r.Market.Version = offered, 1
 }
 
-// createLoops creates the loops, with empty memories.
 func (r *rig) createLoops(m *metrics.Metrics, awsClient *ec2.Client, profiles *iam.Client, prices *pricing.Client,
 	networks *vpc.Client, images *ami.Client, table catalog.Table) {
 	ledger, api := &snapshot.Ledger{}, r.fuse.guard(r.api)
@@ -303,7 +301,6 @@ type fixedVersion string
 
 func (v fixedVersion) Version(context.Context) (string, error) { return string(v), nil }
 
-// events records emitted events.
 type events struct {
 	mu      sync.Mutex
 	emitted []string // "NodeClaim/InsufficientCapacityError: …"
@@ -406,8 +403,8 @@ func (r *rig) reconcileClassAndPool(t *testing.T) {
 	}
 }
 
-// reconcileClaims reconciles each claim once. It returns the longest time after which a claim is due again, at most half a
-// minute.
+// reconcileClaims reconciles each claim once. It returns how long it takes until the last claim is due again, at most
+// half a minute.
 func (r *rig) reconcileClaims(t *testing.T) time.Duration {
 	t.Helper()
 	var last time.Duration
@@ -418,8 +415,8 @@ func (r *rig) reconcileClaims(t *testing.T) time.Duration {
 	return last
 }
 
-// reconcileUntilOpen reconciles the claim, again when its turn to open its Node comes, and again when the Node has been
-// opened, as the change of the Node would.
+// reconcileUntilOpen reconciles the claim. It reconciles the claim again when the claim's turn to open its Node comes,
+// and when the Node has been opened, because in the controller the change of the Node triggers a reconcile.
 func (r *rig) reconcileUntilOpen(t *testing.T, c karpv1.NodeClaim) reconcile.Result {
 	t.Helper()
 	for {
@@ -438,7 +435,7 @@ func (r *rig) reconcileUntilOpen(t *testing.T, c karpv1.NodeClaim) reconcile.Res
 	}
 }
 
-// ownNode returns the resource version of the claim's Node, and whether it is held for nominations.
+// ownNode returns the resource version of the claim's Node, and whether the Node is held for nominations.
 func (r *rig) ownNode(t *testing.T, c karpv1.NodeClaim) (version string, isHeld bool) {
 	t.Helper()
 	nodes, err := r.Claims.Cluster.NodesOf(t.Context(), c.Status.ProviderID)

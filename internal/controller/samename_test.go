@@ -56,7 +56,7 @@ func TestTwoClustersWithOneName(t *testing.T) {
 		}
 		for _, n := range both {
 			if n.launched < 40 || n.interrupted < 15 {
-				t.Errorf("%s: only %d instances were launched and %d interrupted, which proves too little", n.uid, n.launched, n.interrupted)
+				t.Errorf("%s: only %d instances were launched and %d interrupted, want at least 40 and 15", n.uid, n.launched, n.interrupted)
 			}
 			if text := n.log.String(); !strings.Contains(text, "another cluster has our name") || !strings.Contains(text, n.other) {
 				t.Errorf("the log of %s does not say that %s has the same name", n.uid, n.other)
@@ -65,14 +65,14 @@ func TestTwoClustersWithOneName(t *testing.T) {
 		}
 		a.Do(func(w *world.World, _ time.Time) {
 			if left := a.estate.Region.LaunchTemplates.All(); len(left) > 0 {
-				t.Errorf("%d launch templates are left", len(left))
+				t.Errorf("%d launch templates are left, want none", len(left))
 			}
 			if left := w.Account(emulator.DefaultAccount).Profiles("/"); len(left) > 0 {
 				t.Errorf("%d instance profiles are left, %s first", len(left), left[0].Name)
 			}
 		})
 		if left := a.instances(); len(left) > 0 {
-			t.Errorf("%d instances are left", len(left))
+			t.Errorf("%d instances are left, want none", len(left))
 		}
 	})
 }
@@ -215,7 +215,6 @@ func (n *sameNameRig) runLoops(t *testing.T) {
 	n.sweep(t)
 }
 
-// sweep runs the sweeper once.
 func (n *sameNameRig) sweep(t *testing.T) {
 	t.Helper()
 	if err := n.Sweeper.Pass(t.Context(), n.now()); err != nil {
@@ -249,7 +248,6 @@ func (n *sameNameRig) ownInstances() []string {
 	return out
 }
 
-// allPods returns all pods of the cluster.
 func (n *sameNameRig) allPods(t *testing.T) []corev1.Pod {
 	t.Helper()
 	var list corev1.PodList
@@ -259,7 +257,6 @@ func (n *sameNameRig) allPods(t *testing.T) []corev1.Pod {
 	return list.Items
 }
 
-// deletePod deletes one of the pods at random.
 func (n *sameNameRig) deletePod(t *testing.T, dice *rand.Rand) {
 	t.Helper()
 	pods := n.allPods(t)

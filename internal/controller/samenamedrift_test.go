@@ -54,7 +54,7 @@ func TestTagChangeInTwoClusters(t *testing.T) {
 			message := n.poolMessage(t, karpv1.ConditionDriftHeld)
 			if len(n.conditionTexts(t, karpv1.ConditionDrifted)) != nodesPerCluster || !strings.Contains(message, "6 of 6 nodes drift at once") ||
 				!strings.Contains(message, group) {
-				t.Errorf("the pool of %s has the condition %q, and %v drift", n.uid, message, n.conditionTexts(t, karpv1.ConditionDrifted))
+				t.Errorf("the pool of %s has the condition %q, want the group in it; %v drift, want all", n.uid, message, n.conditionTexts(t, karpv1.ConditionDrifted))
 			}
 			if current := n.ownInstances(); !slices.Equal(current, before[i]) {
 				t.Fatalf("%s has replaced nodes without approval: %v, now %v\n%s", n.uid, before[i], current, n.tail())

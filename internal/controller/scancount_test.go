@@ -32,7 +32,7 @@ func TestScansAreCounted(t *testing.T) {
 			metricCount(t, m.Weighed, "rejected"))
 	}
 	if n := metricCount(t, m.Taken, "apps", "Underutilized"); n != 0 {
-		t.Errorf("before any move, %d nodes count against budgets", n)
+		t.Errorf("before any move, %d nodes count against budgets, want none", n)
 	}
 	f.runDisruption(t)
 	if n := metricCount(t, m.Taken, "apps", "Underutilized"); n != 2 {
@@ -40,7 +40,7 @@ func TestScansAreCounted(t *testing.T) {
 	}
 }
 
-// TestRejectedMovesAreCounted: a move that saves less than the pool asks for is counted as rejected, with its score.
+// TestRejectedMovesAreCounted: a move that saves less than the pool requires is counted as rejected, with its score.
 func TestRejectedMovesAreCounted(t *testing.T) {
 	t.Parallel()
 	f := newReplicaRig(t, 2, "1500m", "1300m", "t3.medium", "t3.large")
@@ -72,8 +72,8 @@ func (f *replicaRig) keepNode(t *testing.T, name string) {
 	f.check(t, f.api.Update(t.Context(), node))
 }
 
-// TestInvalidDisruptionsAreCounted: if revalidation rejects a move, its nodes are counted as invalid. An empty node to which a
-// pod is bound between two scans is counted too.
+// TestInvalidDisruptionsAreCounted: if revalidation rejects a move, the nodes of the move are counted as invalid. So is
+// an empty node to which a pod is bound between two scans.
 func TestInvalidDisruptionsAreCounted(t *testing.T) {
 	t.Parallel()
 	f := newReplicaRig(t, 2, "6500m", "900m", "m5.2xlarge", "t3.medium")

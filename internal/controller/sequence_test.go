@@ -82,8 +82,8 @@ func (r sequenceRig) passSeconds(t *testing.T, n int) {
 	}
 }
 
-// TestPodsAreEvictedInTurn: the pods of both nodes are evicted in the order of the move. Each is evicted when the ReplicaSet's
-// successor of the pod before it is scheduled.
+// TestPodsAreEvictedInTurn: the pods of both nodes are evicted in the order of the move. Each is evicted when the
+// successor of the pod before it, which the ReplicaSet creates, is scheduled.
 func TestPodsAreEvictedInTurn(t *testing.T) {
 	t.Parallel()
 	r := newSequenceRig(t)
@@ -142,8 +142,8 @@ func TestUrgentEvictionsHaveNoOrder(t *testing.T) {
 	}
 }
 
-// TestTurnHasAMaximumTime: a successor that does not appear, or a pod that may not be evicted, delays the other pods by at most
-// ten seconds, also if the process was restarted in between.
+// TestTurnHasAMaximumTime: a successor that does not appear, or a pod that may not be evicted, delays the other pods by
+// at most ten seconds, even if the process restarts meanwhile.
 func TestTurnHasAMaximumTime(t *testing.T) {
 	t.Parallel()
 	for name, guard := range map[string]string{"no successor": "", "a PodDisruptionBudget": "first"} {
@@ -160,14 +160,14 @@ func TestTurnHasAMaximumTime(t *testing.T) {
 			r.Claims.Evictor = evictor
 			r.passSeconds(t, 15)
 			if got := r.order(); len(got) < len("second web third api") {
-				t.Errorf("evicted are %q, want all except \"first\" at least\n%s", got, r.log)
+				t.Errorf("evicted are %q, want at least all except \"first\"\n%s", got, r.log)
 			}
 		})
 	}
 }
 
-// TestEvictsInOrder: EvictsInOrder returns true until the pods of the order have left the nodes of the move, for StaleAfter at most.
-// No other move starts during that time, because tainted nodes reduce the room.
+// TestEvictsInOrder: EvictsInOrder returns true until the pods of the order have left the nodes of the move, but at
+// most for StaleAfter. No other move starts during that time, because tainted nodes reduce the room.
 func TestEvictsInOrder(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -204,8 +204,8 @@ func TestEvictsInOrder(t *testing.T) {
 	}
 }
 
-// TestMoveHasEvictionOrder: the mark of a move, on its claims, has the order in which its pods are evicted. No other move starts
-// before all pods have left.
+// TestMoveHasEvictionOrder: the mark of a move on its claims has the order in which the pods are evicted. No other move
+// starts before all these pods have left.
 func TestMoveHasEvictionOrder(t *testing.T) {
 	t.Parallel()
 	f := newReplicaRig(t, 4, "1500m", "400m", "t3.medium")
@@ -234,6 +234,6 @@ func TestMoveHasEvictionOrder(t *testing.T) {
 	}
 	f.converge(t)
 	if got := f.typeCounts(); got != "1 t3.medium" {
-		t.Errorf("remaining: %s\n%s", got, f.log)
+		t.Errorf("remaining: %s, want 1 t3.medium\n%s", got, f.log)
 	}
 }

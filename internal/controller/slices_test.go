@@ -100,7 +100,7 @@ func TestCostlyPodsDelayNoOthers(t *testing.T) {
 		t.Fatalf("plans are for %v, want one for the ordinary pod", recorder.plans)
 	}
 	if len(r.claims(t)) != 1 {
-		t.Fatalf("%d NodeClaims for the ordinary pod", len(r.claims(t)))
+		t.Fatalf("%d NodeClaims for the ordinary pod, want 1", len(r.claims(t)))
 	}
 
 	// The plan of a slice waits for proceed. A new pod is planned meanwhile.
@@ -133,7 +133,7 @@ func TestCostlyPodsDelayNoOthers(t *testing.T) {
 			t.Errorf("one plan is for pods of both namespaces: %v", ids)
 		}
 		if ids[0] != "ns/a" && ids[0] != "ns/b" && len(ids) > 15 {
-			t.Errorf("a slice has %d pods", len(ids))
+			t.Errorf("a slice has %d pods, want at most 15", len(ids))
 		}
 	}
 	placed := map[string]int{}
@@ -158,7 +158,6 @@ func TestCostlyPodsDelayNoOthers(t *testing.T) {
 	}
 }
 
-// podsToPlan returns the pods that need a node.
 func (r *rig) podsToPlan(t *testing.T) []cluster.Pod {
 	t.Helper()
 	s, err := r.Provisioner.Cluster.Snapshot(t.Context(), r.now(), r.Market.Market(r.now()))
@@ -192,7 +191,7 @@ func TestSlicesShareRoom(t *testing.T) {
 		}
 	}
 	if n != 40 {
-		t.Errorf("%d of 40 pods have a node", n)
+		t.Errorf("%d of 40 pods have a node, want all", n)
 	}
 	if len(seated) > 5 { // 12 fit on each
 		t.Errorf("%d NodeClaims for 40 pods, want 4 or 5", len(seated))
@@ -240,6 +239,6 @@ func TestOmissionsAreLoggedOnce(t *testing.T) {
 	r.plan(t)
 	r.plan(t)
 	if n := strings.Count(r.log.String(), "planned pods without some of their preferred affinity"); n != 1 {
-		t.Errorf("logged %d times, want once:\n%s", n, r.log)
+		t.Errorf("the omission is logged %d times, want once:\n%s", n, r.log)
 	}
 }

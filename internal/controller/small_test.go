@@ -62,7 +62,7 @@ func TestPoolProblem(t *testing.T) {
 		c.change(&pool.Spec.Template)
 		got := nodepool.PoolProblem(pool)
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
+			t.Errorf("%s: the problem is %q, want %q in it", name, got, c.want)
 		}
 	}
 }
@@ -113,7 +113,7 @@ func TestNewest(t *testing.T) {
 		{"1", "9", "10"}, {"1", "9", "10"}, {"1", "10", "10"}, {"1", "9", "9"}, // the last step is after the record was dropped
 	} {
 		if got := n.Of(claim(step.uid, step.cached)); got.ResourceVersion != step.want {
-			t.Errorf("cached %s: %s, want %s", step.cached, got.ResourceVersion, step.want)
+			t.Errorf("with version %s in the cache, %s is used, want %s", step.cached, got.ResourceVersion, step.want)
 		}
 	}
 	n.Note(claim("1", "10"))
@@ -160,7 +160,7 @@ func TestNeedsPlan(t *testing.T) {
 		"finished":          {func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, false},
 	} {
 		if got := nodestate.NeedsPlan(pod(c.change)); got != c.want {
-			t.Errorf("%s: NeedsPlan returns %t", name, got)
+			t.Errorf("%s: NeedsPlan returns %t, want the opposite", name, got)
 		}
 	}
 }

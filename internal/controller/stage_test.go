@@ -51,8 +51,8 @@ func (s *stage) boot() {
 	}
 }
 
-// clean deletes the Nodes of terminated instances, and the pods of deleted Nodes, as the cloud controller manager and the pod
-// garbage collector do. The Node of a terminating instance stops being ready at once.
+// clean does what the cloud controller manager and the pod garbage collector do: it deletes the Nodes of terminated
+// instances, and the pods of deleted Nodes. The Node of a terminating instance stops being ready at once.
 func (s *stage) clean() {
 	states := map[string]string{}
 	for _, i := range s.everyInstance() {
@@ -79,7 +79,7 @@ func (s *stage) clean() {
 	}
 }
 
-// sweepTemplates deletes the launch templates of nodes, as a user might. It keeps those of dry runs.
+// sweepTemplates deletes the launch templates of nodes, as a user might, but not those of dry runs.
 func (s *stage) sweepTemplates() {
 	s.Do(func(*world.World, time.Time) {
 		for _, template := range s.estate.Region.LaunchTemplates.All() {
@@ -175,7 +175,6 @@ func (s *stage) describeAWS(addLine func(string, ...any)) {
 	})
 }
 
-// describeNodes adds lines with the NodeClaims and Nodes.
 func (s *stage) describeNodes(addLine func(string, ...any)) {
 	claims := map[string]int{} // by provider ID
 	for _, c := range s.claims(s.t) {

@@ -17,7 +17,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// duringPlans calls change after each plan is computed, and before it is carried out.
+// duringPlans calls change after each plan is computed, before the plan is carried out.
 func (r *rig) duringPlans(change func()) {
 	r.Provisioner.Solve = func(s cluster.Snapshot, m catalog.Market) packing.Plan {
 		plan := provisioner.Plan(s, m)
@@ -26,7 +26,6 @@ func (r *rig) duringPlans(change func()) {
 	}
 }
 
-// removePod deletes a pod of namespace ns.
 func (r *rig) removePod(t *testing.T, name string) {
 	t.Helper()
 	if err := r.api.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}); err != nil {
@@ -97,7 +96,6 @@ func TestChangesDuringAPlan(t *testing.T) {
 	}
 }
 
-// changeObject reads an object, changes it, and updates it.
 func (r *rig) changeObject(t *testing.T, o client.Object, change func(client.Object)) {
 	t.Helper()
 	if err := r.api.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
@@ -109,7 +107,8 @@ func (r *rig) changeObject(t *testing.T, o client.Object, change func(client.Obj
 	}
 }
 
-// TestLatePlanAndNewNodes: a plan that took long creates no NodeClaims for pods that fit on a node that joined meanwhile.
+// TestLatePlanAndNewNodes: a plan that took long creates no NodeClaims for pods that fit on a node that joined
+// meanwhile.
 func TestLatePlanAndNewNodes(t *testing.T) {
 	t.Parallel()
 	pod := func(name string, cpu int64) cluster.Pod {
@@ -168,8 +167,8 @@ func TestLatePlanAndLimits(t *testing.T) {
 	}
 }
 
-// TestProgress: a loop that works on one step for longer than StalledAfter is reported once, with that step, and fails its probe.
-// A loop that waits does not.
+// TestProgress: a loop that works on one step for longer than StalledAfter is reported once, with that step, and fails
+// its probe. A loop that waits passes its probe.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "m5.large")

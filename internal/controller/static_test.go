@@ -43,7 +43,6 @@ func (r *rig) reconcileStaticPool(t *testing.T) time.Duration {
 	return result.RequeueAfter
 }
 
-// remainingClaims returns the claims that are not being deleted.
 func (r *rig) remainingClaims(t *testing.T) (out []karpv1.NodeClaim) {
 	t.Helper()
 	for _, c := range r.claims(t) {
@@ -60,7 +59,7 @@ func TestStaticPoolKeepsItsSize(t *testing.T) {
 	r := newRig(t, "t3.medium")
 	r.makeStatic(t, 3, 4)
 	if wait := r.reconcileStaticPool(t); len(r.claims(t)) != 0 || wait > nodepool.NotReadyEvery {
-		t.Fatalf("a pool that is not ready has %d claims, and is reconciled again in %s", len(r.claims(t)), wait)
+		t.Fatalf("a pool that is not ready has %d claims, want none, and is reconciled again in %s", len(r.claims(t)), wait)
 	}
 	r.reconcileClassAndPool(t)
 	for range 2 {
@@ -77,7 +76,7 @@ func TestStaticPoolKeepsItsSize(t *testing.T) {
 		t.Errorf("the status of the pool has %d nodes, want 3; %v", pool.Status.Nodes, err)
 	}
 	if len(r.nodes(t)) != 3 || len(r.instances()) != 3 {
-		t.Fatalf("%d nodes, %d instances\n%s", len(r.nodes(t)), len(r.instances()), r.log)
+		t.Fatalf("%d nodes and %d instances, want 3 each\n%s", len(r.nodes(t)), len(r.instances()), r.log)
 	}
 	r.removeEmptyNodes(t)
 	if len(r.remainingClaims(t)) != 3 {
@@ -86,7 +85,7 @@ func TestStaticPoolKeepsItsSize(t *testing.T) {
 
 	r.makeStatic(t, 6, 4)
 	if wait := r.reconcileStaticPool(t); len(r.claims(t)) != 4 || wait > nodepool.LimitedEvery {
-		t.Fatalf("%d claims with 6 replicas and a limit of 4, reconciled again in %s\n%s", len(r.claims(t)), wait, r.log)
+		t.Fatalf("%d claims with 6 replicas and a limit of 4, want 4; reconciled again in %s\n%s", len(r.claims(t)), wait, r.log)
 	}
 
 	busy := r.nodes(t)[0].Name
@@ -140,7 +139,7 @@ func TestExpiredStaticNode(t *testing.T) {
 			r.makeStatic(t, 2, c.limit)
 			r.reconcileClaim(t, old)
 			if waits := r.claim(t, old).DeletionTimestamp == nil; waits != c.waits {
-				t.Fatalf("the expired node waits for its replacement: %t\n%s", waits, r.log)
+				t.Fatalf("the expired node waits for its replacement: %t, want the opposite\n%s", waits, r.log)
 			}
 			if !c.waits {
 				return

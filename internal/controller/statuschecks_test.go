@@ -55,15 +55,15 @@ func TestStatusChecksAndEvents(t *testing.T) {
 			r.departPass(t)
 			claim := r.claim(t, old)
 			if leaves := claim.DeletionTimestamp != nil; leaves != c.byForce {
-				t.Fatalf("the claim is deleted before a plan: %t\n%s", leaves, r.log)
+				t.Fatalf("the claim is deleted before a plan: %t, want the opposite\n%s", leaves, r.log)
 			}
 			r.plan(t)
 			r.departPass(t)
 			if claim = r.claim(t, old); (claim.DeletionTimestamp != nil) != (c.category != "") {
-				t.Errorf("the claim is deleted after a plan: %t\n%s", claim.DeletionTimestamp != nil, r.log)
+				t.Errorf("the claim is deleted after a plan: %t, want the opposite\n%s", claim.DeletionTimestamp != nil, r.log)
 			}
 			if _, byForce := claim.Annotations[karpv1.AnnotationTerminationTimestamp]; byForce != c.byForce {
-				t.Errorf("the claim has a deadline for its pods: %t", byForce)
+				t.Errorf("the claim has a deadline for its pods: %t, want the opposite", byForce)
 			}
 			r.examine(t) // the same finding is not counted again
 			if n := metricCount(t, r.Claims.Metrics.Failing); c.category == "" && n != 0 || c.category != "" &&
@@ -71,13 +71,14 @@ func TestStatusChecksAndEvents(t *testing.T) {
 				t.Errorf("the metric counts %d instances, want one of category %q", n, c.category)
 			}
 			if event := r.events.find("NodeClaim/InstanceUnhealthy"); (event != "") != (c.category != "") {
-				t.Errorf("event: %q", event)
+				t.Errorf("the event InstanceUnhealthy is %q, want the opposite", event)
 			}
 		})
 	}
 }
 
-// TestMostInstancesFail: if more than a fifth of the instances fail, none is replaced, because new instances would fail as well.
+// TestMostInstancesFail: if more than a fifth of the instances fail, none is replaced, because new instances would fail
+// too.
 func TestMostInstancesFail(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -97,12 +98,12 @@ func TestMostInstancesFail(t *testing.T) {
 		}
 	}
 	if r.events.find("NodeClaim/NodeRepairBlocked", "2 of 2 instances") == "" {
-		t.Errorf("no event was emitted: %v", r.events.emitted)
+		t.Errorf("no event reports that nodes are not replaced: %v", r.events.emitted)
 	}
 }
 
-// TestStatusChecksDenied: if the permission to read status checks is missing, as in Karpenter's older policies, Examine returns an
-// error.
+// TestStatusChecksDenied: if the permission to read status checks is missing, as in Karpenter's older policies,
+// CheckStatus returns an error.
 func TestStatusChecksDenied(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -111,7 +112,7 @@ func TestStatusChecksDenied(t *testing.T) {
 		w.Faults.Denials = []world.Denial{{Call: "ec2:DescribeInstanceStatus"}}
 	})
 	if err := r.Interruption.CheckStatus(t.Context()); !awserr.Is(err, awserr.Denied) {
-		t.Errorf("the error is %v", err)
+		t.Errorf("CheckStatus returns %v, want Denied", err)
 	}
 }
 

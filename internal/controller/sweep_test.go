@@ -14,7 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/loop"
 )
 
-// TestSweep: which instances and claims a sweep removes, which of them the breaker holds, and which instances it only reports.
+// TestSweep covers which instances and claims a sweep removes, which of them the breaker holds, and which instances the
+// sweep only reports.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

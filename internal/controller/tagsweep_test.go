@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// TestLateTags: once the Node of an instance has joined, the tag Name has the Node's name, unless the tags of the class set it.
-// Missing tags are restored. An instance of another cluster with the same name is never tagged.
+// TestLateTags: once the Node of an instance has joined, the instance's tag Name has the Node's name, unless the tags
+// of the class set Name. Missing tags are restored. An instance of another cluster with the same name is never tagged.
 func TestLateTags(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -74,7 +74,7 @@ func TestLateTags(t *testing.T) {
 			}
 			for _, key := range []string{awsv1.AnnotationTagged, awsv1.AnnotationClusterNameTagged} {
 				if got := claim.Annotations[key] == "true"; got != c.tagged {
-					t.Errorf("annotation %s is %q", key, claim.Annotations[key])
+					t.Errorf("annotation %s is %q, want the opposite", key, claim.Annotations[key])
 				}
 			}
 		})

@@ -61,7 +61,7 @@ func TestTerminationWhileBooting(t *testing.T) {
 		r.plan(t)
 		r.reconcileClaims(t)
 		if n := len(r.claims(t)); n != 1 {
-			t.Fatalf("%d claims for one pod\n%s", n, r.log)
+			t.Fatalf("%d claims for one pod, want 1\n%s", n, r.log)
 		}
 		died := onlyClaim(t, r).Status.ProviderID
 		r.ahead += 2 * time.Minute
@@ -82,7 +82,7 @@ func TestTerminationWhileBooting(t *testing.T) {
 		}
 		r.plan(t)
 		if n := len(r.claims(t)); n != 0 {
-			t.Errorf("%d claims are created before the pause ends", n)
+			t.Errorf("%d claims are created before the pause ends, want none", n)
 		}
 		pauses = append(pauses, until.Sub(r.now()).Round(time.Second))
 		r.ahead = time.Until(until) + time.Second
@@ -95,6 +95,6 @@ func TestTerminationWhileBooting(t *testing.T) {
 	r.join(t)
 	r.reconcileClaims(t)
 	if claim := onlyClaim(t, r); !claim.StatusConditions().IsReady() || len(r.instances()) != 1 {
-		t.Errorf("%d instances; condition of the claim: %+v\n%s", len(r.instances()), claim.Status.Conditions, r.log)
+		t.Errorf("%d instances, want 1; the conditions of the claim are %+v, want ready\n%s", len(r.instances()), claim.Status.Conditions, r.log)
 	}
 }

@@ -28,7 +28,7 @@ func (l lostAnswers) Launch(ctx context.Context, request ec2.LaunchRequest) (ec2
 func TestUpgradeDuringALaunch(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		isShort  bool // EC2 has no capacity while answers are lost
+		isShort  bool // EC2 has no capacity while lostAnswers is in use
 		upgrades int
 	}{
 		"launched":                     {false, 1},

@@ -23,8 +23,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// varyingRig is a rig whose workloads change their replicas, minute by minute. Pods are spread as kube-scheduler does. Time is
-// simulated.
+// varyingRig is a rig in simulated time whose workloads change their replicas, minute by minute. Pods are spread as
+// kube-scheduler does.
 type varyingRig struct {
 	*rig
 	t          *testing.T
@@ -48,7 +48,7 @@ type varyingApp struct {
 	name        string
 	cpu, memory string
 	base, swing int // replicas on average, and the amplitude of the wave
-	chance      int // twice the number of random extra replicas, below 0 of missing ones; changes now and then
+	chance      int // twice the number of random extra replicas; negative: missing replicas
 
 	want    int         // number of replicas now
 	last    int         // number of pods after the last replicate
@@ -196,7 +196,6 @@ func (f *varyingRig) move(id string) *moveRecord {
 	return f.moves[id]
 }
 
-// addOnce adds the name, unless it is already there.
 func addOnce(names []string, name string) []string {
 	if slices.Contains(names, name) {
 		return names
@@ -231,7 +230,7 @@ func (f *varyingRig) replicate() {
 	}
 }
 
-// pod returns the newest pod of the workload, pending.
+// pod returns the newest pod of the workload, as a pending pod.
 func (a *varyingApp) pod() *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -285,8 +284,8 @@ func (f *varyingRig) schedule() {
 	}
 }
 
-// price returns three hourly prices: of the instances, of a plan with only new nodes for all pods, and the lower bound of that
-// plan.
+// price returns three hourly prices: of the instances, of a plan that launches new nodes for all pods, and the lower
+// bound of that plan.
 func (f *varyingRig) price() (price, replanned, bound catalog.Price) {
 	for _, i := range f.instances() {
 		price += f.prices[i.Type]
@@ -307,7 +306,6 @@ func (f *varyingRig) price() (price, replanned, bound catalog.Price) {
 	return price, plan.Price, plan.LowerBound
 }
 
-// countWaiting counts the pods without a node.
 func (f *varyingRig) countWaiting() (n int) {
 	for _, p := range f.pods() {
 		if p.Spec.NodeName == "" {
@@ -317,7 +315,6 @@ func (f *varyingRig) countWaiting() (n int) {
 	return n
 }
 
-// evictions returns how many pods were evicted so far.
 func (f *varyingRig) evictions() (n int) {
 	for _, a := range f.apps {
 		n += len(a.evicted)

@@ -214,7 +214,7 @@ func watchIneffectiveFields(h *nodeclass.IneffectiveFieldWarner, m manager.Manag
 	return out
 }
 
-// watchOverlays reconciles all NodeOverlays when one of them or a NodePool changes.
+// watchOverlays returns a builder that reconciles all NodeOverlays when one of them or a NodePool changes.
 func watchOverlays(m manager.Manager) *builder.Builder {
 	toAll := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return requests([]string{offerings.AllOverlays})
@@ -280,7 +280,6 @@ func unjoinedClaimsOfPool(ctx context.Context, reader client.Reader, o client.Ob
 	return requests(names)
 }
 
-// classOfClaim returns a request for the node class of a claim.
 func classOfClaim(_ context.Context, o client.Object) []reconcile.Request {
 	claim, ok := o.(*karpv1.NodeClaim)
 	if !ok || claim.Spec.NodeClassRef == nil {
@@ -289,7 +288,6 @@ func classOfClaim(_ context.Context, o client.Object) []reconcile.Request {
 	return requests([]string{claim.Spec.NodeClassRef.Name})
 }
 
-// namesOf returns the names of the claims.
 func namesOf(claims []karpv1.NodeClaim) []string {
 	var out []string
 	for _, c := range claims {

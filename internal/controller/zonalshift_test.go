@@ -44,7 +44,6 @@ func (r *rig) shiftAway(t *testing.T, n int, lasts time.Duration) *world.ZonalSh
 	return shift
 }
 
-// followShifts reads the zonal shifts once.
 func (r *rig) followShifts(t *testing.T) {
 	t.Helper()
 	if err := r.Shifts.Pass(t.Context(), r.now()); err != nil {
@@ -72,7 +71,7 @@ func TestZonalShift(t *testing.T) {
 	r.reconcileClaims(t)
 	for _, i := range r.instances() {
 		if i.ID != first.ID && i.Zone == away.Name {
-			t.Errorf("%s was launched in %s", i.ID, i.Zone)
+			t.Errorf("%s was launched in %s, the zone of the shift", i.ID, i.Zone)
 		}
 	}
 	if n := len(r.instances()); n != 7 {
@@ -108,7 +107,7 @@ func TestZonalShift(t *testing.T) {
 	r.plan(t)
 	r.reconcileClaims(t)
 	if r.countByZone()[away.Name] == 0 || len(r.instances()) != 8 {
-		t.Errorf("instances by zone after the shift: %v\n%s", r.countByZone(), r.log)
+		t.Errorf("instances by zone after the shift: %v, want 8, also in the zone of the shift\n%s", r.countByZone(), r.log)
 	}
 }
 
@@ -147,7 +146,7 @@ func TestShiftEnds(t *testing.T) {
 	r.followShifts(t)
 	wantClosed("an autoshift", zones[2].Name)
 	if r.events.find("ZonalShiftActive", zones[2].ID, "by AWS") == "" {
-		t.Errorf("events: %v", r.events.emitted)
+		t.Errorf("no event reports the autoshift: %v", r.events.emitted)
 	}
 }
 
@@ -164,14 +163,15 @@ func TestShiftOfOtherZones(t *testing.T) {
 	r.shiftAway(t, 2, time.Hour)
 	r.followShifts(t)
 	if event := r.events.find("ZonalShift"); event != "" {
-		t.Errorf("event: %s", event)
+		t.Errorf("the pool gets the event %s, want none", event)
 	}
 	if !strings.Contains(r.log.String(), "zonal shift") {
 		t.Error("the log does not report the shift")
 	}
 }
 
-// TestShiftedZoneIsNotSwept: during a zonal shift, the sweep does not delete claims in the zone whose instance EC2 does not return.
+// TestShiftedZoneIsNotSwept: during a zonal shift, the sweep does not delete a claim in the zone although EC2 does not
+// return its instance.
 func TestShiftedZoneIsNotSwept(t *testing.T) {
 	t.Parallel()
 	claim := karpv1.NodeClaim{}
