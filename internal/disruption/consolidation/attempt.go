@@ -149,7 +149,6 @@ func (m *Move) savingPerCost() float64 { return m.Saving.Dollars() / (m.Cost + 1
 // disjointSets is a union-find structure.
 type disjointSets []int
 
-// newDisjointSets returns n sets of one element each.
 func newDisjointSets(n int) disjointSets {
 	out := make(disjointSets, n)
 	for i := range out {
@@ -158,7 +157,6 @@ func newDisjointSets(n int) disjointSets {
 	return out
 }
 
-// find returns the representative of the element's set.
 func (s disjointSets) find(i int) int {
 	for s[i] != i {
 		s[i] = s[s[i]]

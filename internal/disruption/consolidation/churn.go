@@ -68,7 +68,6 @@ func (s *ChurnDetector) IsHigh(now time.Time) bool {
 	return len(s.intervals) == maxIntervals && !s.IsLow(now)
 }
 
-// quietPeriod returns the time without any pod coming or going after which churn is low.
 func (s *ChurnDetector) quietPeriod() time.Duration {
 	if len(s.intervals) < minIntervals {
 		return minQuiet

@@ -13,7 +13,6 @@ import (
 // maxConcurrencyRounds is the maximum number of rounds of bestTogether.
 const maxConcurrencyRounds = 24
 
-// concurrentMoves are moves that are made at the same time.
 type concurrentMoves struct {
 	moves    []Move
 	incoming []incoming      // by move

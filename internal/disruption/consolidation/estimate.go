@@ -167,7 +167,6 @@ func samePods(a, b []estimateGroup) bool {
 	return true
 }
 
-// count returns the number of pods of the class in all groups.
 func count(groups []estimateGroup, class int) int {
 	n := 0
 	for i := range groups {

@@ -19,7 +19,6 @@ const (
 	gpu  = "nvidia.com/gpu"
 )
 
-// gpuType returns an instance type with these cores and GPUs.
 func gpuType(name string, cores, gpus int64, price catalog.Price) catalog.Type {
 	room := resources.Amounts{CPU: cores * 1000, Memory: cores * 4 << 30, Pods: 110}.With(gpu, gpus)
 	return catalog.Type{
@@ -37,7 +36,6 @@ func gpuMarket() catalog.Market {
 	}}}
 }
 
-// gpuPods returns n pods with these cores and GPUs each.
 func gpuPods(name string, n int, cores, gpus int64) []cluster.Pod {
 	out := make([]cluster.Pod, n)
 	for i := range out {
@@ -49,12 +47,10 @@ func gpuPods(name string, n int, cores, gpus int64) []cluster.Pod {
 	return out
 }
 
-// pendingSnapshot returns a snapshot of pending pods, without nodes.
 func pendingSnapshot(all []cluster.Pod) cluster.Snapshot {
 	return cluster.Snapshot{Pools: []cluster.Pool{{Name: "general", NodeClass: "default"}}, Pods: all}
 }
 
-// allTypes has the names of all instance types of gpuMarket.
 var allTypes = map[string]bool{"gpu-16": true, "gpu-4": true, "gpu-8": true, "gpu-96": true, "plain-8": true}
 
 func TestEstimate(t *testing.T) {

@@ -178,7 +178,6 @@ func (x *extension) clone() extension {
 	return out
 }
 
-// accept adds a move to the result.
 func (x *extension) accept(m *Move) {
 	x.moves = append(x.moves, *m)
 	for _, name := range m.Nodes {
@@ -211,7 +210,6 @@ func (x *extension) isTaken(c int) bool {
 	return x.removed[c] || x.receiving[n.Name] || x.sim.hasNewPods(n.Name)
 }
 
-// removalsLeft returns how many more nodes of the pool may be removed.
 func (x *extension) removalsLeft(pool string) int {
 	if limit, isLimited := x.p.in.MaxRemovals[pool]; isLimited {
 		return limit - x.removedByPool[pool]

@@ -17,7 +17,6 @@ import (
 // dice is a small deterministic generator of random numbers.
 type dice uint64
 
-// roll returns a number from 0 to n-1.
 func (d *dice) roll(n int) int {
 	*d = *d*6364136223846793005 + 1442695040888963407
 	return int(uint64(*d) >> 33 % uint64(n))

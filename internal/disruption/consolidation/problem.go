@@ -37,7 +37,6 @@ type candidate struct {
 	drained cluster.Node // terminating, without the pods that can be moved
 }
 
-// candidatePod is a pod of a candidate.
 type candidatePod struct {
 	pod       cluster.Pod // as a pending pod
 	candidate int         // index into candidates
@@ -223,7 +222,6 @@ func (p *problem) existingNodesAwaitPods() bool {
 	return toExisting*awaitedDivisor > len(leaving)
 }
 
-// podCount returns the number of pods of the candidates.
 func (p *problem) podCount(candidates []int) int {
 	n := 0
 	for _, c := range candidates {
@@ -232,7 +230,6 @@ func (p *problem) podCount(candidates []int) int {
 	return n
 }
 
-// nodeNames returns the names of the candidates' nodes.
 func (p *problem) nodeNames(candidates []int) []string {
 	out := make([]string, len(candidates))
 	for i, c := range candidates {

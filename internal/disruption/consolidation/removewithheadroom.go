@@ -104,7 +104,6 @@ func (e headroom) inflateRequests(s *cluster.Snapshot) {
 	}
 }
 
-// extra returns the addition to the pod's requests.
 func (e headroom) extra(p *cluster.Pod) resources.Amounts {
 	return resources.Amounts{CPU: p.Requests.CPU * e.pods / 100, Memory: p.Requests.Memory * e.pods / 100}
 }

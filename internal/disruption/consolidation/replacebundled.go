@@ -165,7 +165,6 @@ func andRequirements(a, b []requirements.Requirements) ([]requirements.Requireme
 	return out, len(out) > 0
 }
 
-// commonTolerations returns the tolerations that are in both lists.
 func commonTolerations(a, b []requirements.Toleration) []requirements.Toleration {
 	if len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) {
 		return a
@@ -173,7 +172,6 @@ func commonTolerations(a, b []requirements.Toleration) []requirements.Toleration
 	return slices.DeleteFunc(slices.Clone(a), func(t requirements.Toleration) bool { return !slices.Contains(b, t) })
 }
 
-// unbundle replaces the bundles of a plan with their pods.
 func (b *bundles) unbundle(plan *packing.Plan, all []candidate) {
 	pods := func(id string) []string {
 		c, ok := b.candidates[id]

@@ -171,7 +171,6 @@ func requireNewLabel(in *consolidation.Input) {
 	}
 }
 
-// allowSpotToSpot allows the replacement of spot instances by spot instances.
 func allowSpotToSpot(in *consolidation.Input) { in.SpotToSpot = true }
 
 // TestConvergesNearTheBound: a converged fleet costs at most 5 % more than the lower bound.

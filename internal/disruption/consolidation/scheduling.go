@@ -73,7 +73,6 @@ func (sim *simulation) bind(a *incomingPod, allowed func(*simNode) bool) bool {
 	return true
 }
 
-// unbind removes the pods from their nodes.
 func (sim *simulation) unbind(arrivals []incomingPod) {
 	for i := range arrivals {
 		at := arrivals[i].node
@@ -253,7 +252,6 @@ func (a *incoming) sort(evictionOrder []string) {
 	slices.SortFunc(a.pods, func(x, y incomingPod) int { return at[x.pod.ID()] - at[y.pod.ID()] })
 }
 
-// ids returns the IDs of the pods, in their order.
 func (a *incoming) ids() []string {
 	out := make([]string, len(a.pods))
 	for i := range a.pods {

@@ -8,7 +8,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// search is the state of one search.
 type search struct {
 	p *problem
 
@@ -40,7 +39,6 @@ func newSearch(in Input) *search {
 	return s
 }
 
-// solve makes a plan, and counts it.
 func (s *search) solve(snapshot cluster.Snapshot) packing.Plan {
 	s.plans++
 	return packing.Solve(snapshot, s.p.in.Market, packing.Usual)

@@ -66,14 +66,12 @@ func newSimulation(nodes []cluster.Node, order arrivalOrder, skip func(i int) bo
 	return sim
 }
 
-// add adds a node.
 func (sim *simulation) add(name string, s simNode) {
 	s.name, sim.byName[name] = name, len(sim.nodes)
 	sim.nodes, sim.free = append(sim.nodes, s), append(sim.free, freeRoom{s.free.CPU, s.free.Memory})
 	clear(sim.accepted)
 }
 
-// truncate removes all nodes but the first n.
 func (sim *simulation) truncate(n int) {
 	for i := range sim.nodes[n:] {
 		delete(sim.byName, sim.nodes[n+i].name)
@@ -82,7 +80,6 @@ func (sim *simulation) truncate(n int) {
 	clear(sim.accepted)
 }
 
-// setFree sets the free room of a node.
 func (sim *simulation) setFree(at int, free resources.Amounts) {
 	s := &sim.nodes[at]
 	s.free, sim.free[at] = free, freeRoom{free.CPU, free.Memory}
@@ -122,7 +119,6 @@ func labelsOf(t *catalog.Type, pool requirements.Labels, zone, capacityType stri
 	return out
 }
 
-// hasNewPods reports whether pods were scheduled on the node in the simulation.
 func (sim *simulation) hasNewPods(name string) bool {
 	at, ok := sim.byName[name]
 	return ok && sim.nodes[at].newPods > 0
@@ -233,7 +229,6 @@ func (s *simNode) repels(p *cluster.Pod) bool {
 	return slices.ContainsFunc(s.avoids, func(t cluster.Term) bool { return t.Matches(p.Namespace, p.Labels) })
 }
 
-// accepts reports whether the node's taints and labels fit the pod.
 func (s *simNode) accepts(p *cluster.Pod) bool {
 	if _, bad := requirements.Untolerated(s.taints, p.Tolerations); bad {
 		return false

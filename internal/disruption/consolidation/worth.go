@@ -160,7 +160,6 @@ func (p *problem) isSpotToSpot(m *Move) bool {
 	})
 }
 
-// instanceTypeCount returns the number of instance types of the choices.
 func instanceTypeCount(choices []packing.Choice) int {
 	types := map[string]bool{}
 	for i := range choices {
