@@ -10,14 +10,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// boundOf returns a lower bound of the price of all plans that place as many pods as possible. unplaceable is the number
-// of pods that no plan can place. scope describes the plans or pods that the bound is for; see Row.BoundScope.
+// boundOf returns a lower bound of the price of all plans that place as many pods as possible. unplaceable is the
+// number of pods that no plan can place. scope describes the plans or pods for which the bound is valid; see
+// Row.BoundScope.
 //
-// If the plan refuses only unplaceable pods, boundOf returns the bound that the solver computed with the plan. Otherwise
-// it returns the bound for the pods without their constraints on each other, which may be too low.
+// If plan refuses only unplaceable pods, boundOf returns plan's own bound. Otherwise it returns the bound for the pods
+// without their constraints on each other, which may be too low.
 //
-// For a workload of kind Preferring, the bound is that of the plans in which the preferred anti-affinity by host is
-// required, if such a plan places all pods.
+// For a workload of kind Preferring, boundOf first treats preferred anti-affinity by host as required. If the stricter
+// plan places all pods, its bound is returned.
 func boundOf(kind workload.Kind, s cluster.Snapshot, market catalog.Market,
 	plan packing.Plan) (price catalog.Price, unplaceable int, scope string) {
 	if kind == workload.Preferring {
@@ -35,7 +36,8 @@ func boundOf(kind workload.Kind, s cluster.Snapshot, market catalog.Market,
 	s.Pods = slices.Clone(s.Pods)
 	for i := range s.Pods {
 		p := &s.Pods[i]
-		if strings.Contains(p.Unplannable, "not plan for yet") { // a feature that Joiner lacks (package conversion); the pod itself is valid
+		if strings.Contains(p.Unplannable, "not plan for yet") {
+			// Joiner lacks a feature (package conversion); the pod is valid.
 			p.Unplannable = ""
 		}
 		p.Spread, p.Affinity, p.AntiAffinity = nil, nil, nil
@@ -48,7 +50,6 @@ func boundOf(kind workload.Kind, s cluster.Snapshot, market catalog.Market,
 	return relaxed.LowerBound, unplaceable, "of the pods without their constraints on each other"
 }
 
-// requireHostAntiAffinity returns the snapshot with preferred anti-affinity by host turned into required anti-affinity.
 func requireHostAntiAffinity(s cluster.Snapshot) cluster.Snapshot {
 	s.Pods = slices.Clone(s.Pods)
 	for i := range s.Pods {
@@ -63,5 +64,4 @@ func requireHostAntiAffinity(s cluster.Snapshot) cluster.Snapshot {
 	return s
 }
 
-// hostname is the topology key of constraints by node.
 const hostname = "kubernetes.io/hostname"

@@ -39,12 +39,12 @@ func TestMeasure(t *testing.T) {
 		}
 	})
 	if len(block) != size || s.Allocated < size || s.Peak < size || s.Seconds <= 0 {
-		t.Errorf("64 MiB were measured as %+v", s)
+		t.Errorf("64 MiB were measured as %+v, want at least 64 MiB allocated and at the peak", s)
 	}
 }
 
-// rows returns a row that reaches all targets, one with an invalid and expensive plan, one whose plan refuses pods, and
-// a skipped one.
+// rows returns four rows: one that reaches all targets, one with an invalid and expensive plan, one whose plan refuses
+// pods, and a skipped one.
 func rows() []Row {
 	good := Row{
 		Workload: workload.Workload{Name: "good", About: "a good one", Group: workload.Speed, Target: workload.Target{Ratio: 100}},
@@ -86,24 +86,23 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestGap: a plan that does not place all pods has no gap, unless the missing pods are unplaceable. The ratio is computed
-// per pod.
+// TestGap: a plan has a gap only if it places all pods that are not unplaceable. The ratio is computed per pod.
 func TestGap(t *testing.T) {
 	t.Parallel()
 	all := rows()
 	if gap, ok := all[0].Gap(&all[0].Ours); !ok || gap < 0.99 || gap > 1.01 {
-		t.Errorf("the gap of a price 1 %% above the bound is %.2f, %v", gap, ok)
+		t.Errorf("the gap of a price 1 %% above the bound is %.2f, %v; want 1.00, true", gap, ok)
 	}
 	if _, ok := all[2].Gap(&all[2].Ours); ok {
-		t.Error("a plan that refuses pods has a gap")
+		t.Error("a plan that refuses pods has a gap, want none")
 	}
 	all[2].Unplaceable = 3
 	if _, ok := all[2].Gap(&all[2].Ours); !ok {
-		t.Error("a plan that refuses only unplaceable pods has no gap")
+		t.Error("a plan that refuses only unplaceable pods has no gap, want one")
 	}
 	all[0].Theirs.Pods = 500
 	if _, ok := all[0].Gap(all[0].Theirs); ok {
-		t.Error("a plan for half of the pods has a gap")
+		t.Error("a plan for half of the pods has a gap, want none")
 	}
 	if ratio := all[0].Ratio(); ratio != 400 {
 		t.Errorf("the ratio of 2 s for half of the pods to 0.01 s for all is %v, want 400", ratio)
@@ -145,7 +144,7 @@ func TestGrowthIsXML(t *testing.T) {
 			break
 		}
 		if err != nil {
-			t.Fatalf("%v in\n%s", err, svg)
+			t.Fatalf("%v, want valid XML:\n%s", err, svg)
 		}
 	}
 	if strings.Contains(svg, "NaN") || strings.Contains(svg, "Inf") || strings.Count(svg, "<polyline") != 6 {
@@ -165,7 +164,7 @@ func TestRun(t *testing.T) {
 		}
 		for scheduler, o := range map[string]*Outcome{"joiner": &row.Ours, "upstream": row.Theirs} {
 			if o.Pods != 1000 || o.NewNodes == 0 || o.Refused > 0 || !o.Checked || len(o.Violations) > 0 || o.Stopped || o.Price < row.Bound {
-				t.Errorf("%s: %+v, bound %v", scheduler, o, row.Bound)
+				t.Errorf("%s: %+v, want a complete and valid plan that costs at least %v", scheduler, o, row.Bound)
 			}
 		}
 	}
@@ -179,7 +178,7 @@ func TestSkipped(t *testing.T) {
 		}
 		row, err := Quick.Run(w, func(cluster.Snapshot, catalog.Market, packing.Plan) []string { return nil })
 		if err != nil || row.Skipped == "" {
-			t.Errorf("a workload without its file: skipped because of %q, error %v", row.Skipped, err)
+			t.Errorf("a workload without its file: skipped because of %q, error %v; want a reason", row.Skipped, err)
 		}
 	}
 }

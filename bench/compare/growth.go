@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// plotLines are the lines of the plot. A line shows the rows whose workload names start with prefix: upstream's results
-// if theirs is set, Joiner's otherwise.
+// plotLines are the lines of the plots. A line shows the rows whose workload names start with prefix. It shows
+// upstream's results if theirs is true, and Joiner's otherwise.
 var plotLines = []struct {
 	prefix, name, color string
 	theirs              bool
@@ -36,7 +36,7 @@ func Growth(rows []Row) string {
 	return SVG(timePlot, memoryPlot)
 }
 
-// completeOutcomes returns the results of one line whose plans are complete, in the order of the rows.
+// completeOutcomes returns the outcomes of one line, in the order of the rows. It leaves out incomplete plans.
 func completeOutcomes(rows []Row, prefix string, theirs bool) []*Outcome {
 	var out []*Outcome
 	for i := range rows {

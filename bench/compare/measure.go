@@ -19,7 +19,6 @@ type Sample struct {
 	Peak      uint64  // maximum memory of the process during the run, in bytes, input included; 0 if it was not measured
 }
 
-// sampleInterval is the interval at which memory is sampled during a run.
 const sampleInterval = 5 * time.Millisecond
 
 // measure runs f once. It first returns all free memory to the system, so that Peak does not include garbage from

@@ -43,11 +43,11 @@ func SVG(plots ...Plot) string {
 	return b.String()
 }
 
-// axis maps the numbers from 10^low to 10^high to the pixels between from and to.
+// axis maps a number between 10^low and 10^high to a pixel between from and to.
 type axis struct{ low, high, from, to float64 }
 
-// newAxis returns an axis for all values. The axis starts and ends at a power of ten if whole is true or the values are
-// almost equal.
+// newAxis returns an axis for all values. If whole is true or the values are almost equal, the axis starts and ends at
+// a power of ten.
 func newAxis(values []float64, whole bool, from, to float64) axis {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, v := range values {
@@ -76,12 +76,11 @@ func (a axis) ticks(fine bool) []float64 {
 	return out
 }
 
-// pixel returns the pixel of a number.
+// pixel returns the coordinate of a number, in pixels.
 func (a axis) pixel(v float64) float64 {
 	return a.from + (math.Log10(v)-a.low)/(a.high-a.low)*(a.to-a.from)
 }
 
-// draw writes the panel with axes, lines and legend.
 func (p Plot) draw(b *strings.Builder) {
 	var xs, ys []float64
 	for _, s := range p.Series {

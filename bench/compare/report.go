@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/bench/workload"
 )
 
-// Report returns the whole report: the targets, a table for each group, the plot. plot is the path of the picture,
-// relative to the report; empty omits the picture.
+// Report returns the whole report: the targets, a table for each group, and the plots. plot is the path of the picture
+// with the plots, relative to the report; empty omits the picture.
 func Report(rows []Row, plot string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# Benchmarks

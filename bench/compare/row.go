@@ -10,15 +10,15 @@ import (
 type Row struct {
 	Workload workload.Workload // the workload of this row
 	Skipped  string            // why the workload was not run; empty if it was run
-	NotRun   string            // why upstream was not run, if the workload itself does not exclude upstream; else empty
+	NotRun   string            // why upstream was not run although the workload includes upstream; else empty
 
 	Pods    int           // pending pods
 	Classes int           // number of classes (pods with equal requirements) of Joiner's solver
 	Bound   catalog.Price // lower bound of the price; see boundOf
 	// Unplaceable is the number of pods that no plan can place.
 	Unplaceable int
-	// BoundScope describes the plans or pods that the bound is for; empty if it is for all plans for the workload. The
-	// text completes the sentence "the bound is that …".
+	// BoundScope describes the plans or pods for which the bound is valid; empty if it is valid for all plans for the
+	// workload. The text completes the sentence "the bound is that …".
 	BoundScope string
 
 	Ours   Outcome  // Joiner's result
@@ -32,7 +32,7 @@ type Outcome struct {
 	Sample          // median of the runs; for upstream, of the runs with this number of Workers
 	Runs    int     // number of measured runs
 	Workers int     // upstream's number of workers; 0 for Joiner
-	Stopped bool    // upstream was stopped; the numbers are those of a partial plan
+	Stopped bool    // upstream was stopped at the time limit; the numbers are those of a partial plan
 
 	NewNodes   int           // planned nodes
 	Placed     int           // pods on existing nodes
@@ -40,7 +40,7 @@ type Outcome struct {
 	Reason     string        // the most frequent reason for refusing pods
 	Price      catalog.Price // price of the best plan of all runs; see keepBetter
 	Violations []string      // findings of the checker in all runs
-	Checked    bool          // the checker has seen the plan
+	Checked    bool          // the checker has checked a plan
 }
 
 // PodsPerSecond returns the number of planned pods per second.
@@ -79,8 +79,8 @@ func (o *Outcome) keepBetter(plan packing.Plan) {
 	o.Reason = mostFrequentReason(plan.Refusals)
 }
 
-// mostFrequentReason returns the most frequent of the refusals' first reasons. On a tie, it returns the reason that
-// reached this number first.
+// mostFrequentReason returns the most frequent reason, counting only the first reason of each refusal. On a tie, it
+// returns the reason that reached this count first.
 func mostFrequentReason(refusals []packing.Refusal) string {
 	count, best := map[string]int{}, ""
 	for _, r := range refusals {

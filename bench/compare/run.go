@@ -11,17 +11,17 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// Limits has the limits of the measurements. Joiner's first run is repeated before upstream's runs, and again after
-// them.
+// Limits has the limits of the measurements. Joiner's first run is repeated in two series: before upstream's runs, and
+// after them.
 type Limits struct {
-	Ours      time.Duration // maximum time of each of the two series of repetitions, Joiner's first run included
-	OursRuns  int           // maximum number of repetitions in each of the two series
+	Ours      time.Duration // maximum time of one series; the time of the first run is added to both
+	OursRuns  int           // maximum number of repetitions in each series
 	Theirs    time.Duration // maximum time of one run of upstream
 	TheirRuns int           // number of runs of upstream; the report has the best price
 	Slow      time.Duration // upstream is not run again after a run that takes longer
 
-	// StartProfile is called before Joiner's runs of a workload. The returned function is called after the runs that
-	// precede upstream's. nil disables it.
+	// StartProfile is called before Joiner's first run of a workload. The returned function is called after Joiner's
+	// first series. nil disables profiles.
 	StartProfile func(workload string) (stop func(), err error)
 }
 
@@ -63,14 +63,14 @@ func (l Limits) Run(w workload.Workload, check Check) (Row, error) {
 		if err := t.run(); err != nil {
 			return row, err
 		}
-		o.repeat() // the load of this computer may have changed during upstream's runs
+		o.repeat() // the load of the host may have changed during upstream's runs
 	}
 	o.record()
 	return row, nil
 }
 
-// startProfile calls StartProfile, if set, for the workload with this name. It returns the function that stops the
-// profile; never nil.
+// startProfile calls StartProfile for the workload with this name, unless StartProfile is nil. The function that it
+// returns stops the profile and is never nil.
 func (l Limits) startProfile(name string) (stop func(), err error) {
 	if l.StartProfile == nil {
 		return func() {}, nil
@@ -106,7 +106,6 @@ func (o *ours) run() error {
 	return nil
 }
 
-// solve makes a plan of the snapshot.
 func (o *ours) solve() { o.plan = packing.Solve(o.snapshot, o.input.Market, packing.Usual) }
 
 // repeat makes the plan again, within the limits.
@@ -134,7 +133,7 @@ func (o *ours) record() {
 	o.row.Bound, o.row.Unplaceable, o.row.BoundScope = boundOf(o.row.Workload.Kind, o.snapshot, o.input.Market, o.plan)
 }
 
-// recordFindings checks the plan, and records the findings. It does nothing if check is nil.
+// recordFindings checks the plan, and records at most maxViolations findings. It does nothing if check is nil.
 func (o *Outcome) recordFindings(check Check, s cluster.Snapshot, market catalog.Market, plan packing.Plan) {
 	if check == nil {
 		return
@@ -147,5 +146,5 @@ func (o *Outcome) recordFindings(check Check, s cluster.Snapshot, market catalog
 	}
 }
 
-// maxViolations is the maximum number of findings kept per row.
+// maxViolations is the maximum number of findings that an Outcome keeps.
 const maxViolations = 1000

@@ -20,7 +20,6 @@ var tables = []struct {
 	{workload.Sizes, "Sizes", "The offerings of the first table. Upstream runs up to the size that it plans within five minutes."},
 }
 
-// header has the titles of the columns.
 var header = []string{
 	"workload", "pods", "classes", "by", "seconds", "pods/s", "ratio", "allocated", "objects", "peak", "new nodes", "onto nodes", "refused",
 	"$/hour", "bound", "gap", "plan",

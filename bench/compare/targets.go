@@ -13,7 +13,7 @@ func TargetTable(rows []Row) string {
 	b.WriteString("| workload | to reach | measured | |\n|---|---|---|---|\n")
 	add := func(r *Row, want, have string, reached bool) {
 		if reached && r.Workload.Group == workload.Sizes {
-			return // the sizes have too many rows to list their reached targets
+			return // the group Sizes has too many rows to list their reached targets
 		}
 		mark := "**not yet**"
 		if reached {
@@ -29,7 +29,7 @@ func TargetTable(rows []Row) string {
 	return b.String()
 }
 
-// addTargets calls add for each target of the row: want is the target, have the measured value.
+// addTargets calls add for each target of the row. want describes the target, and have the measured value.
 func addTargets(r *Row, add func(r *Row, want, have string, reached bool)) {
 	complete := r.Ours.Refused <= r.Unplaceable
 	refused := ""

@@ -22,8 +22,8 @@ type theirs struct {
 	samples map[int][]Sample // measurements of complete plans, by number of workers
 }
 
-// run makes upstream's plans: the first with one worker (the default of upstream's controller), the second with five
-// workers, the others with the faster of the two numbers. run stops after a slow plan; see Limits.Slow.
+// run makes upstream's plans: the first with one worker, as upstream's controller does by default, the second with five
+// workers, and the others with the faster of these two numbers. run stops after a slow plan; see Limits.Slow.
 func (t *theirs) run() error {
 	var err error
 	if t.loaded, err = upstream.Load(t.input.Objects, t.input.Market); err != nil {
@@ -63,8 +63,8 @@ func (t *theirs) fasterWorkers() int {
 	return 1
 }
 
-// plan makes one plan; stopped reports that upstream was stopped. A partial plan is recorded only if no complete plan
-// exists.
+// plan makes one plan. stopped reports whether upstream was stopped at the time limit. A partial plan is recorded only
+// if there is no complete plan yet.
 func (t *theirs) plan(workers int, limit time.Duration) (sample Sample, stopped bool, err error) {
 	var run *upstream.Run
 	t.out.Prepare = measure(func() { run, err = t.loaded.Prepare(workers) }).Seconds

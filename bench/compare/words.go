@@ -58,7 +58,7 @@ func plural(n int, what string) string {
 	return thousands(n) + " " + what + "s"
 }
 
-// oneLine makes an error text fit into a list item: one line of at most 300 characters. It replaces | < >, which
+// oneLine shortens an error text to one line of at most 300 characters, for a list item. It replaces | < >, which
 // Markdown would take for a table or HTML.
 func oneLine(text string) string {
 	text = strings.TrimSuffix(strings.Join(strings.Fields(text), " "), ".")

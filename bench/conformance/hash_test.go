@@ -20,11 +20,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
-// authority is a dummy certificate authority of a cluster.
 const authority = "LS0tLS1CRUdJTg=="
 
-// TestHashesOfManifests: the drift hashes of typical NodePools and EC2NodeClasses equal Karpenter's. So nodes do not
-// drift when Joiner takes over from Karpenter, or the other way round.
+// TestHashesOfManifests: the drift hashes of typical NodePools and EC2NodeClasses equal Karpenter's, so nodes do not
+// drift when Joiner takes over from Karpenter or Karpenter from Joiner.
 func TestHashesOfManifests(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/manifests/*.yaml")
@@ -123,7 +122,7 @@ func unmarshal(t *testing.T, text []byte, into any) {
 	}
 }
 
-// fillRandom sets a value to a random one. It leaves about a third of the fields of a struct unchanged.
+// fillRandom sets a value to a random one. In a struct, it skips about a third of the fields.
 func fillRandom(v reflect.Value, dice *rand.Rand) {
 	switch value := v.Addr().Interface().(type) {
 	case *awsv1.KubeletConfiguration:

@@ -33,13 +33,13 @@ func TestManifests(t *testing.T) {
 	seen := compareResults(t, files, true, func(name string) string { return name })
 	for _, kind := range []string{"NodePool", "NodeOverlay", "EC2NodeClass"} {
 		if seen[kind] == 0 {
-			t.Errorf("the manifests include no %s", kind)
+			t.Errorf("the manifests include no %s, want at least one", kind)
 		}
 	}
 }
 
 // TestExamples tests both definitions with the examples in Karpenter's source, with the placeholders filled in. Joiner
-// rejects those that Karpenter rejects.
+// must reject the same examples as Karpenter.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	folder, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/aws/karpenter-provider-aws").Output()
@@ -62,8 +62,8 @@ func TestExamples(t *testing.T) {
 }
 
 // compareResults checks that both definitions give the same result for every object in the files whose kind is in
-// definitionNames. Variables are filled in. It returns the number of these objects by kind. If mustAccept is true, the
-// definitions must accept every object and drop no field.
+// definitionNames. fill returns the values of variables in the files. If mustAccept is true, the definitions must also
+// accept every object and drop no field. compareResults returns the number of objects by kind.
 func compareResults(t *testing.T, files []string, mustAccept bool, fill func(variable string) string) map[string]int {
 	t.Helper()
 	all, seen := pairs(t), map[string]int{}
@@ -88,7 +88,7 @@ func compareResults(t *testing.T, files []string, mustAccept bool, fill func(var
 					t.Errorf("objects differ (-theirs +ours):\n%s", diff)
 				}
 				if diff := gocmp.Diff(merge(ours.stored, object), ours.stored); mustAccept && (diff != "" || len(ours.errs) > 0) {
-					t.Errorf("rejected (%v), or fields dropped (-written +stored):\n%s", ours.errs.ToAggregate(), diff)
+					t.Errorf("rejected (%v), or fields dropped (-want +stored):\n%s", ours.errs.ToAggregate(), diff)
 				}
 			})
 		}
@@ -99,7 +99,6 @@ func compareResults(t *testing.T, files []string, mustAccept bool, fill func(var
 	return seen
 }
 
-// create returns the result of creating an object with a definition.
 func create(t *testing.T, definition *Definition, object map[string]any) result {
 	t.Helper()
 	out := runtime.DeepCopyJSON(object)

@@ -49,7 +49,8 @@ type pair struct {
 	ours, theirs *apiextensionsv1.CustomResourceDefinition
 }
 
-// pairs returns the definitions by name. Karpenter's are those of the AWS provider, which adds rules to the core's.
+// pairs returns the definitions by name. Karpenter's are those of its AWS provider, which adds rules to the definitions
+// of Karpenter's core.
 func pairs(t *testing.T) map[string]pair {
 	t.Helper()
 	definitions, err := crds.Definitions()
@@ -132,7 +133,7 @@ func TestStructureOfCore(t *testing.T) {
 	}
 }
 
-// TestCompare checks that Compare finds a difference of each kind, and ignores prose.
+// TestCompare checks that Compare finds a difference of each kind, and ignores descriptions.
 func TestCompare(t *testing.T) {
 	t.Parallel()
 	weight := func(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.JSONSchemaProps {

@@ -19,8 +19,9 @@ var unrepresentable = map[string]string{
 	"ec2nodeclass.yaml/a volume size without a number": "the schema accepts the size Ti; as a quantity it is 0",
 }
 
-// TestTypes decodes every stored object of testdata into Joiner's Go types, encodes the Go value, and updates the stored
-// object with the result: a program that updates an object must not change other fields.
+// TestTypes decodes every stored object of testdata into Joiner's Go types, and encodes the Go value again. An update
+// of the stored object with the result must succeed, because a program that updates an object must not change other
+// fields.
 func TestTypes(t *testing.T) {
 	t.Parallel()
 	types := map[string]func() any{

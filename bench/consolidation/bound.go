@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// bound returns a lower bound of the price of nodes for all current pods, pending ones included. It plans all of them as
+// bound returns a lower bound of the price of nodes for all current pods. It plans all of them, running and pending, as
 // pending pods of a cluster without nodes.
 func bound(f *fleet.Fleet) catalog.Price {
 	s := f.Objects().Snapshot(f.View())
@@ -33,8 +33,8 @@ func bound(f *fleet.Fleet) catalog.Price {
 	return packing.Solve(pending, f.Market, packing.Usual).LowerBound
 }
 
-// boundOverTime returns the lower bound over time of a fleet whose pods come and go during churnTime, sampled at
-// scanInterval. It advances the fleet without a controller, because a controller does not change which pods exist.
+// boundOverTime returns the lower bound of a fleet over time, sampled at scanInterval during churnTime, while pods come
+// and go. It advances the fleet without a controller, because a controller does not change which pods exist.
 func boundOverTime(f *fleet.Fleet, churnTime time.Duration) []fleet.Step {
 	var out []fleet.Step
 	changes := -1

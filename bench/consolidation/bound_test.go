@@ -48,9 +48,8 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestLongerPodsCloserToBound: the gap of a fleet whose pods come and go depends on how long pods run, relative to how
-// long nodes need to launch and terminate. If pods run sixteen times as long, less is paid for nodes that are launching
-// or terminating, and the gap is smaller.
+// TestLongerPodsCloserToBound: if the pods of a fleet run sixteen times as long, less is paid for nodes that are
+// launching or terminating, and the gap is smaller. The time that nodes need to launch and terminate stays the same.
 func TestLongerPodsCloserToBound(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

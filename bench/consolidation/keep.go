@@ -41,7 +41,6 @@ func (r ResultFolder) load(fleet string, by Side) (Outcome, bool, error) {
 	return out, true, nil
 }
 
-// save stores the result of a fleet and side.
 func (r ResultFolder) save(fleet string, by Side, o Outcome) error {
 	if r == "" {
 		return nil
@@ -59,7 +58,6 @@ func (r ResultFolder) save(fleet string, by Side, o Outcome) error {
 	return nil
 }
 
-// file returns the path of the stored result of one side for one fleet.
 func (r ResultFolder) file(fleet string, by Side) string {
 	return filepath.Join(string(r), fmt.Sprintf("%s.%s.json", fleet, by))
 }

@@ -25,13 +25,14 @@ type ours struct {
 	scannedChanges int           // value of fleet.Changes at the last scan; -1: no scan yet
 
 	churn consolidation.ChurnDetector
-	// lowChurn: churn was low at the last scan, so the scan searched more deeply; see consolidation.Input.LowChurn.
+	// lowChurn is the result of churn.IsLow at the last scan. If true, the scan searched more deeply; see
+	// consolidation.Input.LowChurn.
 	lowChurn bool
 
 	record record
 }
 
-// activeMove is a move in progress: its replacement nodes are not all ready, or some of its pods have no place yet.
+// activeMove is a move in progress: not all of its replacement nodes are ready, or some of its pods have no place yet.
 type activeMove struct {
 	nodes        []string  // nodes to remove
 	evictions    []string  // pods to evict one after the other; see EvictionOrder of consolidation.Move
@@ -43,8 +44,8 @@ type activeMove struct {
 const maxBlocked = 30 * time.Second
 
 // pass scans the cluster once, and carries out the decision. It skips the scan if nothing has changed since the last
-// one. It returns true if it did anything, if a move is in progress, or if churn is not low yet. When churn becomes
-// low, a deeper search follows; see lowChurn.
+// one. It returns true if it acted, if a move is in progress, or if churn is not low yet: when churn becomes low, a
+// deeper search follows.
 func (o *ours) pass() (bool, error) {
 	if lowChurn := o.churn.IsLow(o.fleet.Now()); o.fleet.Changes() == o.scannedChanges && lowChurn == o.lowChurn {
 		return len(o.moves) > 0 || !lowChurn, nil
@@ -68,8 +69,8 @@ type decision struct {
 	moves  []consolidation.Move  // moves to start
 }
 
-// decide takes a snapshot, plans for pending and evicted pods, and searches for moves. The duration of a scan is the
-// time of decide.
+// decide takes a snapshot, plans for pending and evicted pods, and searches for moves. Its duration counts as the
+// scan's.
 func (o *ours) decide() (decision, error) {
 	s, err := o.snapshot()
 	if err != nil {
@@ -142,7 +143,7 @@ func (o *ours) input(s cluster.Snapshot, plan packing.Plan, maxRemovals map[stri
 	return in
 }
 
-// act carries out a decision. It skips moves of nodes that are no longer ready, and completes moves without replacement
+// act carries out a decision. It skips moves of nodes that are no longer ready. It completes moves without replacement
 // nodes at once.
 func (o *ours) act(d decision) error {
 	for _, planned := range d.launch {
@@ -185,7 +186,7 @@ func (o *ours) launch(planned packing.PlannedNode) (string, error) {
 }
 
 // finish completes the moves whose replacement nodes are all ready and whose pods all have a place. It undoes a move
-// that has been blocked for maxBlocked. One plan covers all these moves together.
+// that has been blocked for maxBlocked. One plan decides for all these moves together.
 func (o *ours) finish() error {
 	ready := slices.DeleteFunc(slices.Clone(o.moves), func(m *activeMove) bool { return !o.isReady(m) })
 	if len(ready) == 0 {
@@ -229,8 +230,8 @@ func (o *ours) isReady(m *activeMove) bool {
 		func(name string) bool { n := o.fleet.Instance(name); return n != nil && n.Phase != fleet.Ready })
 }
 
-// blockedNodes returns those of the nodes that have a pod without a place elsewhere. It assumes that all these nodes
-// are removed, and that the pods in evictions are evicted one after the other.
+// blockedNodes returns those of the given nodes that have a pod without a place elsewhere. It assumes that all given
+// nodes are removed, and that the pods in evictions are evicted one after the other.
 func (o *ours) blockedNodes(nodes, evictions []string) (map[string]bool, error) {
 	s, err := o.snapshot()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 // record has the measurements of the scans of a fleet.
 type record struct {
-	seconds []float64 // duration of each scan: CPU time or real time, whichever was less; other load does not count
+	seconds []float64 // duration of each scan: CPU time or real time, whichever was less, to exclude other load
 	before  uint64    // live memory before the first scan, in bytes: the fleet itself
 	limit   int64     // memory limit of the garbage collector, in bytes: the fleet's memory plus 90 % of maxBytes
 	peak    uint64    // maximum of the memory in use, uncollected garbage included, minus the field before; in bytes
@@ -44,15 +44,14 @@ func obtained() int64 {
 	return int64(m.Sys - m.HeapIdle)
 }
 
-// setMemoryLimit sets the garbage collector's memory limit, as the controller does. The returned function restores the
-// previous limit. The limit is soft. All scans of a fleet have the same limit, because a controller's limit does not
-// grow with its data.
+// setMemoryLimit sets the garbage collector's soft memory limit, as the controller does. The returned function restores
+// the previous limit. All scans of a fleet have the same limit, because a controller's limit does not grow with its
+// data.
 func setMemoryLimit(bytes int64) func() {
 	before := debug.SetMemoryLimit(bytes)
 	return func() { debug.SetMemoryLimit(before) }
 }
 
-// longest returns the duration of the longest scan, in seconds.
 func (r *record) longest() float64 {
 	if len(r.seconds) == 0 {
 		return 0
@@ -60,7 +59,6 @@ func (r *record) longest() float64 {
 	return slices.Max(r.seconds)
 }
 
-// programStart is the start time of this program.
 var programStart = time.Now()
 
 // secondsWorked returns how many seconds the program has worked since its start: CPU time or real time, whichever is

@@ -26,8 +26,8 @@ var (
 	Quick = Options{Horizon: 2 * time.Hour, Real: 20 * time.Second}
 )
 
-// scanInterval is the time between two scans of Joiner. A fleet has converged if no action happens for idleTime.
-// idleTime exceeds five minutes, after which upstream scans an unchanged cluster again.
+// scanInterval is the time between two scans of Joiner. A fleet has converged after idleTime without an action.
+// idleTime is longer than five minutes, because upstream scans an unchanged cluster every five minutes.
 const (
 	scanInterval = 10 * time.Second
 	idleTime     = 6 * time.Minute
@@ -103,7 +103,6 @@ func (p Options) runSide(by Side, w workload.WastefulFleet,
 	return out, p.Results.save(w.Name, by, out)
 }
 
-// ours runs Joiner on the fleet.
 func (p Options) ours(w workload.WastefulFleet, f *fleet.Fleet) (Outcome, error) {
 	f.LargeFirst = true // package drain evicts in this order, too
 	o := &ours{fleet: f, reader: newReader(f), spotToSpot: w.SpotToSpot, scannedChanges: -1}
@@ -140,8 +139,8 @@ func (o *ours) wait() error {
 	return o.finish()
 }
 
-// theirs runs upstream on the fleet. While the cluster is unchanged it skips scans: until the next event, or until five
-// minutes have passed, after which upstream scans an unchanged cluster again.
+// theirs runs upstream on the fleet. It skips scans of an unchanged cluster until the next event of the fleet, but for
+// at most five minutes plus scanInterval: after five minutes, upstream scans even an unchanged cluster.
 func (p Options) theirs(w workload.WastefulFleet, f *fleet.Fleet) (Outcome, error) {
 	d, err := upstream.Disrupt(f, w.SpotToSpot, secondsWorked)
 	if err != nil {
@@ -185,12 +184,11 @@ type sideRun struct {
 	ended      bool          // the fleet has converged, or a time limit was reached
 }
 
-// newSideRun returns the run of one side, which starts now.
 func newSideRun(p Options, w workload.WastefulFleet, f *fleet.Fleet) *sideRun {
 	return &sideRun{options: p, churnTime: w.ChurnTime, fleet: f, started: time.Now(), changes: -1}
 }
 
-// continues reports whether the run continues. It ends the run at the limits of simulated and real time.
+// continues reports whether the run continues. It ends the run when the limit of simulated or of real time is reached.
 func (r *sideRun) continues() bool {
 	switch {
 	case r.ended:

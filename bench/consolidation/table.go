@@ -62,7 +62,6 @@ cluster's time passes too: processor time or real time, whichever is less.
 	return b.String()
 }
 
-// sideResult is a side and its result.
 type sideResult struct {
 	name    Side
 	outcome *Outcome
@@ -73,7 +72,6 @@ func (r *Row) sides() []sideResult {
 	return slices.DeleteFunc([]sideResult{{Joiner, &r.Ours}, {Upstream, &r.Theirs}}, func(p sideResult) bool { return p.outcome.Ran == 0 })
 }
 
-// write writes a line for each side.
 func (r *Row) write(b *strings.Builder) {
 	head := fmt.Sprintf("| `%s` %s | %d | %s |", r.Fleet.Name, r.Fleet.About, r.Pods, dollars(r.Price.Dollars()))
 	for _, side := range r.sides() {
@@ -107,7 +105,7 @@ func (o *Outcome) gap() float64 {
 }
 
 // explain writes how far the price of a fleet was above the lower bound while its pods came and went. It also writes
-// which parts of this difference are the price of nodes that were joining or being removed.
+// how much of this was the price of nodes that were joining or being removed.
 func (r *Row) explain(b *strings.Builder) {
 	if len(r.Bounds) == 0 {
 		return
@@ -126,9 +124,9 @@ func (r *Row) explain(b *strings.Builder) {
 	}
 }
 
-// window returns the period for which payments are compared. It is the time in which both sides ran, extended to the
-// later of the two last price changes, but at most as long as upstream ran. A side whose run ended earlier pays its
-// last price until the end of the period.
+// window returns the period for which payments are compared. The period covers the time in which both sides ran. If the
+// price of a side changed later, the period extends to that change, but not beyond the end of upstream's run. A side
+// whose run ended earlier pays its last price until the end of the period.
 func (r *Row) window() time.Duration {
 	if r.Theirs.Ran == 0 {
 		return r.Ours.Ran
@@ -147,7 +145,6 @@ const (
 	notSoFar mark = "**not so far**" // not reached at the time when upstream was stopped
 )
 
-// writeTargets writes a line for each target of the row.
 func (r *Row) writeTargets(b *strings.Builder) {
 	add := func(want, have string, m mark) {
 		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", r.Fleet.Name, want, have, m)
@@ -195,7 +192,6 @@ func (r *Row) writeTargets(b *strings.Builder) {
 	}
 }
 
-// lowest returns the lowest price over time.
 func (o *Outcome) lowest() catalog.Price {
 	out := o.Price
 	for _, s := range o.Bill {
@@ -215,7 +211,6 @@ func (o *Outcome) movedUntil(price catalog.Price) int {
 	return o.Moved
 }
 
-// finalMark returns the mark for a final result.
 func finalMark(ok bool) mark {
 	if ok {
 		return reached
@@ -223,8 +218,8 @@ func finalMark(ok bool) mark {
 	return notYet
 }
 
-// lowerBoundMark returns the mark for a comparison with a number of upstream that could only have grown if upstream had
-// not been stopped.
+// lowerBoundMark returns the mark for a comparison with a number of upstream that a longer run could only have
+// increased.
 func lowerBoundMark(ok bool) mark {
 	if ok {
 		return reached

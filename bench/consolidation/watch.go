@@ -16,13 +16,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 )
 
-// informers passes the fleet's objects to Joiner's reader, like the manager's cache. A new handler receives all
-// existing objects at once, and then every change.
+// informers passes the fleet's objects to Joiner's reader, as the cache of a controller-runtime manager does. A new
+// handler receives all existing objects at once, and then every change.
 type informers struct {
 	fleet    *fleet.Fleet
 	handlers map[reflect.Type][]toolscache.ResourceEventHandler
 	classes  []*awsv1.EC2NodeClass
-	nodes    map[string]*corev1.Node // the last versions passed on, by name
+	nodes    map[string]*corev1.Node // last version passed to the handlers, by name
 	claims   map[string]*karpv1.NodeClaim
 }
 
@@ -67,13 +67,13 @@ func (w *informers) Gone(m *fleet.Instance) {
 	delete(w.nodes, m.Name)
 }
 
-// Pod passes a new or bound pod to the informers, in both cases as created.
+// Pod passes a new or newly bound pod to the informers, in both cases as created.
 func (w *informers) Pod(p *fleet.Pod) { send(w, nil, p.Object) }
 
 // PodGone passes the deletion of a pod to the informers.
 func (w *informers) PodGone(p *fleet.Pod) { w.sendDeletion(p.Object) }
 
-// AfterEvent does nothing: every change has already been passed on.
+// AfterEvent does nothing: the informers have already passed on every change.
 func (w *informers) AfterEvent() {}
 
 // send passes an object to the handlers of its kind: as created if before is nil, else as updated.
@@ -91,7 +91,6 @@ func send[T interface {
 	}
 }
 
-// sendDeletion passes the deletion of an object to the handlers of its kind.
 func (w *informers) sendDeletion(o client.Object) {
 	for _, h := range w.handlers[reflect.TypeOf(o)] {
 		h.OnDelete(o)
@@ -146,5 +145,4 @@ func (registered) HasSyncedChecker() toolscache.DoneChecker { return registered{
 func (registered) Name() string                             { return "fleet" }
 func (registered) Done() <-chan struct{}                    { return closed }
 
-// closed is a closed channel.
 var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()

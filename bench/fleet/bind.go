@@ -20,8 +20,8 @@ func (f *Fleet) schedule() {
 	})
 }
 
-// bestNode returns the node that kube-scheduler would choose: the node with the highest score among those that have room
-// for the pod. On a tie it returns the first.
+// bestNode returns the node that kube-scheduler would choose: among the nodes with room for the pod, the one with the
+// highest score. On a tie it returns the first by name. nil: no node has room.
 func (f *Fleet) bestNode(p *Pod) *Instance {
 	var out *Instance
 	highest := -1.0
@@ -63,7 +63,6 @@ func (m *Instance) label(key string) string {
 	return m.Offering.Labels()[key]
 }
 
-// bindTo binds the pod to the node.
 func (f *Fleet) bindTo(p *Pod, m *Instance) {
 	object := p.Object.DeepCopy()
 	object.Spec.NodeName = m.Name

@@ -30,9 +30,9 @@ type Fleet struct {
 	Market catalog.Market     // offerings and prices
 	Watch  Watcher            // receives changes; nil disables it
 
-	// LargeFirst determines the order of the evictions in one call of Remove. If true, Remove evicts the largest pod of
-	// each node, then the second largest of each node, and so on. Otherwise it evicts the pods node after node, in the
-	// order of their names.
+	// LargeFirst sets the order of evictions in one call of Remove. If true, Remove evicts the largest pod of each
+	// node, then the second largest of each node, and so on. Otherwise it evicts the pods node after node, sorted by
+	// name.
 	LargeFirst bool
 
 	now       time.Time
@@ -111,11 +111,11 @@ type Step struct {
 	// removed.
 	Joining, Leaving catalog.Price
 
-	// Settled and Moved describe the state after all launches in progress, and after the removal of all cordoned nodes.
+	// Settled and Moved describe the state after all current launches, and after the removal of all cordoned nodes.
 	Settled catalog.Price // price per hour
 	Moved   int           // total number of evicted pods
 
-	kept bool // a later step of the same time does not replace this one; see AddStep
+	kept bool // AddStep added this step, so a later step of the same time does not replace it
 }
 
 // Start is the start time of every fleet.
@@ -235,8 +235,8 @@ func (f *Fleet) Remove(names ...string) {
 	f.charge()
 }
 
-// RemoveGradually removes nodes. It evicts their pods, given as "namespace/name", one after the other: the first now,
-// and one more after each EvictionInterval.
+// RemoveGradually removes nodes. It evicts the given pods ("namespace/name") one after the other: the first now, and
+// one more after each EvictionInterval.
 func (f *Fleet) RemoveGradually(pods []string, names ...string) {
 	for i, id := range pods {
 		_, name, _ := strings.Cut(id, "/")
@@ -251,8 +251,9 @@ func (f *Fleet) RemoveGradually(pods []string, names ...string) {
 	f.charge()
 }
 
-// startRemoval cordons the instances now, and removes them after delay plus Draining. The caller evicts their pods
-// during the delay. startRemoval skips instances that are already being removed, and returns the others, sorted by name.
+// startRemoval cordons the instances now, and removes them after delay plus Draining. During the delay, the caller
+// evicts their pods. Instances that are already being removed are skipped. startRemoval returns the others, sorted by
+// name.
 func (f *Fleet) startRemoval(names []string, delay time.Duration) []*Instance {
 	var out []*Instance
 	for _, name := range slices.Sorted(slices.Values(names)) {
@@ -304,7 +305,7 @@ func (f *Fleet) evict(p *Pod) {
 	object := p.Object.DeepCopy()
 	f.nameCount++
 	object.Name = fmt.Sprintf("%s.%d", p.base, f.nameCount)
-	object.UID = p.Object.UID + "." // another UID after each eviction
+	object.UID = p.Object.UID + "." // each eviction changes the UID
 	f.add(object, p.base)
 }
 
@@ -330,7 +331,7 @@ func (f *Fleet) add(object *corev1.Pod, base string) {
 	}
 }
 
-// Delete deletes the pod with the given original name, also after evictions have renamed it.
+// Delete deletes the pod with the given original name, even if evictions have renamed it.
 func (f *Fleet) Delete(base string) {
 	for _, p := range f.pods {
 		if p.base == base {

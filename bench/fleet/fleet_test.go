@@ -19,7 +19,8 @@ import (
 
 const cent = catalog.Dollar / 100
 
-// node returns an order of a node with the given number of cores. It has 4 GiB and costs one cent for each core.
+// node returns an order of a node with the given number of cores. Each core comes with 4 GiB and costs one cent per
+// hour.
 func node(name string, cores int64) Order {
 	full := resources.Amounts{CPU: 1000 * cores, Memory: 4 * cores << 30, Pods: 100}
 	return Order{
@@ -109,8 +110,8 @@ func TestEvicted(t *testing.T) {
 	}
 }
 
-// TestLargeFirst: small pods that are evicted first fill both nodes evenly, so the large pod has no room; if the large
-// pod is first, all have room.
+// TestLargeFirst: if the small pods are evicted first, they fill both nodes evenly, and the large pod has no room. If
+// the large pod is evicted first, all pods have room.
 func TestLargeFirst(t *testing.T) {
 	t.Parallel()
 	for largeFirst, pending := range map[bool]int{false: 1, true: 0} {
@@ -141,7 +142,7 @@ func TestPaid(t *testing.T) {
 	}
 	f.Advance(Start.Add(time.Hour))
 	if got := podsByNode(f); !slices.Equal(got["b"], []string{"1"}) || f.Instance("a") != nil {
-		t.Errorf("got %v", got)
+		t.Errorf("after an hour, the pods by node are %v; want pod 1 on b, and no node a", got)
 	}
 	want := []Step{
 		{From: 0, Price: 4 * cent, Settled: 4 * cent},

@@ -16,8 +16,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// Objects returns the cluster's objects for Joiner's controller. Callers must not change them. They stay valid,
-// because the fleet does not change an object but replaces it.
+// Objects returns the cluster's objects for Joiner's controller. Callers must not change them. The objects stay valid,
+// because the fleet replaces objects and never changes them.
 func (f *Fleet) Objects() snapshot.Objects {
 	o := snapshot.Objects{Pools: f.Pools, Pods: make([]*corev1.Pod, 0, len(f.pods))}
 	for _, m := range f.instances {
@@ -84,7 +84,6 @@ func (m *Instance) Claim() *karpv1.NodeClaim {
 	return m.nodeClaim
 }
 
-// newClaim returns the NodeClaim of the instance in its current phase.
 func (m *Instance) newClaim() *karpv1.NodeClaim {
 	c := &karpv1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{

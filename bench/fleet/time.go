@@ -7,13 +7,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// event is a future event.
 type event struct {
 	at time.Time
 	do func()
 }
 
-// after schedules do after a delay.
 func (f *Fleet) after(d time.Duration, do func()) { f.At(f.now.Add(d), do) }
 
 // At schedules do at a time, after all events that are already scheduled for that time. A time in the past means now.
@@ -28,7 +26,7 @@ func (f *Fleet) At(at time.Time, do func()) {
 	f.events = slices.Insert(f.events, i, event{at, do})
 }
 
-// Advance advances the time to the given one, and runs all events up to that time.
+// Advance advances the simulated time to the given time, and runs all events until then.
 func (f *Fleet) Advance(to time.Time) {
 	for len(f.events) > 0 && !f.events[0].at.After(to) {
 		e := f.events[0]
@@ -54,8 +52,8 @@ func (f *Fleet) Next() (time.Time, bool) {
 	return f.events[0].at, true
 }
 
-// charge adds a step with the current price to the bill. It replaces the last step if that step has the same
-// time and was not added by AddStep.
+// charge adds a step with the current price to the bill. The new step replaces the last one if both have the same time
+// and AddStep did not add the last one.
 func (f *Fleet) charge() {
 	if n := len(f.bill); n > 0 && f.bill[n-1].From == f.Since() && !f.bill[n-1].kept {
 		f.bill = f.bill[:n-1]
@@ -70,7 +68,6 @@ func (f *Fleet) AddStep() {
 	f.bill = append(f.bill, s)
 }
 
-// step returns the current step.
 func (f *Fleet) step() Step {
 	price, since := f.Price(), f.Since()
 	step := Step{From: since, Price: price, Moved: f.moved}

@@ -21,7 +21,7 @@ import (
 )
 
 // apiServer is a minimal in-memory API server for upstream's controllers. Like an informer's cache, it returns copies.
-// It collects upstream's writes; the Disruptor applies them to the simulated fleet later.
+// It collects upstream's writes, which Disruptor.apply later applies to the simulated fleet.
 type apiServer struct {
 	client.Client // nil: any other method panics
 
@@ -31,13 +31,12 @@ type apiServer struct {
 	claims map[string]*v1.NodeClaim
 	pods   map[types.NamespacedName]*corev1.Pod
 	byNode map[string]map[types.NamespacedName]*corev1.Pod // "" for pending pods
-	count  int                                             // number of resource versions and generated names so far
+	count  int                                             // counter for resource versions and generated names
 
 	created, deleted []*v1.NodeClaim // NodeClaims whose creation or deletion is not applied to the fleet yet
 	patched          map[string]bool // names of nodes with patches that are not applied to the fleet yet
 }
 
-// newAPIServer returns an API server without objects.
 func newAPIServer() *apiServer {
 	return &apiServer{
 		pools: map[string]*v1.NodePool{}, nodes: map[string]*corev1.Node{}, claims: map[string]*v1.NodeClaim{},
@@ -138,7 +137,7 @@ func (s *apiServer) Create(_ context.Context, object client.Object, _ ...client.
 	return nil
 }
 
-// Delete accepts NodeClaims. They stay in the API server until the fleet has removed their instances.
+// Delete accepts NodeClaims. A deleted NodeClaim stays in the API server until the fleet has removed its instance.
 func (s *apiServer) Delete(_ context.Context, object client.Object, _ ...client.DeleteOption) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,7 +167,7 @@ func (s *apiServer) Patch(_ context.Context, object client.Object, _ client.Patc
 	return nil
 }
 
-// Status returns a writer that treats a status like any other field.
+// Status returns a writer that patches the status like any other field.
 func (s *apiServer) Status() client.SubResourceWriter { return statusWriter{server: s} }
 
 // statusWriter implements only Patch. The embedded interface is nil, so that a call of another method panics.
@@ -201,7 +200,6 @@ func (s *apiServer) setPod(p *corev1.Pod) {
 	s.byNode[p.Spec.NodeName][key] = p
 }
 
-// dropPod deletes a pod from the store.
 func (s *apiServer) dropPod(p *corev1.Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

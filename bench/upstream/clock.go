@@ -7,17 +7,17 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// simulatedClock is the clock of the simulated cluster for upstream. While upstream works, the simulated time passes at
-// the speed of the work. When upstream waits, the simulated time jumps to the end of the wait.
+// simulatedClock gives upstream the time of the simulated cluster. While upstream computes, the simulated time advances
+// by the time that upstream needs. When upstream waits, the simulated time jumps to the end of the wait.
 type simulatedClock struct {
 	clock.Clock // nil: any other method, such as those for timers and tickers, panics
 
 	advance func(to time.Time) // advances the simulated time
-	work    func() float64     // seconds of work so far
+	work    func() float64     // seconds that the process has worked so far; see Disrupt
 
 	mu      sync.Mutex
 	base    time.Time // the simulated time at the last start or stop
-	from    float64   // seconds of work at the last start
+	from    float64   // result of work at the last start
 	running bool
 	worked  time.Duration // sum of the periods between start and stop; Disruptor.Pass sets it to zero before each pass
 }
@@ -50,7 +50,7 @@ func (c *simulatedClock) After(d time.Duration) <-chan time.Time {
 	return out
 }
 
-// start makes the simulated time pass while upstream works.
+// start makes the simulated time advance while upstream computes.
 func (c *simulatedClock) start() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,10 +67,8 @@ func (c *simulatedClock) stop() {
 	c.advanceTo(now)
 }
 
-// wait advances the simulated time by d.
 func (c *simulatedClock) wait(d time.Duration) { c.advanceTo(c.Now().Add(d)) }
 
-// advanceTo advances the simulated time to the given time.
 func (c *simulatedClock) advanceTo(to time.Time) {
 	c.advance(to)
 	c.mu.Lock()
@@ -78,7 +76,7 @@ func (c *simulatedClock) advanceTo(to time.Time) {
 	c.base = to
 }
 
-// setTime sets the simulated time to the time of an event of the fleet. While upstream is working, it does nothing.
+// setTime sets the simulated time to the time of an event of the fleet. It does nothing while upstream computes.
 func (c *simulatedClock) setTime(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// cloud is the cloud provider that upstream uses for planning. The fleet launches the instances.
+// cloud is the cloud provider from which upstream gets the instance types. It launches no instances; the fleet does.
 type cloud struct {
 	cloudprovider.CloudProvider // nil: any other method panics
 
@@ -46,7 +46,7 @@ func (*nodeClass) StatusConditions(...status.ForOption) status.ConditionSet {
 	return status.ConditionSet{}
 }
 
-// orderOf returns the launch of the claim with the cheapest offering that meets its requirements.
+// orderOf returns the order that launches the claim, with the cheapest offering that meets the claim's requirements.
 func orderOf(claim *v1.NodeClaim, market catalog.Market) (fleet.Order, error) {
 	requirements := scheduling.NewNodeSelectorRequirementsWithMinValues(claim.Spec.Requirements...)
 	order := fleet.Order{Name: claim.Name, Pool: claim.Labels[v1.NodePoolLabelKey], Class: claim.Spec.NodeClassRef.Name}

@@ -36,11 +36,12 @@ type Disruptor struct {
 	controller  *disruption.Controller
 
 	provisionScheduled bool  // a call of provision is scheduled in the fleet
-	firstErr           error // first error of a callback; Disrupt and Pass return it
+	firstErr           error // first error of a callback, which Disrupt and Pass return
 }
 
-// Disrupt makes upstream the controller of the fleet. work returns the seconds that the process has worked so far. The
-// increase of work during a pass is added to the simulated time.
+// Disrupt makes upstream the controller of the fleet. spotToSpot allows upstream to replace spot instances by other
+// spot instances. work returns the seconds that the process has worked so far; its increase during a pass is added to
+// the simulated time.
 func Disrupt(f *fleet.Fleet, spotToSpot bool, work func() float64) (*Disruptor, error) {
 	log.SetLogger(logging.NopLogger)
 	d := &Disruptor{fleet: f, api: newAPIServer()}
@@ -94,7 +95,7 @@ func (d *Disruptor) Pass() (delay time.Duration, err error) {
 	return max(result.RequeueAfter, time.Millisecond), errors.Join(err, d.firstErr)
 }
 
-// WorkTime returns how long upstream worked in the last pass, without its waits.
+// WorkTime returns how long upstream computed in the last pass, without its waits.
 func (d *Disruptor) WorkTime() time.Duration { return d.clock.worked }
 
 // Wait advances the simulated time by the delay.
@@ -159,7 +160,8 @@ func (d *Disruptor) syncCordon(name string) {
 	d.keepError(d.state.UpdateNode(d.ctx, n.DeepCopy()))
 }
 
-// reconcileReady reconciles the commands whose replacements are all ready, and reports whether there were any.
+// reconcileReady reconciles upstream's commands whose replacements are all ready, and reports whether there were any
+// such commands.
 func (d *Disruptor) reconcileReady() bool {
 	found := false
 	commands := d.queue.GetCommands()
@@ -177,7 +179,8 @@ func (d *Disruptor) reconcileReady() bool {
 			d.keepError(err)
 			found = true
 			if result.RequeueAfter > 0 {
-				d.fleet.At(d.fleet.Now().Add(result.RequeueAfter), func() {}) // after every event, the fleet calls AfterEvent
+				// an empty event, after which the fleet calls AfterEvent
+				d.fleet.At(d.fleet.Now().Add(result.RequeueAfter), func() {})
 			}
 		}
 	}

@@ -20,7 +20,7 @@ import (
 
 const cent = catalog.Dollar / 100
 
-// cores returns an instance type with n cores, at a cent for each.
+// cores returns an instance type with n cores, each of which costs one cent per hour.
 func cores(n int64) catalog.Type {
 	full := resources.Amounts{CPU: 1000 * n, Memory: 4 * n << 30, Pods: 30}
 	t := catalog.Type{Name: fmt.Sprintf("any.%d", n), Capacity: full, Allocatable: full, Labels: requirements.Labels{
@@ -71,8 +71,8 @@ func podOfOneCore(name string) *corev1.Pod {
 	}
 }
 
-// TestDisrupt: upstream removes the empty node, and consolidates until one small node is left. The fleet moves the pods
-// only when the replacement is ready.
+// TestDisrupt: upstream removes the empty node, and consolidates until one small node is left. No pod becomes pending,
+// because the fleet moves the pods only when their replacement node is ready.
 func TestDisrupt(t *testing.T) {
 	t.Parallel()
 	f := halfEmpty()
@@ -88,14 +88,15 @@ func TestDisrupt(t *testing.T) {
 		}
 		d.Wait(max(delay, time.Second))
 		if f.PendingPods() > 0 {
-			t.Fatalf("after %s %d pods are pending", f.Since(), f.PendingPods())
+			t.Fatalf("after %s %d pods are pending, want none", f.Since(), f.PendingPods())
 		}
 		if n := len(prices); n == 0 || prices[n-1] != f.Price() {
 			prices = append(prices, f.Price())
 		}
 	}
 	if d.Busy() || f.Price() != 2*cent || len(f.Instances()) != 1 {
-		t.Errorf("after an hour %d nodes are left, for %s; busy: %t; prices until then: %v", len(f.Instances()), f.Price(), d.Busy(), prices)
+		t.Errorf("after an hour there are %d nodes for %s, busy %t; want one for 2 cents, not busy; prices so far: %v",
+			len(f.Instances()), f.Price(), d.Busy(), prices)
 	}
 	if f.Moved() < 2 || f.Moved() > 4 {
 		t.Errorf("%d pods were moved, want 2 to 4", f.Moved())

@@ -24,8 +24,8 @@ var register = sync.OnceFunc(func() {
 	scheme.Scheme.AddKnownTypeWithName(schema.GroupVersionKind{Group: awsv1.Group, Version: "v1", Kind: awsv1.Kind}, &nodeClass{})
 })
 
-// instanceTypes returns the instance types as the AWS provider would pass them to the scheduler: the same labels,
-// allocatable resources, offerings and prices. A label that a type lacks gets the requirement DoesNotExist.
+// instanceTypes returns the instance types as the AWS provider would pass them to the scheduler: with the same labels,
+// allocatable resources, offerings and prices. A well-known label that a type lacks gets the requirement DoesNotExist.
 func instanceTypes(c catalog.Catalog) []*cloudprovider.InstanceType {
 	register()
 	out := make([]*cloudprovider.InstanceType, 0, len(c.Types))

@@ -18,13 +18,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// maxOfferings is the maximum number of offerings of a node in a plan, the same as Joiner's.
+// maxOfferings is the maximum number of offerings of a planned node. Joiner's maximum is the same.
 const maxOfferings = 60
 
 // ErrStopped reports that upstream was stopped before it had a plan for all pods.
 var ErrStopped = errors.New("upstream was stopped at the time limit")
 
-// Results is upstream's result with the data that is needed to convert it to a packing.Plan.
+// Results is upstream's result, with the data that Plan needs to convert it.
 type Results struct {
 	scheduling.Results
 	cluster *Cluster
@@ -43,7 +43,8 @@ func (r *Run) Solve(limit time.Duration) (Results, error) {
 	return out, err
 }
 
-// Plan returns the results as a packing.Plan, in which each new node has its cheapest offerings.
+// Plan returns the results as a packing.Plan, in which each new node has at most maxOfferings offerings, the cheapest
+// ones.
 func (r Results) Plan() (packing.Plan, error) {
 	plan := packing.Plan{Pods: r.pods}
 	truncated := r.TruncateInstanceTypes(planningContext(), scheduling.MaxInstanceTypes)

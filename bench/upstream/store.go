@@ -23,7 +23,6 @@ type store struct {
 	nodes  map[string]*corev1.Node
 }
 
-// newStore returns a store of the nodes and of the pods that are bound to a node.
 func newStore(o snapshot.Objects) *store {
 	s := &store{byNode: map[string][]*corev1.Pod{}, nodes: map[string]*corev1.Node{}}
 	for _, n := range o.Nodes {
@@ -47,7 +46,7 @@ func (s *store) Get(_ context.Context, key client.ObjectKey, into client.Object,
 	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 }
 
-// List finds bound pods; pending pods are the input of the plan.
+// List finds bound pods. It returns no pending pods, which are the input of the plan.
 func (s *store) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
 	list, ok := into.(*corev1.PodList)
 	if !ok {

@@ -90,7 +90,8 @@ func TestSameTypes(t *testing.T) {
 }
 
 // TestPlanIsValid plans three workloads with upstream: a plain one, one with DaemonSets, and one with existing nodes,
-// DaemonSets, two NodePools, taints and constraints. It checks the plans: an error in the driver would break a rule.
+// DaemonSets, two NodePools, taints and constraints. The checker must accept the plans: a wrong conversion would break
+// a rule.
 func TestPlanIsValid(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"thousand", "daemonsets", "everything"} {
@@ -104,13 +105,13 @@ func TestPlanIsValid(t *testing.T) {
 				placed += len(m.Pods)
 			}
 			if placed != c.Pending || len(plan.Refusals) > 0 || plan.Pods != c.Pending {
-				t.Errorf("%d of %d pods have a place, %d are refused", placed, c.Pending, len(plan.Refusals))
+				t.Errorf("%d of %d pods placed, %d refused; want all placed", placed, c.Pending, len(plan.Refusals))
 			}
 			for _, violation := range verify.Check(c.Objects.Snapshot(c.View()), c.Market, plan) {
 				t.Error(violation)
 			}
 			if toJSON(t, c.Objects) != before {
-				t.Error("the objects were changed")
+				t.Error("upstream changed the objects, want no change")
 			}
 		})
 	}
@@ -126,7 +127,7 @@ func TestExistingNodes(t *testing.T) {
 	}
 	full := build(t, "existing-250", 150)
 	if plan := solve(t, full, 1); len(plan.PlannedNodes) == 0 {
-		t.Errorf("the plan for %d pods has no new node, although the existing nodes are full", full.Pending)
+		t.Errorf("the plan for %d pods has no new node, want some: the existing nodes are full", full.Pending)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
-// Instance passes the new state of an instance to upstream.
+// Instance passes the current state of an instance to upstream.
 func (d *Disruptor) Instance(m *fleet.Instance) {
 	claim := d.claimOf(m)
 	d.api.mu.Lock()
@@ -57,8 +57,9 @@ func (d *Disruptor) PodGone(p *fleet.Pod) {
 	d.state.DeletePod(client.ObjectKeyFromObject(p.Object))
 }
 
-// claimOf returns the instance's NodeClaim as upstream's other controllers would have written it in the instance's
-// phase: first launched, then registered, initialized and consolidatable, and finally with a deletion timestamp.
+// claimOf returns the NodeClaim that upstream's other controllers would have written for the instance in its current
+// phase. The claim is first launched, then registered, initialized and consolidatable, and finally has a deletion
+// timestamp.
 func (d *Disruptor) claimOf(m *fleet.Instance) *v1.NodeClaim {
 	d.api.mu.Lock()
 	known := d.api.claims[m.Name]

@@ -47,12 +47,12 @@ func (s setup) build() (Case, error) {
 	return Case{Objects: o, Market: market, Pending: pending}, nil
 }
 
-// shuffle shuffles a list in place.
 func shuffle[T any](r *rand.Rand, list []T) {
 	r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 }
 
-// roundSetup returns a case with n instance types at round prices in three zones, and a NodePool that allows all of them.
+// roundSetup returns a case with n instance types at rounded prices in three zones, and a NodePool that allows all of
+// them.
 func roundSetup(n int, pending []deployment) setup {
 	return setup{
 		market:  func() (catalog.Market, error) { return roundMarket(n) },

@@ -13,7 +13,6 @@ func changeAll(deployments []deployment, change func(n int, d *deployment)) []de
 	return deployments
 }
 
-// podSelector returns a selector of the deployment's pods.
 func (d *deployment) podSelector() *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{labelApp: d.name}}
 }
@@ -64,7 +63,6 @@ func (d *deployment) prefer(weight int32, key, value string) {
 		})
 }
 
-// tolerate adds a toleration for the taint.
 func (d *deployment) tolerate(key, value string) {
 	d.template.Tolerations = append(d.template.Tolerations, corev1.Toleration{
 		Key: key, Operator: corev1.TolerationOpEqual, Value: value, Effect: corev1.TaintEffectNoSchedule,

@@ -45,8 +45,8 @@ type Workload struct {
 	// Build builds the case. Its only error is a missing file: see ErrMissing.
 	Build func() (Case, error)
 
-	// Smaller builds a smaller case for upstream, if upstream needs more than five minutes for the case of Build. nil:
-	// upstream gets the same case. SmallerAbout describes the smaller case.
+	// Smaller builds a smaller case for upstream, because upstream needs more than five minutes for the case of Build.
+	// nil: upstream gets the same case. SmallerAbout describes the smaller case.
 	Smaller      func() (Case, error)
 	SmallerAbout string
 
@@ -56,7 +56,7 @@ type Workload struct {
 	Target Target // the design's targets
 }
 
-// Target is the design's target for a row, in addition to the gap of its kind. A zero field sets no target.
+// Target has the targets of the design for a row, in addition to the target for the gap. A zero field sets no target.
 type Target struct {
 	Ratio   float64 // upstream's time divided by Joiner's, at least
 	Seconds float64 // Joiner's time, at most

@@ -23,7 +23,7 @@ type WastefulFleet struct {
 	Build func() (*fleet.Fleet, error)
 
 	SpotToSpot bool          // spot instances may be replaced by other spot instances
-	ChurnTime  time.Duration // how long pods come and go; the pods that are left then stay. 0: pods do not come or go
+	ChurnTime  time.Duration // how long pods come and go; pods that still run then stay. 0: pods do not come or go
 }
 
 // WastefulFleets returns the rows of the consolidation benchmark. traces is the folder with the traces.
@@ -105,7 +105,8 @@ func raisePrices(offerings []catalog.Offering) []catalog.Offering {
 	return out
 }
 
-// halfSpot returns a fleet of n nodes: half were launched while there was no spot capacity, the others while there was.
+// halfSpot returns a fleet of n nodes. Half of them were launched while there was no spot capacity, the others while
+// there was.
 func halfSpot(n int) (*fleet.Fleet, error) {
 	types, err := regionTypes()
 	if err != nil {
@@ -123,7 +124,7 @@ func halfSpot(n int) (*fleet.Fleet, error) {
 	return f, nodeStock{count: n - n/2, market: market, deleted: 40, name: "cheap"}.fill(f)
 }
 
-// nodeStock describes nodes for a fleet: they were launched for pods, and a percentage of the pods has been deleted.
+// nodeStock describes nodes of a fleet. They were launched for pods of which a percentage has been deleted since.
 type nodeStock struct {
 	count   int            // number of nodes
 	market  catalog.Market // offerings and prices when the nodes were launched
@@ -184,8 +185,8 @@ func (s nodeStock) place(f *fleet.Fleet, planned []packing.PlannedNode, objects 
 	return nil
 }
 
-// OrderOf returns the launch of a planned node with its cheapest offering, at the market's price. A market without this
-// offering is an error.
+// OrderOf returns the order that launches a planned node with its cheapest offering, at the market's price. It is an
+// error if the market does not have this offering.
 func OrderOf(market catalog.Market, m packing.PlannedNode) (fleet.Order, error) {
 	c := m.Offerings[0]
 	for _, t := range market.Types(m.NodeClass, m.Pool) {

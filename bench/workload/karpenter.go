@@ -53,8 +53,8 @@ var (
 //   - with affinity by zone to pods with the same label
 //   - with anti-affinity by host to each other
 //
-// Each pod draws its requests, and one of seven values for its label; pods with anti-affinity have a fixed label instead.
-// The label that a spread constraint selects is drawn separately, so the pod itself may have another label.
+// Each pod draws its requests, and one of seven values for its label. Pods with anti-affinity have a fixed label
+// instead. The label that a spread constraint selects is drawn separately, so it may differ from the label of the pod.
 func karpenterMix(count int) []*corev1.Pod {
 	random := seededRandom(42)
 	letter := func() string { return string(rune('a' + random.IntN(7))) }
@@ -99,8 +99,8 @@ func karpenterMix(count int) []*corev1.Pod {
 	return out
 }
 
-// karpenterPreferences returns the pods of Karpenter's benchmark of preferences. They are identical. Each pod
-// prefers one zone. It also prefers a host and a zone without another of these pods, but there are only three zones.
+// karpenterPreferences returns the pods of Karpenter's benchmark of preferences. They are identical. Each pod prefers
+// one zone. It also prefers a host and a zone without other pods of the benchmark, but there are only three zones.
 func karpenterPreferences(count int) []*corev1.Pod {
 	d := newDeployment("picky", count, 500, 1024)
 	d.prefer(1, corev1.LabelTopologyZone, "test-zone-1")

@@ -7,13 +7,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// region is the region of all workloads.
 const region = "us-east-1"
 
 // className is the node class of all NodePools.
 const className = "default"
 
-// threeZones are the zones of the market with round prices.
+// threeZones are the zones of the market with rounded prices.
 var threeZones = []catalog.Zone{
 	{Name: "us-east-1a", ID: "use1-az1"}, {Name: "us-east-1b", ID: "use1-az2"}, {Name: "us-east-1c", ID: "use1-az3"},
 }

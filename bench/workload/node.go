@@ -17,7 +17,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// nodeTypes are the instance types of existing nodes.
 var nodeTypes = []string{"m5.4xlarge", "c5.4xlarge", "r5.4xlarge", "m6i.8xlarge", "m5.2xlarge"}
 
 // nodes returns n nodes of the types nodeTypes that have been ready for a day, spread over all zones.

@@ -87,7 +87,6 @@ func clone(labels map[string]string) map[string]string {
 	return out
 }
 
-// podsOf returns the pods of all deployments.
 func podsOf(deployments []deployment) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, d := range deployments {

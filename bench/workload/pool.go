@@ -13,7 +13,6 @@ import (
 // poolName is the NodePool of most workloads.
 const poolName = "general"
 
-// pool returns a NodePool with the given requirements.
 func pool(name string, requirements ...karpv1.Requirement) *karpv1.NodePool {
 	p := &karpv1.NodePool{
 		TypeMeta:   metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool"},

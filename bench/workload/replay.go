@@ -19,8 +19,8 @@ const (
 	replayDays = 30
 )
 
-// replay returns an empty cluster to which the trace's pods are added, and from which they are deleted. Pods that run
-// when the replay starts are added at once; pods that run when it ends stay.
+// replay returns an empty cluster with events that add and delete the trace's pods. Pods that run when the replay
+// starts are added at once. Pods that run when it ends stay.
 func replay(traces string) (*fleet.Fleet, error) {
 	lifetimes, err := readTrace(traces)
 	if err != nil {
@@ -54,7 +54,7 @@ func replay(traces string) (*fleet.Fleet, error) {
 	return f, nil
 }
 
-// withDay returns a copy of the pod whose name and UID contain the day, so that they differ from those of other days.
+// withDay returns a copy of the pod with the day in its name and UID, which makes them unique.
 func withDay(pod *corev1.Pod, day int) *corev1.Pod {
 	pod = pod.DeepCopy()
 	pod.Name = fmt.Sprintf("%s-day-%02d", pod.Name, day)

@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/bench/workload"
 )
 
-// TestReplay replays the last two hours of each day of a trace of three days.
+// TestReplay replays a trace of three days: the last two hours of each day.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

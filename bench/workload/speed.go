@@ -9,7 +9,6 @@ import (
 // roundTypes is the number of instance types in the market of the speed rows.
 const roundTypes = 700
 
-// speed returns the rows of the group Speed.
 func speed() []Workload {
 	build := func(pending func() []deployment) func() (Case, error) {
 		return func() (Case, error) { return roundSetup(roundTypes, pending()).build() }
@@ -56,7 +55,6 @@ func speed() []Workload {
 	}
 }
 
-// identical returns one deployment of n pods.
 func identical(n int) []deployment {
 	return []deployment{newDeployment("web", n, 250, 512)}
 }
@@ -70,7 +68,8 @@ func zonesAndHosts(_ int, d *deployment) {
 // apartByHost gives the pods of a deployment anti-affinity to each other by host.
 func apartByHost(_ int, d *deployment) { d.apart(corev1.LabelHostname) }
 
-// mixedConstraints gives seven of ten deployments constraints. The last digit of the deployment's number n selects the kind.
+// mixedConstraints gives seven of ten deployments constraints. The last digit of the deployment's number n selects the
+// kind of constraint.
 func mixedConstraints(n int, d *deployment) {
 	switch n % 10 {
 	case 0:
@@ -91,7 +90,8 @@ func mixedConstraints(n int, d *deployment) {
 	}
 }
 
-// onto returns a case with 5,000 pending pods, and 1,000 nodes that run 30,000 pods and have room left.
+// onto returns a case with 5,000 pending pods, and 1,000 nodes that run 30,000 pods and have room left. constrained
+// gives the pods mixed constraints.
 func onto(constrained bool) setup {
 	s := roundSetup(roundTypes, light(5000, 250, "new", 11))
 	s.nodes, s.running = 1000, light(30_000, 1000, "old", 12)

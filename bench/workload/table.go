@@ -47,7 +47,6 @@ func All(traces string) []Workload {
 	return append(out, sizes()...)
 }
 
-// karpenterSetup returns Karpenter's benchmark with the given number of pods.
 func karpenterSetup(pods int) setup {
 	return setup{
 		market: func() (catalog.Market, error) { return karpenterMarket(), nil },
@@ -60,7 +59,7 @@ func karpenterSetup(pods int) setup {
 var podCounts = []int{1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000}
 
 // maxUpstreamPods is the largest number of plain pods that upstream plans within five minutes. Of the rows that sizes
-// returns, upstream runs only those with 500 deployments of plain pods, up to this number.
+// returns, upstream runs only those with plain pods in 500 deployments, up to this number.
 const maxUpstreamPods = 50_000
 
 // sizes returns the rows with growing numbers of pods. There are three kinds of rows:

@@ -40,7 +40,7 @@ func TestNames(t *testing.T) {
 	seen := map[string]bool{}
 	for _, w := range workload.All("") {
 		if seen[w.Name] {
-			t.Errorf("two workloads have the name %s", w.Name)
+			t.Errorf("two workloads have the name %s, want unique names", w.Name)
 		}
 		seen[w.Name] = true
 	}
@@ -117,7 +117,7 @@ func TestRunningPodsMeetAntiAffinity(t *testing.T) {
 		seen[key] = true
 	}
 	if len(seen) == 0 {
-		t.Error("no running pod has anti-affinity")
+		t.Error("no running pod has anti-affinity, want some")
 	}
 }
 
@@ -137,7 +137,7 @@ func TestTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	if all.Pending != 2 || cpu.Pending != 1 || cpu.Objects.Pods[0].Name != "a" {
-		t.Fatalf("the trace has two rows, one with GPUs; openb-all has %d pods, openb-cpu %d", all.Pending, cpu.Pending)
+		t.Fatalf("openb-all has %d pods and openb-cpu %d, want 2, and only pod a without GPUs", all.Pending, cpu.Pending)
 	}
 	for _, p := range all.Objects.Pods {
 		if p.Name != "b" {

@@ -1,5 +1,5 @@
-// Command bench compares Joiner with upstream, which is Karpenter. It plans workloads with both schedulers, or with
-// -back runs both consolidations on the same fleets, and writes a report.
+// Command bench compares Joiner with upstream, which is Karpenter. It plans workloads with both schedulers and writes a
+// report. With -back, it instead runs the consolidation of both on the same fleets.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
 )
 
-// flags are the command's flags; parse documents each of them.
+// flags are the flags of the command; parse describes them.
 type flags struct {
 	run    *regexp.Regexp
 	quick  bool
@@ -172,7 +172,7 @@ func (f flags) consolidate(out, progress io.Writer) error {
 	return nil
 }
 
-// consolidationSection returns the last section of the stored report, which only runs with -back write. It is empty if
+// consolidationSection returns the last section of the stored report, which is written only with -back. It is empty if
 // the report does not have this section.
 func (f flags) consolidationSection() string {
 	page, err := os.ReadFile(f.out)
@@ -186,8 +186,8 @@ func (f flags) consolidationSection() string {
 	return string(page[at:])
 }
 
-// write writes the report. If the report goes to a file, write also writes the plot, and keeps the section on
-// consolidation that the file already has.
+// write writes the report. For a report in a file, write also writes the plots beside the file, and keeps the section
+// on consolidation that the file already has.
 func (f flags) write(out io.Writer, rows []compare.Row) error {
 	if f.out == "" {
 		_, err := io.WriteString(out, compare.Report(rows, ""))
