@@ -87,7 +87,6 @@ func isSilent(node *corev1.Node) bool {
 	})
 }
 
-// isUninitialized reports whether the node waits for the cloud controller.
 func isUninitialized(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == uninitialized })
 }

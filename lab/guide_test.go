@@ -71,7 +71,6 @@ func TestGettingStarted(t *testing.T) {
 	}
 }
 
-// guideWalk runs the commands of a guide.
 type guideWalk struct {
 	t       *testing.T
 	l       *lab.Lab
