@@ -54,8 +54,7 @@ func (t *TopologyState) DomainCombinations(p *topology.Profile) [][]int {
 	return out
 }
 
-// OffersIn returns the offers in the set among that are in all domains of the cell. A cell is one combination of
-// domains.
+// OffersIn returns the offers of among that are in all domains of the cell, a combination of domains.
 func (t *TopologyState) OffersIn(p *topology.Profile, cell []int, among bitset.Set) bitset.Set {
 	for i, d := range cell {
 		among = among.Intersection(t.Keys[p.Keys[i]].Offers[d])
@@ -63,7 +62,7 @@ func (t *TopologyState) OffersIn(p *topology.Profile, cell []int, among bitset.S
 	return among
 }
 
-// NodesIn returns the nodes whose domains are those of the cell.
+// NodesIn returns the nodes that are in all domains of the cell.
 func (t *TopologyState) NodesIn(p *topology.Profile, cell []int) bitset.Set {
 	out := t.Keys[p.Keys[0]].Nodes[cell[0]]
 	for i := 1; i < len(cell); i++ {

@@ -12,9 +12,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// DaemonPods are the DaemonSet pods of planned nodes that affinity, anti-affinity and spread rules match. For a rule
-// over a label other than the host name, they count only for pods on their own node. The reason is that the number of
-// DaemonSet pods in a zone is known only when the nodes are planned. A nil *DaemonPods means that no rule matches a
+// DaemonPods are those DaemonSet pods of planned nodes that an affinity, anti-affinity or spread rule matches. For a
+// rule over a label other than the host name, they count only for pods on their own node. The reason is that the number
+// of DaemonSet pods in a zone is known only when the nodes are planned. A nil *DaemonPods means that no rule matches a
 // DaemonSet pod: all exported methods except Matched accept a nil receiver.
 type DaemonPods struct {
 	hosts   []*topology.HostCounts // by offer: the counts of its DaemonSet pods for rules over host names; nil: none
@@ -170,7 +170,7 @@ func (d *DaemonPods) Forbidden(b *topology.Index, p *topology.Profile) bitset.Se
 }
 
 // eachExclusion visits the groups of anti-affinities between pods of the profile and DaemonSet pods. on has the
-// offerings whose DaemonSet pods the anti-affinity of that group excludes, or whose DaemonSet pods have it.
+// offerings whose DaemonSet pods have, or are excluded by, the anti-affinity of that group.
 func (d *DaemonPods) eachExclusion(b *topology.Index, p *topology.Profile, visit func(group int, on bitset.Set)) {
 	if d == nil {
 		return
@@ -231,9 +231,8 @@ func CountedOffers(st *offering.Stock, q *podgroup.Queue, group int) bitset.Set 
 	return st.Having(out, g.Keys)
 }
 
-// expectDaemonPods sets onEveryNode to the host spreads that count a DaemonSet pod on every planned node that counts.
-// It sets daemonOnly to the domains in which only DaemonSet pods of planned nodes match an affinity. In these domains
-// it adds one matched pod to the domain counts, so that pods with the affinity may be assigned there.
+// expectDaemonPods sets onEveryNode and daemonOnly. In the domains of daemonOnly, it adds one matched pod to the domain
+// counts, so that pods with the affinity may be assigned there.
 func (t *TopologyState) expectDaemonPods(st *offering.Stock, q *podgroup.Queue) {
 	if t.DaemonPods == nil {
 		return
@@ -259,10 +258,10 @@ func (t *TopologyState) expectDaemonPods(st *offering.Stock, q *podgroup.Queue) 
 	}
 }
 
-// FewestDaemonPods returns the minimum number of pods of the group, a host spread, on the hosts that count for it, as
-// far as DaemonSet pods of planned nodes guarantee it. The result is 1 if every planned node that counts has a
-// DaemonSet pod of the group and every existing node that counts has a pod of the group. Otherwise the result is 0.
-// It is also 0 if fewer than minDomains nodes count, or if EmptyHosts has the group.
+// FewestDaemonPods returns the minimum number of pods of the group, a host spread, on a host, as far as the DaemonSet
+// pods of planned nodes guarantee it. The result is 1 if every planned node that counts for the spread has a DaemonSet
+// pod of the group, and every such existing node has a pod of the group. Otherwise the result is 0. It is also 0 if
+// fewer than minDomains nodes count, or if EmptyHosts has the group.
 func (t *TopologyState) FewestDaemonPods(group, minDomains int) int {
 	f := t.Fewest[group]
 	if !t.onEveryNode[group] || t.EmptyHosts[group] || f.Nodes < minDomains || f.Nodes > 0 && f.Pods == 0 {
@@ -296,8 +295,9 @@ func (t *TopologyState) DaemonOnlyAffinity(p *topology.Profile, cell []int) (gro
 	return groups
 }
 
-// AddPlannedNode records a planned node that may become any of these offerings. If all of them are in one domain and
-// have a DaemonSet pod that an affinity matches, that pod also satisfies the affinity of pods on other nodes.
+// AddPlannedNode records a planned node that may be launched as any of these offerings. If all of them are in one
+// domain, and each has a DaemonSet pod that an affinity matches, this pod also satisfies the affinity of pods on other
+// nodes.
 func (t *TopologyState) AddPlannedNode(offers bitset.Set) {
 	first := offers.Next(0)
 	if first < 0 || len(t.daemonOnly) == 0 {

@@ -11,9 +11,9 @@ import (
 // can get none in any plan. The group is over host names. Such a node is full, or has a taint or labels that no pod
 // of the group accepts.
 //
-// With such a node, no node of any plan has more than maxSkew pods of the group. Without one, kube-scheduler allows
-// more as soon as each host has a pod: for example, it binds three pods with maxSkew 1 to the only node, one after the
-// other.
+// With such a node, no node of any plan has more than maxSkew pods of the group. Without such a node, kube-scheduler
+// allows more pods as soon as each host has one. For example, if there is only one node, it binds three pods with
+// maxSkew 1 there, one after the other.
 func (t *TopologyState) AlwaysHasEmptyHost(group int) bool {
 	if found, ok := t.alwaysEmpty[group]; ok || len(t.rooms.Nodes) == 0 {
 		return found

@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
 
-// text is a scenario with nodes in the zones a and b, a leaving node in zone c, an offering in zone d, and an offering in
-// zone e that EC2 is short of.
+// text is a scenario with nodes in the zones a and b, and a leaving node in zone c. Zones d and e have an offering
+// each; EC2 is short of the one in e.
 const text = `# Zones.
 catalog
   m5.large us-east-1d spot 0.0400 cpu=2 mem=8Gi pods=110
@@ -51,8 +51,8 @@ func parse(t *testing.T) (*podgroup.Queue, *existing.Rooms, *existing.TopologySt
 	return q, rooms, existing.NewTopologyState(q, st.Accept(q), rooms, s.Snapshot.Nodes)
 }
 
-// TestTopologyState checks that a zone counts if it has pods or nodes that stay, or a node can be launched there, and that
-// pods count in their zone.
+// TestTopologyState checks that a zone counts if pods or nodes stay there or a node can be launched there. Pods count
+// in their zone.
 func TestTopologyState(t *testing.T) {
 	t.Parallel()
 	q, rooms, topo := parse(t)
@@ -77,7 +77,7 @@ func TestTopologyState(t *testing.T) {
 	fork := topo.Fork()
 	fork.DomainCounts.Add(profile, []int{1}, 1)
 	if topo.DomainCounts.Refusal(profile, []int{1}) != nil {
-		t.Error("pods that were added to a fork count in the original")
+		t.Error("pods that were added to a fork count in the original, want them only in the fork")
 	}
 	if got, want := fmt.Sprint(topo.DomainCombinations(profile)), "[[0] [1] [3] [4]]"; got != want {
 		t.Errorf("the domain combinations are %s, want %s", got, want)

@@ -184,8 +184,8 @@ func (r *Rooms) tolerated(s *podgroup.Signature) (accepted, unavoided bitset.Set
 	return accepted, unavoided
 }
 
-// findFull sets Full. It compares the room of each node with the smallest request of each resource. So a node without
-// room for any class may be missing, if these smallest requests are of different classes.
+// findFull sets Full. It compares the room of each node with the smallest request of each resource. If these requests
+// are of different classes, Full may lack a node that has no room for any class.
 func (r *Rooms) findFull(q *podgroup.Queue) {
 	r.Full = bitset.New(len(r.Nodes))
 	var least resources.Vector

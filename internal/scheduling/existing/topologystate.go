@@ -286,7 +286,7 @@ func (t *TopologyState) FewestOf(group, minDomains int) int {
 	return 0
 }
 
-// FindFewest sets Fewest for all spreads over host names.
+// FindFewest sets Fewest for all spreads over host names. counted is as in TopologyState.Counted.
 func (t *TopologyState) FindFewest(r *Rooms, b *topology.Index, counted []bitset.Set) {
 	for g := range b.Groups {
 		if b.Groups[g].Kind != topology.Spread || b.Groups[g].Key != topology.Hostname {

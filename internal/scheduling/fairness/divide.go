@@ -8,8 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// Share limits the work that the solver may spend on one plan. The unit is the work for a pod with few rules; a pod with
-// many rules takes more.
+// Share limits the work that the solver may spend on one plan. The unit is the work for a pod with few rules.
 type Share struct {
 	// Whole is the most that one plan may cost.
 	Whole int
@@ -32,7 +31,7 @@ type Turns struct {
 	Last   string          // the namespace served last: the next slice starts with the namespace after it
 }
 
-// Division has the pods that are planned now, and those of the next slice.
+// Division has the pods that are planned now, and the pods of the next slice.
 type Division struct {
 	Now       []cluster.Pod // planned together, now
 	Slice     []cluster.Pod // the next slice of the other pods; nil if all of them were served
@@ -71,7 +70,7 @@ func Divide(pods []cluster.Pod, turns Turns, share Share) Division {
 	for _, k := range now {
 		out.NowCost += k.cost
 	}
-	notNow := 0 // number of pods
+	notNow := 0 // number of pods in later
 	var waiting []kind
 	for _, k := range later {
 		notNow += len(k.pods)
@@ -136,15 +135,15 @@ func byName(a, b *cluster.Pod) int {
 }
 
 // isAlike reports whether two pods are certainly of one kind. It may be false for equal pods: it recognizes only pods
-// that share their requirements in memory (SharesConstraints). Pods of one workload usually do, and follow each other by
-// name.
+// that share their requirements in memory (SharesConstraints). Pods of one workload usually do, and follow each other
+// by name.
 func isAlike(a, b *cluster.Pod) bool {
 	return a.Namespace == b.Namespace && a.Priority == b.Priority && a.SharesConstraints(b) && maps.Equal(a.Labels, b.Labels) &&
 		a.Requests.Equal(b.Requests) && slices.Equal(a.HostPorts, b.HostPorts) && slices.Equal(a.Volumes, b.Volumes)
 }
 
-// cut returns the kinds that are planned now, and the kinds that are planned later: kinds that cost more than
-// share.CostlyAbove, and kinds whose namespace has no part of share.Whole left.
+// cut divides the kinds into those that are planned now and those that are planned later. A kind is planned later if it
+// costs more than share.CostlyAbove, or if too little of its namespace's part of share.Whole is left.
 func cut(kinds []kind, share Share) (now, later []kind) {
 	byNamespace := map[string][]kind{}
 	needs := map[string]int{}

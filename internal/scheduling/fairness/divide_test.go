@@ -97,7 +97,7 @@ func TestAllTogether(t *testing.T) {
 			t.Parallel()
 			d := fairness.Divide(all, fairness.Turns{}, fairness.Usual())
 			if len(d.Now) != len(all) || len(d.Slice) != 0 || d.Later != 0 {
-				t.Errorf("%d of %d pods are planned now, %d in a slice, %d later", len(d.Now), len(all), len(d.Slice), d.Later)
+				t.Errorf("%d of %d pods are planned now, %d in a slice, %d later; want all now", len(d.Now), len(all), len(d.Slice), d.Later)
 			}
 		})
 	}
@@ -148,8 +148,8 @@ func TestCostlyPodsWait(t *testing.T) {
 	}
 }
 
-// TestSoleResources checks that an extended resource adds to the cost of a pod if no other pod requests the resource, and adds nothing if
-// many pods request it.
+// TestSoleResources checks that an extended resource adds to the cost of a pod only if no other pod requests the
+// resource.
 func TestSoleResources(t *testing.T) {
 	t.Parallel()
 	ask := func(namespace string, i int, name string) cluster.Pod {
@@ -165,8 +165,7 @@ func TestSoleResources(t *testing.T) {
 	}
 }
 
-// TestNamespacesShare checks that a namespace with very many pods does not reduce the share that other namespaces need, and gets the
-// share that they do not use.
+// TestNamespacesShare checks that namespaces with very many pods get only the share that other namespaces do not need.
 func TestNamespacesShare(t *testing.T) {
 	t.Parallel()
 	share := fairness.Share{Whole: 1000, CostlyAbove: 40, Slice: 100}
@@ -184,8 +183,8 @@ func TestNamespacesShare(t *testing.T) {
 	}
 }
 
-// TestSlicesTakeTurns checks that all namespaces are served equally often, however many pods they have, and that each continues with its
-// next pods.
+// TestSlicesTakeTurns checks that all namespaces are served equally often, however many pods they have, and that each
+// continues with its next pods.
 func TestSlicesTakeTurns(t *testing.T) {
 	t.Parallel()
 	all := slices.Concat(
@@ -208,8 +207,8 @@ func TestSlicesTakeTurns(t *testing.T) {
 	}
 }
 
-// TestPriorityOrdersANamespace checks the order within a namespace: the highest priority first, then the oldest pod. A high priority in
-// one namespace does not delay other namespaces.
+// TestPriorityOrdersANamespace checks the order within a namespace: the highest priority first, then the oldest pod. A
+// high priority in one namespace does not delay other namespaces.
 func TestPriorityOrdersANamespace(t *testing.T) {
 	t.Parallel()
 	all := pods(5, func(i int) cluster.Pod { return hostile("a", i, 50) })
@@ -226,7 +225,8 @@ func TestPriorityOrdersANamespace(t *testing.T) {
 	}
 }
 
-// TestGangsStayTogether checks that pods with required affinity to each other are in one slice, as far as the slice holds them.
+// TestGangsStayTogether checks that pods with required affinity to each other are in one slice, as far as the slice
+// holds them.
 func TestGangsStayTogether(t *testing.T) {
 	t.Parallel()
 	all := pods(40, func(i int) cluster.Pod {
@@ -258,7 +258,7 @@ func TestSameInAnyOrder(t *testing.T) {
 	want := fairness.Divide(all, fairness.Turns{}, share)
 	slices.Reverse(all)
 	if got := fairness.Divide(all, fairness.Turns{}, share); !reflect.DeepEqual(got, want) {
-		t.Error("the division depends on the order of the pods")
+		t.Error("the division depends on the order of the pods, want the same in any order")
 	}
 }
 
@@ -311,6 +311,6 @@ func TestSeated(t *testing.T) {
 		t.Errorf("residents are %+v, want the first pod with only its required anti-affinity", r)
 	}
 	if got[1].Requested.CPU != 0 || nodes[0].Requested.CPU != 0 {
-		t.Error("a pod with another UID was counted, or the original node was changed")
+		t.Error("a pod with another UID was counted, or the original node was changed; want neither")
 	}
 }

@@ -2,15 +2,14 @@ package fairness
 
 import "time"
 
-// pace has the durations of a plan at which the limit of its cost changes, and the bounds of the limit.
+// pace states how the duration of a plan changes the limit on the cost of later plans.
 type pace struct {
 	slow        time.Duration // a longer plan lowers the limit
 	fast        time.Duration // a shorter plan doubles the limit, if it cost at least half the limit
 	least, most int           // bounds of the limit
 }
 
-// The paces of plans and slices. Costs are estimates: when plans take too long, the limits are lowered until plans
-// are fast enough.
+// The paces of plans and slices. Costs are only estimates, so the limits on them follow the durations of plans.
 var (
 	planPace  = pace{slow: 3 * time.Second, fast: time.Second, least: 100, most: Usual().Whole}
 	slicePace = pace{slow: time.Second, fast: 250 * time.Millisecond, least: 1, most: Usual().Slice}

@@ -20,8 +20,8 @@ func NewSeat(p *cluster.Pod, n *cluster.Node) Seat {
 	return Seat{UID: p.UID, Node: n.Name}
 }
 
-// Seated returns the nodes, and counts each waiting pod on the node of its seat if the pod still fits there. seats
-// has the seats by "namespace/name" of the pod. Seated copies the nodes that it changes.
+// Seated returns the nodes with each waiting pod counted on the node of its seat, if the pod still fits there. seats
+// has the seats by "namespace/name" of the pod. Seated does not change the given nodes.
 func Seated(nodes []cluster.Node, waiting []cluster.Pod, seats map[string]Seat) []cluster.Node {
 	if len(seats) == 0 {
 		return nodes

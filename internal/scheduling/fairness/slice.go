@@ -108,7 +108,6 @@ func (u *union) root(i int) int {
 	return i
 }
 
-// cost returns the cost of the set of i.
 func (u *union) cost(i int) int { return u.costs[u.root(i)] }
 
 // join merges the sets of i and j. The lower of the two roots becomes the common root.

@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
 
-// Acceptance holds the sets of offers that pods accept, each once. Pods with
-// the same signature share the sets, whatever resources they request.
+// Acceptance holds the accept sets: the sets of offers that pods accept, each once. Pods with the same signature share
+// their accept sets, whatever resources they request.
 type Acceptance struct {
 	Stock *Stock       // the numbered offers
 	Sets  []bitset.Set // the accept sets, by number
@@ -48,8 +48,8 @@ func (st *Stock) Accept(q *podgroup.Queue) *Acceptance {
 	return a
 }
 
-// Stages returns the accept sets in the order to try them: preferences are dropped from the lowest weight up,
-// NodePools with a higher weight come first. Each set has an offering for a pod of the class.
+// Stages returns the accept sets in the order to try them: preferences are dropped from the lowest weight up, NodePools
+// with a higher weight come first. Each set has an offer with room for a pod of the class.
 func (a *Acceptance) Stages(c *podgroup.Class) []int {
 	sets := a.plain[c.Sig]
 	if sets == nil {
@@ -70,7 +70,7 @@ func (a *Acceptance) CanLaunch(signature int, among bitset.Set) bool {
 	return slices.ContainsFunc(a.classes[signature], func(c int) bool { return a.AnyHasRoom(among, &a.q.Classes[c]) })
 }
 
-// withinLimits returns the offerings for which the limits of their pool allow at least one more node.
+// withinLimits returns the offers for which the limits of their pool allow at least one more node.
 func (st *Stock) withinLimits() bitset.Set {
 	out := bitset.New(len(st.Offers))
 	for _, p := range st.Pools {
@@ -84,9 +84,9 @@ func (st *Stock) withinLimits() bitset.Set {
 }
 
 // levels returns sets of offers in the order to try them. The first set satisfies all preferences that can be satisfied
-// together. Each following set drops the lightest remaining preference, or several of them if there are more than
-// maxLevels; the last set is hard itself. A heavier preference is never dropped before a lighter one. PreferNoSchedule
-// taints are avoided longest.
+// together. Each following set drops the lightest remaining preference, or several of the lightest to keep at most
+// maxLevels sets. The last set is hard itself. A heavier preference is never dropped before a lighter one.
+// PreferNoSchedule taints are avoided longest.
 func (a *Acceptance) levels(s *podgroup.Signature, hard bitset.Set, c *podgroup.Class) []bitset.Set {
 	preferences := []bitset.Set{a.Stock.unavoided(s.Tolerations)}
 	for _, p := range s.Preferred {
@@ -157,8 +157,8 @@ func (a *Acceptance) Number(set bitset.Set) int {
 	return n
 }
 
-// AnyHasRoom reports whether the set has an offering with room for one pod of the class. If the pool has minValues that
-// it may not relax, the offerings of the variant with room must together also meet the minValues.
+// AnyHasRoom reports whether the set has an offer with room for one pod of the class. If the pool has minValues that it
+// may not relax, the offers of one variant that have room must together also meet the minValues.
 func (a *Acceptance) AnyHasRoom(set bitset.Set, c *podgroup.Class) bool {
 	if a.q.FirstUnoffered(c.Amounts) != "" {
 		return false

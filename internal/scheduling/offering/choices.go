@@ -12,8 +12,8 @@ import (
 // The types that minValues needs are kept first, then the cheapest.
 const maxTypes = 60
 
-// Alternatives returns the offerings of the same variant with room for ask and without conflict with the lists of host
-// ports. A node in a capacity reservation has no alternative but its own offering.
+// Alternatives returns the offers of the same variant with room for ask and without conflict with the lists of host
+// ports. An offer of a capacity reservation has no alternative but itself.
 func (st *Stock) Alternatives(offer int, ask resources.Vector, lists []int) bitset.Set {
 	if st.Offers[offer].IsReserved() {
 		out := bitset.New(len(st.Offers))
@@ -66,7 +66,8 @@ func (st *Stock) quotes(v *Variant) []quote {
 	return out
 }
 
-// LeastPrice returns the price of the cheapest accepted alternative to the offer, or its own price if that is lower.
+// LeastPrice returns the price of the cheapest accepted alternative to the offer, or the offer's own price if no such
+// alternative is cheaper.
 func (st *Stock) LeastPrice(offer int, ask resources.Vector, lists []int, accepted func(offer int) bool) catalog.Price {
 	price := st.Offers[offer].Price
 	if st.Offers[offer].IsReserved() {
@@ -110,10 +111,10 @@ func noLarger(a, b resources.Amounts, names []string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { return a.Of(name) > b.Of(name) })
 }
 
-// combinable returns offerings of which every combination of instance type, zone and capacity type is suitable. A
-// NodeClaim lists types, zones and capacity types separately, so its list must not imply an unsuitable combination.
-// Nearly always, these are all the given offerings. Otherwise combinable keeps only the offerings with the capacity
-// type of the first offering. If that is not enough, it keeps only those in the zone of the first offering, or
+// combinable returns offerings whose instance types, zones and capacity types can be combined freely: every combination
+// is suitable. A NodeClaim lists types, zones and capacity types separately, so its list must not imply an unsuitable
+// combination. Nearly always, these are all the given offerings. Otherwise combinable keeps only the offerings with the
+// capacity type of the first offering. If that is not enough, it keeps only those in the zone of the first offering, or
 // finally only those with both.
 func (st *Stock) combinable(offers []int) []int {
 	if len(offers) == 0 {
@@ -138,8 +139,8 @@ func (st *Stock) combinable(offers []int) []int {
 	})
 }
 
-// hasHole reports whether some combination of an instance type, a zone and a capacity type of these offerings is an
-// available offering, but not one of these.
+// hasHole reports whether an available offering that is not in the list has an instance type, a zone and a capacity
+// type that are all in the list.
 func (st *Stock) hasHole(offers []int) bool {
 	kept, models := bitset.New(len(st.Offers)), bitset.New(len(st.Models))
 	var zones, capacityTypes uint64
@@ -186,8 +187,8 @@ func (st *Stock) FewTypes(offers []int) []int {
 	return slices.DeleteFunc(offers, func(o int) bool { return !keep.Has(st.Offers[o].Model) })
 }
 
-// needed returns the models that the pool's minValues need: cheapest first, each model that adds a value, until all
-// minValues are met or maxTypes models are needed.
+// needed returns the models that the pool's minValues need. Cheapest first, it takes each model that adds a value,
+// until all minValues are met or it has maxTypes models.
 func (st *Stock) needed(models []int, p *Pool) []int {
 	var out []int
 	have := bitset.New(len(st.Offers))

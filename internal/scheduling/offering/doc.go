@@ -8,11 +8,10 @@
 //
 // # Numbering
 //
-// An Offer is a Model with a zone and a capacity type. A Model is an instance type in a Variant of a NodePool.
-// A Variant is a pool with one value for each custom label for which the pool allows
-// several values. New numbers the offers of all pools together, so a set of offers is
-// a bit set, and an index by label finds the offers that a Signature accepts.
-// Offers of a model have adjacent numbers, cheapest first.
+// An Offer is an offering of a NodePool: a Model with a zone and a capacity type. A Model is an instance type in a
+// Variant of a NodePool. A Variant is a pool with one value for each custom label for which the pool allows several
+// values. New numbers the offers of all pools together, so a set of offers is a bit set. An index by label finds the
+// offers that a Signature accepts. Offers of a model have adjacent numbers, cheapest first.
 //
 // The Shape of an offer is the room of its node for pods, after the DaemonSet pods that would
 // run there. The instances of a CapacityReservation are already paid for, and limited in number.

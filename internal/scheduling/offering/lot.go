@@ -7,10 +7,10 @@ import "slices"
 type Lot struct {
 	Offer int     // the cheapest offer
 	Price float64 // its price in billionths of a dollar per hour
-	Mark  uint64  // hash of the accept sets with the lot: the same pods accept lots with the same mark
+	Mark  uint64  // hash of the accept sets that contain the lot: the same pods accept lots with the same mark
 }
 
-// Lots returns the lots of the offers that are in at least one of the accept sets, without those of capacity
+// Lots returns the lots of the offers that are in at least one of the accept sets, except offers of capacity
 // reservations.
 func (a *Acceptance) Lots(sets []int) []Lot {
 	marks := make([]uint64, len(a.Stock.Offers)) // by offer: hash of the sets that it is in; 0: none

@@ -35,7 +35,8 @@ func (st *Stock) HasMinValues(offer int) bool {
 	return len(st.PoolOf(offer).MinValues) > 0 && !st.Offers[offer].IsReserved()
 }
 
-// DistinctValues returns, for each of the pool's minValues, how many different values the given offers of the pool have.
+// DistinctValues returns, for each of the pool's minValues, how many different values the given offers of the pool
+// have.
 func (p *Pool) DistinctValues(offers []int) []int {
 	out := make([]int, len(p.MinValues))
 	if len(out) == 0 {

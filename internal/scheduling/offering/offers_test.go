@@ -49,8 +49,8 @@ func members(s bitset.Set) (out []int) {
 	return out
 }
 
-// TestStages checks the order of stages: heavier pools first, and the lightest preference dropped first. No stage has offers that are
-// too small, unavailable or over a limit.
+// TestStages checks the order of stages: heavier pools first, and the lightest preference dropped first. No stage has
+// offers that are too small, unavailable or over a limit.
 func TestStages(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -117,7 +117,8 @@ pods
 	}
 }
 
-// TestVariants checks that a label for which the pool allows several values has one variant for each value that some pod distinguishes.
+// TestVariants checks that a pool that allows several values of a label has one variant for each value that some pod
+// distinguishes.
 func TestVariants(t *testing.T) {
 	t.Parallel()
 	st, _ := stock(t, `pools
@@ -143,7 +144,8 @@ pods
 	}
 }
 
-// TestReservation checks that a reserved offering is never an alternative of other offerings, and its only alternative is itself.
+// TestReservation checks that a reserved offering is never an alternative of other offerings, and its only alternative
+// is itself.
 func TestReservation(t *testing.T) {
 	t.Parallel()
 	st, q := stock(t, `pools
@@ -170,7 +172,7 @@ pods
 	}
 	for _, l := range st.Accept(q).Lots([]int{0}) {
 		if l.Offer == reserved {
-			t.Error("the reserved offering is in a lot")
+			t.Error("the reserved offering is in a lot, want it in none")
 		}
 	}
 }

@@ -27,7 +27,7 @@ type Pool struct {
 	*cluster.Pool
 	Accepts   requirements.Requirements // the requirements, with the labels as further requirements
 	Unusable  string                    // why no node can be launched, from the snapshot or found by New; empty if usable
-	EmptiedBy string                    // the last key, by name, that excluded an offering; the cause if no offering is left
+	EmptiedBy string                    // the last key, by name, that excludes an offering; the cause if none is left
 	MinValues []MinValue                // sorted by key
 	Remaining RemainingLimits           // what the limits still allow, by the snapshot
 	Volume    string                    // device name of the EBS volume with the pods' files; empty if unknown
@@ -171,8 +171,8 @@ func firstKey(a, b string) string {
 }
 
 // excludingKey returns the first required key, by name, that these labels do not satisfy, or "". It ignores keys for
-// which skip returns true. It also ignores a key that the labels lack in two cases: the requirement accepts nodes
-// without the label, or the label is a custom label, whose value the pool sets.
+// which skip returns true. It also ignores a key that the labels lack, if the requirement accepts nodes without the
+// label, or if the label is a custom label, whose value the pool sets.
 func (p *Pool) excludingKey(labels requirements.Labels, skip func(key string) bool) string {
 	first := ""
 	for key, v := range p.Accepts {

@@ -122,9 +122,9 @@ type daemonUsage struct {
 // these DaemonSets is too small.
 const systemNamespace = "kube-system"
 
-// runningOn returns the DaemonSets of the set whose pods run on a node of the type, if the type is too small for the
-// pods of all of them. These are all DaemonSets of kube-system, even if their pods do not fit, and each other
-// DaemonSet that still has room, smallest first. The pods of the remaining DaemonSets stay pending on such a node.
+// runningOn returns the DaemonSets of the set whose pods run on a node of a type that has no room for all their pods.
+// These are all DaemonSets of kube-system, even if their pods do not fit, and each other DaemonSet whose pod still
+// fits, smallest first. The pods of the remaining DaemonSets stay pending on such a node.
 func (g *daemonSets) runningOn(typ *catalog.Type, set bitset.Set) bitset.Set {
 	out, left := bitset.New(len(g.list)), typ.Allocatable
 	var others []int

@@ -61,7 +61,7 @@ type Offer struct {
 	Model            int // index into Stock.Models
 	ReservationIndex int // index into Stock.Reservations; -1: no capacity reservation
 
-	shape                    int
+	shape                    int    // index into Stock.Shapes
 	zoneBit, capacityTypeBit uint64 // one bit for the zone, one for the capacity type
 }
 

@@ -8,7 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// TestSortByPrice compares the sort of packed integers with a plain one, for prices that fit into these integers and for some that do not.
+// TestSortByPrice compares the sort of packed integers with a plain one, for prices that fit into these integers and
+// for some that do not.
 func TestSortByPrice(t *testing.T) {
 	for _, most := range []int64{3, 1e9, 1<<priceBits - 1, 1 << 60} {
 		random := rand.New(rand.NewPCG(1, uint64(most)))
@@ -22,7 +23,7 @@ func TestSortByPrice(t *testing.T) {
 		want := slices.Clone(all)
 		slices.SortStableFunc(want, func(a, b priced) int { return int(min(max(a.price-b.price, -1), 1)) })
 		if sortByPrice(all); !slices.Equal(all, want) {
-			t.Errorf("prices up to %d are not sorted", most)
+			t.Errorf("prices up to %d are not sorted as by a plain sort", most)
 		}
 	}
 }

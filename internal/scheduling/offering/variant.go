@@ -53,7 +53,6 @@ func (p *Pool) labelChoices(types []catalog.Type, queue func() *podgroup.Queue) 
 	return out
 }
 
-// onTypes reports whether some type has the label.
 func onTypes(types []catalog.Type, key string) bool {
 	return slices.ContainsFunc(types, func(t catalog.Type) bool { _, ok := t.Labels[key]; return ok })
 }

@@ -76,7 +76,7 @@ oversized: it asks for 200000000000000 of cpu, more than any instance has
 		t.Errorf("the queue is\n%s\nwant\n%s", got, want)
 	}
 	if q.Count() != len(s.Snapshot.Pods) {
-		t.Errorf("the queue has %d pods of %d", q.Count(), len(s.Snapshot.Pods))
+		t.Errorf("the queue counts %d pods, want all %d", q.Count(), len(s.Snapshot.Pods))
 	}
 	if len(q.Signatures) != 4 {
 		t.Errorf("there are %d signatures, want 4: no requirements, a zone, a toleration and a preference", len(q.Signatures))
@@ -87,7 +87,7 @@ oversized: it asks for 200000000000000 of cpu, more than any instance has
 	}
 }
 
-// TestSpreads checks that only labels of topology rules have domains.
+// TestSpreads checks that HasRuleOver is true only for the labels of topology rules.
 func TestSpreads(t *testing.T) {
 	t.Parallel()
 	s, err := scenario.Parse(`# A spread.

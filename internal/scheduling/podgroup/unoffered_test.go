@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
 
-// TestUnoffered checks that resources that no node and no type has share one dimension if there are many of them, and that each has its
-// own dimension if there are few.
+// TestUnoffered checks the dimensions of resources that no node and no type has: many such resources share one
+// dimension, and a few have one each.
 func TestUnoffered(t *testing.T) {
 	t.Parallel()
 	offered := func() map[string]bool { return map[string]bool{"gpu": true} }
@@ -42,7 +42,7 @@ func TestUnoffered(t *testing.T) {
 	for _, c := range many.Classes {
 		name := many.FirstUnoffered(c.Amounts)
 		if got := c.Ask[4] == 1; got != (c.Amounts.Of("gpu") == 0) || got != (name != "") {
-			t.Errorf("amounts %v have the vector %v and the first unoffered resource %q", c.Amounts, c.Ask, name)
+			t.Errorf("amounts %v have the vector %v and the first unoffered resource %q, want one unoffered resource unless they include gpu", c.Amounts, c.Ask, name)
 		}
 	}
 }
