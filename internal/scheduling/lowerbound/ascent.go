@@ -22,9 +22,10 @@ import (
 //     function; see Fekete and Schepers.) So a pod that needs more than half a node pays for
 //     the whole node, and a pod that needs more than a third of a node pays for half of the node.
 //
-// In each round, the pods lean to the kinds where they pay least: the ascent assigns a part of the pods to each such
-// kind, more strictly in later rounds. Then it shifts the price of each kind to the resources that these pods use most.
-// Each share has its own speed: lower after the share changed direction, higher after it did not.
+// In each round, the ascent distributes the pods of each class over the kinds where they pay least, more strictly in
+// later rounds. In this package, the pods lean to these kinds. Then the ascent shifts the price of each kind to the
+// resources that these pods use most. Each share has its own speed, which falls when the share reverses its direction
+// and grows otherwise.
 type ascent struct {
 	*part
 	shares   [][]float64 // by kind, by resource: share of the price; with the slots, the shares sum to 1
@@ -205,7 +206,7 @@ func (a *ascent) rounds() int {
 // firstSlotShare is the share of a price for all slots of a kind at the start.
 const firstSlotShare = 0.05
 
-// resetShares sets the first shares of each kind: firstSlotShare for all its slots, and the rest in equal shares for the
+// resetShares sets the first shares of each kind: firstSlotShare for all its slots, and equal parts of the rest for the
 // requested resources. If no resource is requested, the slots get the whole price.
 func (a *ascent) resetShares() {
 	for i := range a.kinds {

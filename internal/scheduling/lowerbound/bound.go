@@ -57,7 +57,8 @@ type Result struct {
 	Soft, Hard DualPrices
 }
 
-// DualPrices are dual prices of pods: the sum over the pods on a node of an offering never exceeds the offering's price.
+// DualPrices are dual prices of pods: the sum over the pods on a node of an offering never exceeds the offering's
+// price.
 type DualPrices struct {
 	// PerPod is, for each demand, the dual price of one pod in billionths of a dollar per hour. It is 0 for a
 	// demand of no pods, and for pods that fit no offering.
@@ -76,7 +77,7 @@ type DualPrices struct {
 // sum is the optimum of a linear program. Its dual program covers the pods by fractions of nodes that
 // each hold whole pods.
 //
-// Demands without a common offer, such as those of two architectures, never share a node, so each such part of the
+// Demands without a common offer, such as demands for two architectures, never share a node, so each such part of the
 // problem has its own bound. A part also costs at least as much as the pods of any single demand or group. cover
 // computes this limit with whole nodes.
 func Compute(p Problem) Result { return New(p).Bound() }
@@ -161,8 +162,8 @@ func (s *Solver) zeroDualPrices() DualPrices {
 }
 
 // toPrice converts a lower bound to a price. Prices of plans are integers, so no plan costs less than the bound rounded
-// up, and rounding to the nearest integer is safe. The total is first lowered by 1e-12 of it, which is far more than its
-// rounding errors.
+// up, and rounding to the nearest integer is safe. The total is first lowered by 1e-12 of it, which is far more than
+// its rounding errors.
 func toPrice(total float64) catalog.Price { return catalog.Price(math.Floor(total*(1-1e-12) + 0.5)) }
 
 // counts converts numbers of pods by demand to numbers of pods by class. nil means the numbers of the problem.

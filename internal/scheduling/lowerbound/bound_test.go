@@ -83,8 +83,8 @@ func TestLargePods(t *testing.T) {
 	}
 }
 
-// TestOnePodPerNodeOnManySizes has nodes of 400 sizes, each with the same small reserved part. A fifth of the pods is in
-// the first group, with one pod per node: each of these pods pays for the reserved part of its node.
+// TestOnePodPerNodeOnManySizes has nodes of 400 sizes, each with the same small reserved part. A fifth of the pods is
+// in the first group, with one pod per node: each of these pods pays for the reserved part of its node.
 func TestOnePodPerNodeOnManySizes(t *testing.T) {
 	t.Parallel()
 	p := lowerbound.Problem{Sets: [][]int{nil}, Caps: []int{1, 1, 1, 1, 1}}
@@ -93,7 +93,8 @@ func TestOnePodPerNodeOnManySizes(t *testing.T) {
 		p.Offers = append(p.Offers, lowerbound.Offer{Price: catalog.Price(n+1) * catalog.Dollar,
 			Room: []int64{1000*(n+1) - 100, 2048*(n+1) - 10, 10 * (n + 1)}})
 	}
-	// Of the pods of each size, 50 are in the first group, one is in each of four other groups, and 201 are in no group.
+	// Of the pods of each size, 50 are in the first group, one is in each of four other groups, and 201 are in no
+	// group.
 	millis := int64(0)
 	for _, cpu := range []int64{100, 250, 500, 1000, 1500} {
 		for _, memory := range []int64{100, 256, 512, 1024, 2048, 4096} {

@@ -12,7 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/lowerbound"
 )
 
-// smallProblem draws a problem that is small enough to try every plan, and its pods.
+// smallProblem draws a problem that is small enough to try every plan. It returns the problem and its pods, each as a
+// Demand.
 func smallProblem(t *rapid.T) (lowerbound.Problem, []lowerbound.Demand) {
 	var p lowerbound.Problem
 	for range rapid.IntRange(1, 4).Draw(t, "offers") {
@@ -77,10 +78,10 @@ func TestSideBySide(t *testing.T) {
 		go func() { result <- s.Bound() }()
 		dualPrices := s.DualPrices(counts, true)
 		if got, want := <-result, lowerbound.Compute(p); !reflect.DeepEqual(got, want) {
-			t.Errorf("concurrent bound %v, sequential bound %v", got, want)
+			t.Errorf("concurrent bound %v, want the sequential bound %v", got, want)
 		}
 		if sequential := lowerbound.New(p).DualPrices(counts, true); !reflect.DeepEqual(dualPrices, sequential) {
-			t.Errorf("concurrent dual prices %v, sequential dual prices %v", dualPrices, sequential)
+			t.Errorf("concurrent dual prices %v, want the sequential dual prices %v", dualPrices, sequential)
 		}
 	})
 }
@@ -101,17 +102,17 @@ func TestRepeatedDualPrices(t *testing.T) {
 			checkDualPrices(t, p, dualPrices)
 			if again := lowerbound.New(p).DualPrices(counts, hard); !slices.Equal(dualPrices.PerPod, again.PerPod) ||
 				!slices.Equal(dualPrices.PerNode, again.PerNode) {
-				t.Errorf("the solver returns %v, a new solver %v", dualPrices, again)
+				t.Errorf("the solver returns %v, want the same as a new solver: %v", dualPrices, again)
 			}
 		}
 	})
 }
 
-// checkDualPrices checks the dual prices against the fullest instance of each offer.
+// checkDualPrices checks that the pods on an instance are worth at most PerNode, and that PerNode is at most the price.
 func checkDualPrices(t *rapid.T, p lowerbound.Problem, w lowerbound.DualPrices) {
 	for o, offer := range p.Offers {
 		if w.PerNode[o] > float64(offer.Price)*(1+1e-9) {
-			t.Errorf("offer %d costs %s, and its pods are worth %.0f billionths", o, offer.Price, w.PerNode[o])
+			t.Errorf("offer %d costs %s, and its pods are worth %.0f billionths of a dollar, want at most the price", o, offer.Price, w.PerNode[o])
 		}
 		if full := fullest(p, w.PerPod, o); full > w.PerNode[o]*(1+1e-9)+1e-3 {
 			t.Errorf("offer %d holds pods worth %.0f billionths, more than %.0f", o, full, w.PerNode[o])
@@ -119,8 +120,8 @@ func checkDualPrices(t *rapid.T, p lowerbound.Problem, w lowerbound.DualPrices) 
 	}
 }
 
-// cheapest returns the price of the cheapest plan; it tries every partition of the pods. Like the bound, it ignores pods that fit no
-// offer.
+// cheapest returns the price of the cheapest plan. It tries every partition of the pods and, like the bound, ignores
+// pods that fit no offer.
 func cheapest(p lowerbound.Problem, pods []lowerbound.Demand) float64 {
 	pods = slices.DeleteFunc(slices.Clone(pods), func(d lowerbound.Demand) bool {
 		return math.IsInf(cheapestOffer(p, []lowerbound.Demand{d}), 1)

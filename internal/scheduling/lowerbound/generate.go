@@ -22,7 +22,7 @@ type generation struct {
 	used      []int       // by group: pods on a node; 0 between uses
 	dualPrice []float64   // the best proved dual prices, by class
 	value     float64     // sum of dualPrice over all pods
-	alone     []float64   // by class: price of a pod on nodes with only its class, an upper limit of its dual price
+	alone     []float64   // by class: lowest price per pod of nodes with only its class; its dual price is no higher
 	columns   []column    // nodes; a value is the part of a class's pods that the node holds
 	proofs    []proof     // by kind: the last proof
 	proved    [][]float64 // by call of prove: the dual prices that it returned
@@ -216,8 +216,8 @@ func (b *box) dualPrices() []float64 {
 }
 
 // move adapts the box to the dual prices that were proved. exact means that prove found no new column. move reports
-// whether more rounds can improve the dual prices. Once the master was right, it reports false in two cases: the optimum
-// of the master is not at the edge of the box, or the proved sum is clearly below the best.
+// whether more rounds can improve the dual prices. Once the master was right, move reports false in two cases: the
+// optimum of the master is not at the edge of the box, or the proved sum is clearly below the best.
 func (b *box) move(proved []float64, exact bool) bool {
 	value, promise := b.g.total(proved), b.master.value()
 	ahead := promise - b.value // how much the master promised to gain; a proved gain of half of it widens the box

@@ -202,7 +202,6 @@ func (m *knapsack) place(i, n int) {
 	}
 }
 
-// removeAll removes all pods from the node.
 func (m *knapsack) removeAll() {
 	for i, n := range m.now {
 		if n > 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// TestMaxWorth compares the proved bound of a node, for any dual prices, with all possible contents. It also checks that
-// the pods that were found fit on the node.
+// TestMaxWorth compares the proved bound of a node, for any dual prices, with all possible contents. It also checks
+// that the pods that were found fit on the node.
 func TestMaxWorth(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -44,8 +44,7 @@ func TestMaxWorth(t *testing.T) {
 	})
 }
 
-// TestSearch checks that search finds the best pods on a node, and that the table has an upper bound for each position of
-// the order.
+// TestSearch checks that search finds the best pods on a node, and that the table has an upper bound for each position.
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -77,7 +76,7 @@ func TestSearch(t *testing.T) {
 	})
 }
 
-// oneKind draws an offer, and classes that fit on it, with a worth of about its price.
+// oneKind draws an offer, classes that fit on the offer, and dual prices of up to 0.7 times the price of the offer.
 func oneKind(t *rapid.T) (*generation, []float64) {
 	scale := rapid.SampledFrom([]int64{1, 7, 1000}).Draw(t, "scale")
 	p := &Problem{Offers: []Offer{{Price: catalog.Dollar,

@@ -6,10 +6,11 @@ import (
 	"slices"
 )
 
-// The rates of one kind also limit what the instances of another kind can hold. If no pod is worth more than f times
-// its payment at some rates, then the pods on an instance are worth at most f times the price of its whole room at
-// these rates. The worth of a pod is its dual price. This file tries the rates of up to maxTriedRates kinds: those on
-// which the pods with the largest total worth pay least. At these rates, pods pay little less than they are worth.
+// The rates of one kind also limit what the instances of another kind can hold. Suppose that at some rates no pod is
+// worth more than f times its payment. Then the pods on an instance are worth at most f times the price of its whole
+// room at these rates. The worth of a pod is its dual price. This file tries the rates of up to maxTriedRates kinds:
+// those on which the pods with the largest total worth pay least. At these rates, pods pay little less than they are
+// worth.
 
 // maxTriedRates is the maximum number of kinds whose rates are tried on all other kinds.
 const maxTriedRates = 16

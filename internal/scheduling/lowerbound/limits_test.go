@@ -7,8 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/lowerbound"
 )
 
-// TestSuperfluousOffers has two offers that the second one dominates: the limit of the first, which has no room, must not apply to
-// the third.
+// TestSuperfluousOffers has three offers. The second offer dominates the first and the third. The first has no room, so
+// its limit must not apply to the third.
 func TestSuperfluousOffers(t *testing.T) {
 	t.Parallel()
 	const d = catalog.Dollar
@@ -19,7 +19,7 @@ func TestSuperfluousOffers(t *testing.T) {
 	}
 	for name, w := range map[string]lowerbound.DualPrices{"soft": lowerbound.Compute(p).Soft, "hard": lowerbound.Compute(p).Hard} {
 		if least := w.PerPod[0] * (1 - 1e-9); w.PerNode[0] != 0 || w.PerNode[1] < least || w.PerNode[2] < least {
-			t.Errorf("%s: dual price of a pod %.0f, limits of the offers %.0f; want the limits 0 and twice at least the dual price",
+			t.Errorf("%s: dual price of a pod %.0f, limits of the offers %.0f; want limit 0 for the first offer, and at least the dual price for the others",
 				name, w.PerPod[0], w.PerNode)
 		}
 	}

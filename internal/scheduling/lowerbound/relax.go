@@ -11,8 +11,8 @@ import (
 //
 // It is a Lagrangian relaxation of the room. At any non-negative rates, pods that fit are worth at most the price of
 // the whole room plus the profits of the pods. The profit of a pod is its worth minus its payment for its requests at
-// the rates. The sum of the profits includes, for each class with a positive profit, as many pods as the number, the
-// size and the caps of the class allow. Cutting planes find the rates that minimize the upper bound.
+// the rates. The sum of the profits includes each class with a positive profit, with as many pods as its number of
+// pods, its size and its caps allow. Cutting planes find the rates that minimize the upper bound.
 type relaxation struct {
 	kind    *kind
 	most    float64   // upper bound on the worth

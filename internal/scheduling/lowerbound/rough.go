@@ -11,7 +11,7 @@ import (
 // classes, so the bound is valid but slightly lower.
 
 const (
-	fewOptions       = 8000 // up to this number of options of all classes, many rounds with all of them take little time
+	fewOptions       = 8000 // up to this number of options over all classes, an ascent is fast enough without rough
 	stepsPerDoubling = 2    // amounts in the same step count as similar; an amount is this many steps below its double
 )
 

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// table has upper bounds of the worth that the classes from a position to the end of the order can still add to an
-// instance, by the free room. It solves the integer knapsack relaxed to one resource by dynamic programming. This is
-// valid because pods that fit the room of every resource also fit the room of that resource. The resource is divided
-// into cells.
+// table has, by the free room of an instance, upper bounds of the worth that the classes from a position of the order
+// on can still add. It solves the integer knapsack, relaxed to one resource, by dynamic programming. This is valid
+// because pods that fit the room of every resource also fit the room of one resource. The resource is divided into
+// cells.
 //
 // If only one resource has a price, and its room has at most maxCells units, the table uses this resource. Otherwise
 // it uses the payment of pods for all resources as if it were a resource. The payment of pods is rounded down to
@@ -24,7 +24,7 @@ type table struct {
 const (
 	maxCells     = 4096    // maximum number of cells
 	maxEntries   = 1 << 20 // maximum number of entries of a table for payments
-	cellsPerPod  = 2000    // for each pod on the node; rounding a pod down loses less than one cell
+	cellsPerPod  = 2000    // number of cells for each pod on the node; rounding a pod down loses less than one cell
 	maxTablePods = 40      // maximum number of pods on a node; with more, fractional pods prove nearly as much as whole pods
 )
 
@@ -84,8 +84,7 @@ func (m *knapsack) unit(r int) float64 {
 	return math.Max(float64(unit), 1)
 }
 
-// add fills the row at a position in the order, for a class with up to n pods of that size in cells and that dual
-// price.
+// add fills the row at a position in the order. Its class has up to n pods of that size, in cells, and that dual price.
 func (t *table) add(at, size, n int, dualPrice float64) {
 	now, next := t.rows[at], t.rows[at+1]
 	copy(now, next)

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// If nodes differ mainly in size, the best shares of a node's price (see ascent) follow from one price for each unit
-// of a resource, and one price for a slot of each group. At these prices, the room and slots of a node never cost more
-// than the node, and all requests of the pods together cost as much as possible. The prices are the duals of a small
-// linear program. The ascent alone finds the best shares slowly, because they differ by kind: a slot can cost a large
-// part of the price of a small node, and nearly nothing compared with the price of a large node. So the ascent also
-// starts from these prices if several classes are in one group.
+// If nodes differ mainly in size, the best shares of a node's price (see ascent) follow from a few prices: one for a
+// unit of each resource, and one for a slot of each group. At these prices, the room and slots of a node never cost
+// more than the node, and all requests of the pods together cost as much as possible. The prices are the duals of a
+// small linear program. The ascent alone finds the best shares slowly, because they differ by kind: a slot can be a
+// large part of the price of a small node, and a tiny part of the price of a large node. So the ascent also starts from
+// these prices if several classes are in one group.
 
 const (
 	maxPricedGroups = 16   // maximum number of groups for whose slots there is a price

@@ -98,7 +98,7 @@ func (c *DomainCounts) SatisfiesAffinity(p *Profile, domains []int) bool {
 }
 
 // satisfies reports whether the domain satisfies an affinity rule of the profile. The first pod with an unbound volume
-// claim may go to any domain, and so may the first pod of all groups of its affinity (see isFirst).
+// claim may go to any domain. So may a pod that is the first of all its affinity groups (see isFirst).
 func (c *DomainCounts) satisfies(p *Profile, r *Rule, domain int) bool {
 	k := &c.counts[r.Group]
 	return k.matched[domain] > 0 || r.Volume && k.total == 0 || r.Self && !r.Volume && c.isFirst(p)
@@ -128,7 +128,6 @@ func (c *DomainCounts) avoidingRule(p *Profile, domains []int) *Rule {
 	return nil
 }
 
-// toInt returns 1 for true and 0 for false.
 func toInt(b bool) int {
 	if b {
 		return 1
@@ -199,8 +198,8 @@ func (a *assignment) reorder() {
 	heap.Init(&a.queue)
 }
 
-// sumOfMinima returns the sum of the minima of two kinds of spreads: those of the profile, and those that count the
-// profile's pods. The minimum of a spread is the number of pods in its domain with the fewest pods.
+// sumOfMinima returns the sum of the minima of the spreads of the profile, and of the spreads that count the profile's
+// pods. The minimum of a spread is the number of pods in its domain with the fewest pods.
 func (a *assignment) sumOfMinima() int {
 	sum := 0
 	for i, g := range a.profile.In {

@@ -69,7 +69,7 @@ func (c *DomainCounts) Clone() *DomainCounts {
 	return &out
 }
 
-// SetCounted sets which domains count for the minimum of a Spread's group: the domains in which the owner of the rule
+// SetCounted sets which domains count for the minimum of a Spread's group. In these domains, the owner of the rule
 // accepts a node, now or after a launch. Before the first call, all domains count.
 func (c *DomainCounts) SetCounted(group int, domains []bool) {
 	c.counts[group].counted = append(append([]bool(nil), domains...), false)
@@ -135,7 +135,8 @@ func (c *DomainCounts) isCountedBySpread(p *Profile) bool {
 }
 
 // exceededSpreads counts the spread groups whose skew limit one more pod of the profile in these domains would exceed.
-// The skew limit is that of a pod that is already in the domain. This pod could then only be bound before the new pod.
+// The skew limit comes from a pod that is already in the domain. kube-scheduler could then bind this pod only before
+// the new pod.
 func (c *DomainCounts) exceededSpreads(p *Profile, domains []int) int {
 	n := 0
 	for i, g := range p.In {

@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// The domains of the labels in these tests: zones a, b and c; capacity types spot and
-// od; and no domain of a label that no node has. The number after the last one stands for nodes without the label.
+// The domains of the labels in these tests: zones a, b and c; capacity types spot and od; no domain of the label rack,
+// which no node has. The number after a label's last domain stands for nodes without the label.
 var (
 	domains = map[string]int{Zone: 3, capacityType: 2, "rack": 0}
 	numbers = map[string]int{"a": 0, "b": 1, "c": 2, "spot": 0, "od": 1}
@@ -120,8 +120,8 @@ func TestDomainCountsFewest(t *testing.T) {
 	}
 }
 
-// TestDomainCountsAdd checks that Add counts pods for the hard groups that count them and as owners of required anti-affinity, and that
-// a negative number removes them.
+// TestDomainCountsAdd checks that Add counts pods in hard groups and as owners of required anti-affinity. A negative
+// number removes them.
 func TestDomainCountsAdd(t *testing.T) {
 	t.Parallel()
 	b := indexOf(nil,
@@ -145,7 +145,7 @@ func TestDomainCountsAdd(t *testing.T) {
 	}
 	c.Add(web, []int{1}, -3)
 	if c.Total(0) != 0 || c.counts[1].owners[1] != 0 || c.counts[0].matched[1] != 0 {
-		t.Errorf("after all pods were removed, the counts are %+v", c.counts)
+		t.Errorf("after all pods were removed, the counts are %+v, want zeros", c.counts)
 	}
 	if len(cache.Keys) != 0 {
 		t.Fatalf("cache has keys %v, want none, because only a preference is about it", cache.Keys)
@@ -167,11 +167,11 @@ func TestDomainCountsClone(t *testing.T) {
 	clone.Add(p, []int{1}, 1)
 	clone.SetCounted(0, []bool{true, true, false})
 	if c.Total(0) != 1 || c.counts[1].owners[0] != 1 || c.load[Zone][0] != 1 || c.counts[0].numCounted != 3 {
-		t.Errorf("changes of the clone changed the original: %+v, load %v", c.counts, c.load)
+		t.Errorf("changes of the clone changed the original: %+v, load %v; want it unchanged", c.counts, c.load)
 	}
 	if clone.Total(0) != 3 || clone.counts[1].owners[0] != 2 || clone.load[Zone][1] != 1 ||
 		clone.counts[0].fewest(p.Domain[0].MinDomains) != 1 {
-		t.Errorf("the clone lacks counts: %+v, load %v", clone.counts, clone.load)
+		t.Errorf("the clone lacks counts: %+v, load %v; want the counts of the original and of its own pods", clone.counts, clone.load)
 	}
 }
 

@@ -143,7 +143,7 @@ type Limits struct {
 // Room returns how many more pods of the profile the node may take: 0 if
 // some rule does not allow any, math.MaxInt if no rule applies.
 //
-// kube-scheduler checks a spread only when it binds a pod with the spread, but it may bind other pods first.
+// kube-scheduler checks a spread only when it binds a pod with the spread, and it may bind other pods before that pod.
 // So once a pod with a spread is on the node, the limit of the spread holds for all pods that the spread counts.
 func (t *HostCounts) Room(b *Index, p *Profile, l Limits) int {
 	room := math.MaxInt
@@ -204,8 +204,8 @@ func (l Limits) fewest(group, minDomains int) int {
 
 // MaxPerNode returns the maximum number of pods of the profile on one node, and the group of the required rule that
 // sets this maximum. It returns math.MaxInt and 0 if no rule limits the number. A spread limits a node to its maxSkew
-// only if some node never has a pod of the group. hasEmptyNode reports whether there is a node without pods of a group;
-// if hasEmptyNode is nil, there is such a node for every group.
+// only if some node never has a pod of the group. hasEmptyNode reports whether some node never has a pod of the group;
+// nil means that there is such a node for every group.
 func (p *Profile) MaxPerNode(hasEmptyNode func(group int) bool) (most, group int) {
 	most = math.MaxInt
 	for i := range p.Host {

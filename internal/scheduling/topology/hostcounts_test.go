@@ -136,7 +136,7 @@ func TestHostCountsFewest(t *testing.T) {
 	}
 }
 
-// TestHostCountsResidents checks counts of residents, of which only the groups are known.
+// TestHostCountsResidents checks the room after AddPods and AddOwners, which count residents by group.
 func TestHostCountsResidents(t *testing.T) {
 	t.Parallel()
 	b := indexOf(nil, pod("web", away(about(Hostname, "db"))), pod("db"), pod("cache", near(about(Hostname, "db"))))
@@ -170,6 +170,6 @@ func TestHostCountsResidents(t *testing.T) {
 	more := clone.Clone()
 	more.AddPods(apartFromDB, 1)
 	if clone.Matched(apartFromDB) != 0 || more.Matched(apartFromDB) != 1 {
-		t.Error("a change of the copy changed the original")
+		t.Error("a change of the copy changed the original, want only the copy changed")
 	}
 }

@@ -122,7 +122,8 @@ type Index struct {
 	Of []int
 
 	// Omitted is, by pod, the number of ignored preferences about other pods. Deferred is, by pod, whether the pod has
-	// too many required rules for one plan; a deferred pod has no profile. Both are nil unless the Index is wide.
+	// too many required rules for one plan; a deferred pod has no profile. Both are nil unless the Index is wide (see
+	// type wide).
 	Omitted  []int
 	Deferred []bool
 
@@ -145,8 +146,8 @@ const Plain = 0
 
 // NewIndex finds the groups and profiles of the pods. The required anti-affinity of residents also forms groups, if it
 // matches any of the pods. kinds returns the kinds of all residents, with and without anti-affinity. NewIndex calls
-// kinds only if there are very many rules. If kinds is nil, the Index is never wide and the number of rules is not
-// limited.
+// kinds only if there are very many rules, for which it returns a wide Index. If kinds is nil, the Index is never wide
+// and the number of rules is not limited.
 func NewIndex(pods []PodRef, residents []cluster.Resident, kinds func() []*cluster.Kind) *Index {
 	b := emptyIndex(len(pods))
 	if len(residents) == 0 && !slices.ContainsFunc(pods, PodRef.hasRules) {

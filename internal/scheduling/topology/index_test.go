@@ -150,13 +150,13 @@ func TestNewIndex(t *testing.T) {
 		}
 		again := indexOf(c.residents, c.pods...)
 		if !reflect.DeepEqual(b.Groups, again.Groups) || !reflect.DeepEqual(b.Profiles, again.Profiles) {
-			t.Errorf("%s: a second index of the same pods differs", name)
+			t.Errorf("%s: a second index of the same pods differs, want an equal one", name)
 		}
 	}
 }
 
-// TestGroupsBySignature checks that pods with another signature have another group for a spread, because it counts the nodes that its owner
-// accepts. For affinity they have the same group.
+// TestGroupsBySignature checks that pods with different signatures have different groups for a spread, because a spread
+// counts only nodes that its owner accepts. For affinity they share a group.
 func TestGroupsBySignature(t *testing.T) {
 	t.Parallel()
 	p := pod("web", spread(Zone, 1, "web"), near(about(Zone, "web")))
@@ -215,7 +215,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestProfile checks that rules over host names are separate, and that only labels of the pod's rules and of hard groups are keys.
+// TestProfile checks that rules over host names are separate, and that only labels of the pod's rules and of hard
+// groups are keys.
 func TestProfile(t *testing.T) {
 	t.Parallel()
 	b := indexOf(nil,
@@ -240,7 +241,7 @@ func TestProfile(t *testing.T) {
 	}
 	preferring := indexOf(nil, pod("db", near(weighted(1, about(Hostname, "web")))))
 	if preferring.Profiles[1].HasRequiredHostAffinity() {
-		t.Error("a preferred host affinity is reported as required")
+		t.Error("a preferred host affinity is reported as required, want it ignored")
 	}
 }
 
@@ -265,7 +266,7 @@ func TestMaxPerNode(t *testing.T) {
 	}
 	b := indexOf(nil, pod("web", spread(Hostname, 1, "web")))
 	if most, _ := b.Profiles[b.Of[0]].MaxPerNode(func(int) bool { return false }); most != math.MaxInt {
-		t.Errorf("a spread without an empty node limits a node to %d pods", most)
+		t.Errorf("a spread without an empty node limits a node to %d pods, want no limit", most)
 	}
 }
 
@@ -341,6 +342,6 @@ func TestAntiAffinityGroup(t *testing.T) {
 		t.Errorf("AntiAffinityGroup of the same term as a preference = %d, %t; want group 1", g, ok)
 	}
 	if _, ok := b.AntiAffinityGroup(&other); ok {
-		t.Error("an affinity is reported as anti-affinity")
+		t.Error("AntiAffinityGroup finds the group of an affinity, want none")
 	}
 }

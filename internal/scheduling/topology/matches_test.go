@@ -8,7 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// TestMatchesOf checks that MatchesOf returns the groups that count each pod of the kind, and the groups of its anti-affinity.
+// TestMatchesOf checks that MatchesOf returns the groups that count each pod of the kind, and the groups of its
+// anti-affinity.
 func TestMatchesOf(t *testing.T) {
 	b := indexOf(nil, pod("web", spread(Zone, 1, "web"), away(about(Hostname, "web"), about(Zone, "db")))) // 0, 1, 2
 	mine, theirs, unknown := about(Zone, "db"), about(Hostname, "web"), about(Zone, "cache")
@@ -61,6 +62,6 @@ func TestForeignRules(t *testing.T) {
 	}
 	term := about(Zone, "db")
 	if g, ok := b.AntiAffinityGroup(&term); ok {
-		t.Errorf("an anti-affinity that matches no pod is group %d", g)
+		t.Errorf("an anti-affinity that matches no pod is group %d, want no group", g)
 	}
 }

@@ -70,7 +70,6 @@ func (c *memberIndex) add(namespace string, labels requirements.Labels) int {
 	return n
 }
 
-// emptySet returns an empty set of members.
 func (c *memberIndex) emptySet() bitset.Set { return bitset.New(len(c.keys)) }
 
 // matched returns the members that the term counts.
@@ -130,14 +129,12 @@ func (c *memberIndex) narrow(set bitset.Set, key string, v requirements.Values) 
 	set.And(accepted)
 }
 
-// addAll adds the members to the set.
 func addAll(set bitset.Set, members []int) {
 	for _, n := range members {
 		set.Add(n)
 	}
 }
 
-// weightOf returns the sum of the weights of the members in the set.
 func (c *memberIndex) weightOf(set bitset.Set) int {
 	n := 0
 	set.Each(func(i int) { n += c.weight[i] })

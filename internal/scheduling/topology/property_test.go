@@ -20,11 +20,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestAssignProperties assigns pods of one to three kinds, one kind after the
-// other, in a cluster with residents. It checks the counts with an
-// independent implementation of the rules: the pods can be bound one by one in some
-// order without violating a rule, no place allows an unassigned pod, no place has
-// more pods than it takes, and the result is deterministic.
+// TestAssignProperties assigns pods of one to three kinds, one kind after the other, in a cluster with residents. It
+// checks the counts with an independent implementation of the rules. In some order, the pods can be bound one by one
+// without violating a rule. No place allows an unassigned pod or has more pods than it takes. The result is
+// deterministic.
 func TestAssignProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -119,8 +118,8 @@ func (j *judge) check(t *rapid.T, pod *cluster.Pod, n int, places []Place, cells
 	}
 }
 
-// canBind reports whether the pods can be bound in some order, and binds them in that order. left has the number of unbound
-// pods by cell; failed has the values of left for which there is no order.
+// canBind reports whether the pods can be bound in some order, and binds them in that order. left has the number of
+// unbound pods by cell. failed has the values of left, as text, for which there is no order.
 func (j *judge) canBind(pod *cluster.Pod, cells []map[string]string, left []int, failed map[string]bool) bool {
 	key := fmt.Sprint(left)
 	if failed[key] {

@@ -7,8 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// TestReordersPlaces checks that pods are assigned to the best place again as soon as a rule allows it again, even while other places
-// are still allowed.
+// TestReordersPlaces checks that pods go to the best place again as soon as a rule allows this place again, even while
+// other places are allowed too.
 func TestReordersPlaces(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(places []Place){
@@ -24,7 +24,8 @@ func TestReordersPlaces(t *testing.T) {
 	}
 }
 
-// TestPreferencesAfterReorder checks that a preferred spread that could not be satisfied is satisfied again as soon as possible.
+// TestPreferencesAfterReorder checks that a preferred spread is satisfied again as soon as possible after it could not
+// be.
 func TestPreferencesAfterReorder(t *testing.T) {
 	t.Parallel()
 	b := indexOf(nil, pod("web", spread(Zone, 1, "web", soft)))

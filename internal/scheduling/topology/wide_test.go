@@ -11,7 +11,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// drawRuled draws a pod with up to the given number of terms, which use the labels of the test's pods.
+// drawRuled draws a pod with up to the given number of anti-affinity terms, and up to two spreads. Their selectors use
+// the labels of the drawn pods.
 func drawRuled(t *rapid.T, name string, terms int) cluster.Pod {
 	p := cluster.Pod{Namespace: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "namespace"), Name: name, Labels: requirements.Labels{}}
 	for _, key := range []string{"x", "y", "z"} {
@@ -110,8 +111,8 @@ func addResident(b *Index, kind *cluster.Kind, hostCounts *HostCounts, domainCou
 	}
 }
 
-// TestWideIsBounded checks that the pods whose rules count the most pods lose their preferences or wait, and that other pods keep
-// theirs.
+// TestWideIsBounded checks that the pods whose rules count the most pods lose their preferences or wait, and that other
+// pods keep their rules.
 func TestWideIsBounded(t *testing.T) {
 	t.Parallel()
 	const hostile = 1500
@@ -150,7 +151,7 @@ func TestWideIsBounded(t *testing.T) {
 			t.Errorf("weight %d: no rule is left out, want some", weight)
 		}
 		if b.Omitted[hostile] > 0 || b.Deferred[hostile] || len(b.Profiles[b.Of[hostile]].Host) != 1 {
-			t.Errorf("weight %d: the ordinary pod lost its rule", weight)
+			t.Errorf("weight %d: the ordinary pod lost its rule, want it kept", weight)
 		}
 	}
 }
