@@ -26,7 +26,6 @@ func inAllNamespaces(p *cluster.Pod) {
 	}
 }
 
-// withLabel adds a label to the pod.
 func withLabel(key, value string) func(*cluster.Pod) {
 	return func(p *cluster.Pod) {
 		l := requirements.Labels{key: value}

@@ -8,9 +8,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// antiAffinityRule is an anti-affinity term, with the final places of the pods that have the term or match it. The order
-// of binding makes no difference: of two pods that the term separates, kube-scheduler does not bind the second, because
-// of its own rule or the rule of the first.
+// antiAffinityRule is an anti-affinity term, with the final places of the pods that have the term or match it. The
+// order of binding makes no difference: of two pods that the term separates, kube-scheduler never binds the second,
+// because of the second pod's own rule or the first pod's rule.
 type antiAffinityRule struct {
 	term      *cluster.Term
 	view      *view
@@ -107,7 +107,8 @@ func (r *antiAffinityRule) domainName(d, place int, places []place) string {
 	return r.view.axis.names[d]
 }
 
-// collides reports whether the domain may have a pod that the term separates from a pod of s, which is in the domain.
+// collides reports whether the domain may have another pod that the term separates from a pod of s. The pods of s are
+// in the domain.
 func (r *antiAffinityRule) collides(s *concernedPods, domain int) bool {
 	c := r.podCounts[domain]
 	return s.owner && c.targets > oneIf(s.target) || s.target && c.owners > oneIf(s.owner)
@@ -121,8 +122,8 @@ func oneIf(counted bool) int {
 	return 0
 }
 
-// counterpart returns pods in the domain that the term separates from a pod of s; s itself if only the pods of s are
-// separated from each other.
+// counterpart returns pods in the domain that the term separates from a pod of s. It returns s if the term only
+// separates the pods of s from each other.
 func (r *antiAffinityRule) counterpart(s *concernedPods, domain int) *concernedPods {
 	for _, i := range r.byDomain[domain] {
 		other := &r.concerned[i]

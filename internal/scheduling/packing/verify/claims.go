@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// checkClaims checks that pods which share an unbound volume claim are in one zone: the volume is created in the zone of
-// the first pod, and an EBS volume cannot be attached in another zone.
+// checkClaims checks that the pods of an unbound volume claim are in one zone. The volume is created in the zone of the
+// first pod, and an EBS volume cannot be attached in another zone.
 func (c *checker) checkClaims() {
 	users := map[string][]int{} // by claim: places, ascending
 	for i, place := range c.places {
@@ -44,8 +44,8 @@ func (p *place) addZones(zones map[string]bool) {
 	}
 }
 
-// claimsAllow reports whether a pod in that zone can use these volume claims: each claim has no other pod, or its pods
-// are certainly in the same zone.
+// claimsAllow reports whether a pod in that zone can use these volume claims. The other pods of each claim, if any,
+// must certainly be in that zone.
 func (c *checker) claimsAllow(claims []string, zone string) bool {
 	for _, name := range claims {
 		if zones := c.claimed[name]; len(zones) > 1 || len(zones) == 1 && !zones[zone] {

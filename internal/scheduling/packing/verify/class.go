@@ -309,8 +309,8 @@ func (rs *ruleSet) addResident(at placeWithTraits, r cluster.Resident) {
 	})
 }
 
-// relyOnDaemonPods handles DaemonSet pods of a planned node that start only with some of its offerings. If an affinity
-// counts at least one DaemonSet pod with every offering of the node, the affinity can rely on one such pod.
+// relyOnDaemonPods handles planned nodes whose DaemonSet pods each start only with some of the node's offerings. If an
+// affinity counts one of these pods with every offering, the affinity can rely on one pod, so it gets a resident.
 func (rs *ruleSet) relyOnDaemonPods(c *checker) {
 	for _, r := range rs.affinities {
 		for i := range r.daemonPods {

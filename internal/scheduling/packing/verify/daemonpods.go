@@ -9,9 +9,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// dropPendingDaemonPods removes from an offer the DaemonSet pods that do not fit, if no offering that the pool may
-// launch has room for the pods of all its DaemonSets. On every node, some of these pods then stay pending. DaemonSets
-// of kube-system are kept first, then the smallest.
+// dropPendingDaemonPods removes from an offer the DaemonSet pods that do not fit, if no offering that the pool allows
+// has room for the pods of all its DaemonSets. On every node, some of these pods then stay pending. DaemonSets of
+// kube-system are kept first, then the smallest.
 func (o *offer) dropPendingDaemonPods(s cluster.Snapshot, types []catalog.Type) {
 	if !o.isTooSmall() || !areAllTooSmall(s, o, types) {
 		return

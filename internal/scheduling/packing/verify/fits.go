@@ -10,8 +10,8 @@ import (
 )
 
 // Fits reports whether a node of this offering, for one of the snapshot's pools, can be launched and would accept all
-// these pods. It checks labels, taints, and room and host ports together with those of DaemonSet pods. It does not
-// check rules about pods on other nodes, limits and minValues of the pool, or the unused instances of a reservation.
+// these pods. It checks labels and taints, and room and host ports together with the DaemonSet pods. It does not check
+// rules about pods on other nodes, limits and minValues of the pool, or the unused instances of a reservation.
 func Fits(s cluster.Snapshot, market catalog.Market, pool string, choice packing.Choice, pods []cluster.Pod) bool {
 	i := slices.IndexFunc(s.Pools, func(p cluster.Pool) bool { return p.Name == pool })
 	if i < 0 || s.Pools[i].Unusable != "" {

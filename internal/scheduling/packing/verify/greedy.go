@@ -37,10 +37,10 @@ func (o *order) greedy() bool {
 	}
 }
 
-// findFirstPods sets firstGroups: the groups one of whose pods must be the first pod of an affinity rule that counts
-// no pod yet. The affinity rule of such a group selects the group's own pods, and no other pod can satisfy the rule
-// in the group's domain. findFirstPods sets awaitFirst to these rules. The other groups that such a rule counts wait,
-// because kube-scheduler's exception for the first pod of a rule ends when one of their pods is bound.
+// findFirstPods sets firstGroups: the groups that must provide the first pod of an affinity rule that counts no pod
+// yet. The affinity rule of such a group selects the group's own pods, and no other pod can satisfy the rule in the
+// group's domain. findFirstPods sets awaitFirst to these rules. Other groups that such a rule counts must wait: once
+// one of their pods is bound, kube-scheduler's exception for the first pod of a rule ends.
 func (o *order) findFirstPods() {
 	o.awaitFirst, o.firstGroups = map[int]bool{}, map[int]bool{}
 	supply := map[int]*affinityState{} // by affinity rule: the state after all pods without the rule are bound
@@ -85,7 +85,7 @@ func (o *order) heldBy(group int) (int, bool) {
 	return 0, false
 }
 
-// processQueue processes all items in the queue, and those that are added meanwhile.
+// processQueue processes all items in the queue, including items that are added meanwhile.
 func (o *order) processQueue() {
 	for len(o.queue) > 0 {
 		item := o.queue[0]

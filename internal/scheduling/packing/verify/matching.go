@@ -55,8 +55,8 @@ func (s *selectorIndex) add(rule int, selector *cluster.Selector) {
 	s.others = append(s.others, rule)
 }
 
-// rulesFor returns the indices of the rules for which counts is true, ascending. It calls counts only for rules that may
-// match the labels of the kind.
+// rulesFor returns the indices of the rules for which counts is true, ascending. It calls counts only for rules that
+// may match the labels of the kind.
 func (s *selectorIndex) rulesFor(k *kind, counts func(rule int) bool) []int {
 	var out []int
 	addFrom := func(rules []int) {

@@ -98,8 +98,8 @@ func (c *checker) offersLike(pool *cluster.Pool, like *offer) []*offer {
 	return out
 }
 
-// hasHole reports whether offers lacks a combination that all has. The missing offer is in all but not in offers,
-// although its type, its zone and its capacity type each occur in offers.
+// hasHole reports whether some offer of all is missing in offers, although its type, its zone and its capacity type
+// each occur in offers.
 func hasHole(offers, all []*offer) bool {
 	types, zones, capacityTypes := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, o := range offers {

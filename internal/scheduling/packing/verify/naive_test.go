@@ -20,9 +20,9 @@ func TestMain(m *testing.M) {
 }
 
 // TestNaiveScheduler compares Check with a simple implementation of kube-scheduler's filters, which counts all pods
-// again at each step. It tries every order of the pods in every world: one offering for each planned node. If Check
-// accepts a plan, each world must have an order that works. If one order works in all worlds, Check must accept the
-// plan.
+// again at each step. It tries every order of the pods in every naiveWorld, which has one offering for each planned
+// node. If Check accepts a plan, each naiveWorld must have an order that works. If one order works in all of them,
+// Check must accept the plan.
 func TestNaiveScheduler(t *testing.T) {
 	t.Parallel()
 	validPlans, invalidPlans := 0, 0
@@ -166,7 +166,7 @@ func drawRules(t *rapid.T, oneIn func(int, string) bool, key, someApp func() str
 	return p
 }
 
-// naiveWorld has one offering for each planned node.
+// naiveWorld is a cluster with a plan in which each planned node has one offering.
 type naiveWorld struct {
 	nodes []naiveNode
 	pods  []cluster.Pod
@@ -186,7 +186,7 @@ type naivePod struct {
 	ending    bool
 }
 
-// naiveWorlds returns a world for each choice of one offering per planned node.
+// naiveWorlds returns a naiveWorld for each choice of one offering per planned node.
 func naiveWorlds(w *world) []*naiveWorld {
 	out := []*naiveWorld{{}}
 	hostOf := map[string]int{}

@@ -55,8 +55,8 @@ type demand struct {
 	tolerations []requirements.Toleration
 }
 
-// demandOf returns the index in checker.demands of the pod's requirements on a node's labels and taints. It adds them if
-// they are new.
+// demandOf returns the index in checker.demands of the pod's requirements on a node's labels and taints. It adds them
+// if they are new.
 func (c *checker) demandOf(p *cluster.Pod) int {
 	var w identity
 	w.alternatives(p.Required)
@@ -176,8 +176,8 @@ func (o *offer) unmetRequirements() (out []requirements.Requirement) {
 	return out
 }
 
-// hasDevices reports whether the type has the requested extended resources. A DaemonSet pod that requests a device which
-// the type lacks stays pending.
+// hasDevices reports whether the type has the requested extended resources. A DaemonSet pod that requests a device
+// which the type lacks stays pending.
 func (o *offer) hasDevices(requests resources.Amounts) bool {
 	for _, e := range requests.Extended {
 		if amount, isLimited := o.amountOf(e.Name); isLimited && e.Value > amount {
@@ -230,8 +230,8 @@ func suits(
 	return slices.ContainsFunc(required, func(r requirements.Requirements) bool { return r.Accepts(labels) })
 }
 
-// lackingResources returns the resources of which a node of the offer has too little for its DaemonSet pods together
-// with pods that have the total requests sum.
+// lackingResources returns the resources of which a node of the offer has too little for its DaemonSet pods and for
+// pods with the total requests sum.
 func (o *offer) lackingResources(sum resources.Amounts) []string {
 	lacking := o.daemonRequests.Add(sum).Lacking(o.room)
 	return slices.DeleteFunc(lacking, func(name string) bool {

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// order searches for an order in which kube-scheduler can bind the pods of one component of the plan, and binds them one
-// by one; see topology.components.
+// order searches for an order in which kube-scheduler can bind the pods of one component of the plan, and binds them
+// one by one; see topology.components.
 type order struct {
 	*topology
 	members        []int                  // indices in topology.groups of the groups of the component; those with the strictest rules first
@@ -21,7 +21,7 @@ type order struct {
 	bucketsOf   map[rule][]*bucket  // by rule: the buckets whose obstacle has the rule
 	waiting     map[rulePlace][]int // the groups that wait for a pod, counted by the affinity rule, on the place
 	awaitFirst  map[int]bool        // affinity rules that wait for their first pod: no other pod that they count is bound before it
-	firstGroups map[int]bool        // groups one of whose pods must be the first pod of an affinity rule
+	firstGroups map[int]bool        // groups that must provide the first pod of an affinity rule
 }
 
 // rule identifies a spread rule or an affinity rule.
@@ -30,7 +30,7 @@ type rule struct {
 	number     int // index in ruleSet.affinities if isAffinity, else in ruleSet.spreads
 }
 
-// heldRule is the rule of every obstacle whose held is true.
+// heldRule stands for the rule in obstacles whose held is true. It is no rule of the plan.
 var heldRule = rule{isAffinity: true, number: -1}
 
 // obstacle is the reason why pods cannot be bound now: a rule, and the domain in which they would violate the rule.
@@ -41,7 +41,6 @@ type obstacle struct {
 	held   bool // the pods wait for the first pod of an affinity rule that counts them; see order.awaitFirst
 }
 
-// rulePlace is an affinity rule, by its index, and a place.
 type rulePlace struct{ affinity, place int }
 
 // bucket has the groups with the same obstacle. When the obstacle may be gone, the groups are tried one by one, until a

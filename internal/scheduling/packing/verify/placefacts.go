@@ -46,7 +46,7 @@ type nodeTraits struct {
 // offerings differ.
 type traitSet struct {
 	traits []int // indices in placeFacts.traits, ascending
-	places int   // number of places with the set; 0 for a set that only spots of DaemonSet pods have
+	places int   // number of places with the set; 0 for a set that only daemonPods have
 }
 
 // axis numbers the domains of one label.
@@ -265,12 +265,12 @@ type view struct {
 	axis    *axis
 	filter  nodeFilter
 	reach   []reach // by traitSet; without domains for hostname: reachWithTraits adds them
-	counted []bool  // by traitSet, for hostname: whether some traits of the set count
+	counted []bool  // by traitSet: whether some traits of the set count
 
-	bounds [2]bounds // before, and after leaving nodes are gone
+	bounds [2]bounds // 0: while leaving nodes exist; 1: after they are gone
 }
 
-// bounds has the domains of a view that exist, at least and at most.
+// bounds has the domains of a view that certainly exist, and those that may exist.
 type bounds struct {
 	sure  map[int]bool // domains with a place that is certainly in the domain; empty for hostname
 	hosts int          // for hostname: maximum number of places that count

@@ -15,8 +15,8 @@ import (
 
 const ebs = "attachable-volumes-csi-ebs.csi.aws.com"
 
-// TestPlannedNodes changes a valid plan so that it violates one rule. The plan has two planned nodes for three pods, and
-// one pod on an existing node.
+// TestPlannedNodes makes one change to a valid plan, and checks which rules the plan then violates. The plan has two
+// planned nodes for three pods, and one pod on an existing node.
 func TestPlannedNodes(t *testing.T) {
 	t.Parallel()
 	plan := func(change func(w *world)) func(w *world) {

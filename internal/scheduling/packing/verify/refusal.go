@@ -44,7 +44,6 @@ func (c *checker) checkRefusals(plan packing.Plan, t *topology) {
 	}
 }
 
-// hasReason reports whether the refusal has a reason with one of the codes.
 func hasReason(r packing.Refusal, codes ...packing.Code) bool {
 	return slices.ContainsFunc(r.Reasons, func(reason packing.Reason) bool { return slices.Contains(codes, reason.Code) })
 }
@@ -102,8 +101,8 @@ func (r *roomFinder) nodeFor(p *cluster.Pod) string {
 	return ""
 }
 
-// offerFor returns a new node for the pod, or "". Pools that allow several values for a custom label are not tried:
-// their offerings without a chosen value do not satisfy their requirements.
+// offerFor returns a new node for the pod, or "". Pools that allow several values for a custom label are not tried,
+// because a node without a chosen value does not satisfy their requirements.
 func (r *roomFinder) offerFor(p *cluster.Pod) string {
 	if !r.isListed {
 		r.isListed = true
@@ -196,8 +195,8 @@ func counted(kinds []*cluster.Kind, counts func(namespace string, labels map[str
 	return n
 }
 
-// reachOf returns the reach of the place or, if place is -1, of a node with these labels: empty if the node lacks the
-// label of the view.
+// reachOf returns the reach of the place or, if place is -1, of a node with these labels. The reach is empty if the
+// node lacks the label of the view.
 func (r *roomFinder) reachOf(v *view, labels map[string]string, place int) reach {
 	if place >= 0 {
 		return v.reachOfPlace(place)

@@ -204,7 +204,7 @@ func TestFits(t *testing.T) {
 		w.web(2)
 		c.change(w)
 		if got := verify.Fits(w.Snapshot, w.Market, "general", choice("small", "a", catalog.OnDemand), w.Pods); got != c.want {
-			t.Errorf("%s: %t, want %t", name, got, c.want)
+			t.Errorf("%s: Fits = %t, want %t", name, got, c.want)
 		}
 	}
 }

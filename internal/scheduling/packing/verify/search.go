@@ -26,9 +26,9 @@ func (o *order) search() bool {
 	return false
 }
 
-// complete binds all remaining pods if that is possible, and returns true. Otherwise it changes no binding.
-// state is the number of the current state. Its digits are the numbers of bound pods, one digit for each group. dead
-// has the states from which not all pods can be bound.
+// complete binds all remaining pods if that is possible, and returns true. Otherwise it changes no binding. state is
+// the number of the current state. Its digits are the numbers of bound pods, one digit for each group. dead has the
+// states from which no order binds all pods.
 func (o *order) complete(dead map[int]bool, state int) bool {
 	all, radix := true, 1
 	for _, i := range o.members {

@@ -140,7 +140,7 @@ func (e *spreadState) skew(n, domain, place int) int {
 			continue
 		}
 		if slices.Contains(set.domains, domain) {
-			low *= 2 // n includes the pods of that planned node, but they are in its own domain: (n-low)-low
+			low *= 2 // n also includes the pods of that node, which are in another domain: the skew is (n-low)-low
 		}
 		most = max(most, n-low)
 	}

@@ -12,7 +12,7 @@ type topology struct {
 	groups  []group
 	leaving bool // whether some node is leaving
 
-	// The state of the rules after all pods are bound that can be bound, by index in ruleSet.spreads and
+	// The state of the rules after all pods that can be bound are bound, by index in ruleSet.spreads and
 	// ruleSet.affinities.
 	spreadEnd   []*spreadState
 	affinityEnd []*affinityState
@@ -93,8 +93,8 @@ func (t *topology) checkLabels(g *group) {
 	}
 }
 
-// checkComponent finds an order of binding for the groups of a component, or adds violations about the pods that no
-// order binds. One order is enough, either for the time before leaving nodes are gone or for the time after.
+// checkComponent finds an order of binding for the groups of a component, or adds violations about the pods that it
+// cannot bind. One order is enough: for the time before leaving nodes are gone, or for the time after.
 func (t *topology) checkComponent(groups []int) {
 	times := []bool{false} // whether leaving nodes are gone
 	if t.leaving {

@@ -121,7 +121,7 @@ func (w *world) check() []string {
 		}
 	}
 	broken := verify.Check(w.Snapshot, w.Market, w.plan)
-	// Some worlds have planned nodes without pods, as domains without pods. The nodes violate a rule, but no pod does.
+	// Some worlds have planned nodes without pods, to add a domain without pods. Check reports these nodes too.
 	return slices.DeleteFunc(broken, func(s string) bool { return strings.HasSuffix(s, "has no pods") })
 }
 
@@ -140,7 +140,7 @@ func invalid(want string, build func(w *world)) testCase {
 	return testCase{build: build, want: strings.Split(want, "; ")}
 }
 
-// matches reports whether the sentences are as wanted.
+// matches reports whether each wanted part is in a sentence, and each sentence has a wanted part.
 func (c testCase) matches(got []string) bool {
 	for _, part := range c.want {
 		if !slices.ContainsFunc(got, func(s string) bool { return strings.Contains(s, part) }) {
@@ -261,7 +261,7 @@ func (w *world) setRequirement(node int, key string, values ...string) {
 	w.plan.PlannedNodes[node].Requirements = requireIn(key, 0, values...)
 }
 
-// daemon adds a DaemonSet that runs in some zones, in all if there are none.
+// daemon adds a DaemonSet that runs in the given zones; without zones, in all.
 func (w *world) daemon(cpu int64, zones ...string) *cluster.Daemon {
 	d := cluster.Daemon{Name: "agent", Requests: resources.Amounts{CPU: cpu, Pods: 1}}
 	if len(zones) > 0 {
