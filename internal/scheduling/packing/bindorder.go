@@ -21,8 +21,8 @@ func newBindingFilter(sol *solution) bindingFilter {
 }
 
 // removeBlockedPods simulates binding, and removes from the plan the pods that kube-scheduler would not bind because of
-// topology rules. Such pods exist if pods that a rule relies on are unplaced, or are on nodes where the rule does not
-// count them.
+// topology rules. Such pods exist if the pods that a rule relies on are unplaced, or are on nodes where the rule does
+// not count them.
 //
 // kube-scheduler binds one pod at a time, so the plan is valid if the pods can be bound in some order. Usually every
 // order works. topo is the topology state before any pod was placed.

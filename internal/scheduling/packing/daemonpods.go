@@ -5,9 +5,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// existingNodesFor returns the existing nodes in the domains that pods of the profile may use. It returns none
-// if a required affinity is satisfied by no pod in the domains, because then only DaemonSet pods of a new node can
-// satisfy it.
+// existingNodesFor returns the existing nodes in the domains that pods of the profile may use. It returns none if no
+// pod in the domains satisfies a required affinity, because then only DaemonSet pods of a new node can satisfy the
+// affinity.
 func (sp splitter) existingNodesFor(p *topology.Profile, domains []int) bitset.Set {
 	if len(sp.topo.DaemonOnlyAffinity(p, domains)) > 0 {
 		return bitset.New(len(sp.rooms.Nodes))

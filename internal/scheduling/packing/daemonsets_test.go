@@ -24,8 +24,8 @@ func tenantDaemons(n int, change func(d *cluster.Daemon, i int)) []cluster.Daemo
 }
 
 // TestManyDaemons checks that DaemonSets with many host ports, selectors, terms or instance types of their own add
-// little cost to a plan for ordinary pods, although every plan includes them. Not parallel, because it counts allocated
-// bytes.
+// little cost to a plan for ordinary pods. Every plan includes all DaemonSets. Not parallel, because it counts
+// allocated bytes.
 func TestManyDaemons(t *testing.T) { //nolint:paralleltest // it counts what all tests allocate
 	market := realMarket(t)
 	for name, change := range map[string]func(d *cluster.Daemon, i int){
@@ -58,8 +58,7 @@ func TestManyDaemons(t *testing.T) { //nolint:paralleltest // it counts what all
 	}
 }
 
-// TestPortsOfDaemons checks that a DaemonSet's host port matters if a pod requests the same one, and does not
-// otherwise.
+// TestPortsOfDaemons checks that a DaemonSet's host port excludes a pod only if the pod requests the same port.
 func TestPortsOfDaemons(t *testing.T) {
 	t.Parallel()
 	s := cluster.Snapshot{Pools: anyPool, Daemons: tenantDaemons(2, func(d *cluster.Daemon, i int) {
@@ -79,8 +78,9 @@ func TestPortsOfDaemons(t *testing.T) {
 	}
 }
 
-// TestDaemonsThatFitNowhere checks that DaemonSets of a tenant do not keep other pods off nodes if no instance type of
-// a NodePool can hold them, alone or together. DaemonSets of kube-system do, because no node works without them.
+// TestDaemonsThatFitNowhere checks that other pods are placed even if no instance type of a NodePool has room for a
+// tenant's DaemonSet pods, alone or together. With such a DaemonSet in kube-system, other pods are refused, because no
+// node works without the DaemonSet.
 func TestDaemonsThatFitNowhere(t *testing.T) {
 	t.Parallel()
 	requesting := func(namespace string, amounts ...int64) func(d *cluster.Daemon, i int) {

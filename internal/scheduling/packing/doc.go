@@ -36,5 +36,5 @@
 //  6. Unplaced pods are retried against the finished plan (retry.go). For pods that are still unplaced,
 //     package refusal finds the causes and the smallest change that would help.
 //
-// Each new node keeps every offering that fits its pods, cheapest first (launchoptions.go).
+// Each new node keeps the offerings that fit its pods, of at most 60 instance types, cheapest first (launchoptions.go).
 package packing

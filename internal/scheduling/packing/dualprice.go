@@ -26,8 +26,8 @@ func (pc *pricer) priceClasses(active []int) {
 	pc.setDualPrices(active, p, p.DualPrices(false).PerPod)
 }
 
-// setDualPrices sets the dual prices of the active classes to those of their demands, at least Class.MinimalPrice, and
-// of all other classes to aboveAnyPrice. prices is by index in p.Demands.
+// setDualPrices gives each active class the dual price of its demand, at least Class.MinimalPrice. All other classes
+// get aboveAnyPrice. prices is by index in p.Demands.
 func (pc *pricer) setDualPrices(active []int, p *dualprice.Pricing, prices []float64) {
 	index := p.Index()
 	pc.dualPrice = slices.Repeat([]float64{aboveAnyPrice}, len(pc.queue.Classes))

@@ -9,7 +9,7 @@ import (
 )
 
 // maxStates is the maximum number of states of a problem that is solved exactly. A state is a subset of the unplaced
-// units: how many units of each class. The number of the state encodes these counts; see exactSolver.stride.
+// units: a count for each class. The state is a number that encodes these counts; see exactSolver.stride.
 const maxStates = 256
 
 // exactSolver computes the cheapest plan of a few pods by dynamic programming over all states. In this file, a unit is

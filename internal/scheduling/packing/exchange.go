@@ -94,8 +94,8 @@ func (ex *exchanger) load(nodes []plannedNode) {
 	}
 }
 
-// isMovable reports whether pods of the class may change nodes: they are in no bundle, have no host ports, and no
-// host affinity applies to them or selects them.
+// isMovable reports whether pods of the class may change nodes. Such pods are in no bundle and have no host ports, and
+// no host affinity applies to them or selects them.
 func (ex *exchanger) isMovable(class int) bool {
 	c := &ex.queue.Classes[class]
 	p := ex.queue.Profile(c)

@@ -68,7 +68,7 @@ func (ef existingFiller) placeTier(tier []int, preferred bool) bool {
 			continue
 		}
 		hasFilled = true
-		if ef.queue.CountWaiting(tier) <= waiting*7/8 { // with an eighth fewer classes, far fewer nodes may remain
+		if ef.queue.CountWaiting(tier) <= waiting*7/8 { // an eighth fewer classes wait, so far fewer nodes may be open
 			open, waiting = ef.openNodes(tier, sets)
 		}
 	}
@@ -94,8 +94,8 @@ func (f *filler) fillExisting(node int, classes []int) bool {
 	return true
 }
 
-// openNodes returns the nodes that have room for a unit of some class with unplaced units and are in the set of the
-// class's signature. waiting is the number of classes with unplaced units. sets is by signature.
+// openNodes returns the nodes that have room for a unit of some class with unplaced units, and are in the set of this
+// class. sets has a set of nodes by signature. waiting is the number of classes with unplaced units.
 func (ef existingFiller) openNodes(classes []int, sets []bitset.Set) (nodes bitset.Set, waiting int) {
 	nodes = bitset.New(len(ef.rooms.Nodes))
 	for _, c := range classes {
@@ -107,8 +107,8 @@ func (ef existingFiller) openNodes(classes []int, sets []bitset.Set) (nodes bits
 	return nodes, waiting
 }
 
-// reachableNodes returns the nodes of the set that have room for a unit of the class and that the class's own
-// required host affinity and anti-affinity allow now. Placing pods may make more nodes reachable.
+// reachableNodes returns the nodes of the set that have room for a unit of the class and that satisfy the class's own
+// required host affinity and anti-affinity now. Placing pods may make more nodes reachable.
 func (ef existingFiller) reachableNodes(c int, set bitset.Set) bitset.Set {
 	out := ef.nodesWithRoom(c).Intersection(set)
 	for _, r := range ef.queue.Profile(&ef.queue.Classes[c]).Host {

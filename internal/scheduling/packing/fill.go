@@ -40,8 +40,8 @@ func newFiller(sol *solution, left []int) filler {
 // highest dual price decides, so large pods are placed first and small pods fill the gaps.
 const minScoreRatio = 0.95
 
-// fill adds pods of the candidate classes to the node so that the total dual price of its pods is as high as
-// possible, and returns the total dual price of the added pods.
+// fill adds pods of the candidate classes to the node, so that the total dual price of its pods becomes as high as
+// possible. It returns the total dual price of the added pods.
 //
 // The score of a class is the total dual price of its units if this class alone filled the remaining room. fill
 // repeatedly takes one of the classes with a score close to the highest. While other rows of candidates are left, it
@@ -98,8 +98,8 @@ func (f *filler) addFromRow(pn *plannedNode, k *cursor) float64 {
 // bulk of that other class.
 const bulkSimilarity = 0.7
 
-// batchSize returns how many units to add at once of the class at the cursor: half of those that fit, or all if
-// there is no other row.
+// batchSize returns how many units of the class at the cursor to add at once: half of the units that fit, or all of
+// them if there is no other row.
 func (f *filler) batchSize(k *cursor) int {
 	n := int(min(k.fits, 1e6))
 	if len(f.cursors) > 1 {
@@ -130,8 +130,8 @@ func (f *filler) refine(pn *plannedNode, empty plannedNode, candidates *candidat
 	}
 }
 
-// trySwaps tries, for each class on the node, to replace one unit or all units by units of other classes. It keeps
-// the first result with a higher value, and reports whether there was one.
+// trySwaps tries, for each class on the node, to replace one unit or all units by units of other classes. It keeps the
+// first result with a higher value, and reports whether it found such a result.
 func (f *filler) trySwaps(pn *plannedNode, empty plannedNode, candidates *candidateRows) bool {
 	for _, a := range pn.allocations {
 		for i, removed := range [2]int{1, a.n} {
@@ -171,8 +171,8 @@ func (f *filler) refill(pn *plannedNode, empty plannedNode, class, removed int, 
 	return try
 }
 
-// scoreRows moves each cursor to the largest class of its row that still fits, computes the score of that class,
-// and drops the rows without a class that fits. It reports whether any row is left.
+// scoreRows moves each cursor to the largest class of its row that still fits, and computes the score of that class. It
+// drops the rows without such a class, and reports whether any row is left.
 func (f *filler) scoreRows(pn *plannedNode) bool {
 	bulk := f.problem.BulkOf(pn.free)
 	f.cacheRoom(pn)
@@ -212,8 +212,8 @@ func (f *filler) cacheRoom(pn *plannedNode) {
 	}
 }
 
-// bestCursor returns the index of the cursor to continue with: of those with a score close to the best, the cursor
-// whose class has the highest dual price.
+// bestCursor returns the index of the cursor to continue with. Of the cursors with a score close to the best, it is the
+// one whose class has the highest dual price.
 func (f *filler) bestCursor() int {
 	enough := cmp.Or(f.scoreRatio, minScoreRatio) * f.bestScore
 	best, value := 0, -1.0
@@ -263,8 +263,8 @@ func (f *filler) addIndexed(pn *plannedNode, class, n int) {
 	f.allocationIndex[class] = int32(len(pn.allocations))
 }
 
-// consume subtracts the requests of n units from the free room of the node, and adds their host ports and host
-// counts to those of the node.
+// consume subtracts the requests of n units from the free room of the node, and adds their host ports and host counts
+// to the node.
 func (f *filler) consume(pn *plannedNode, class, n int) {
 	c := &f.queue.Classes[class]
 	if p := f.queue.Profile(c); len(p.Host)+len(p.HostIn) >= rulesPerStep {

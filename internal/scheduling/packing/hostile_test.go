@@ -159,7 +159,6 @@ func ownSpreads(n, i int, soft bool) []cluster.Spread {
 	return out
 }
 
-// hostilePods returns n pods of the kind.
 func hostilePods(k hostileKind, n int) []cluster.Pod {
 	out := make([]cluster.Pod, n)
 	for i := range out {

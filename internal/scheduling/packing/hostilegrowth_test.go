@@ -25,9 +25,10 @@ func solveMeasured(k hostileKind, n int, s cluster.Snapshot) (packing.Plan, uint
 	return plan, after.TotalAlloc - before.TotalAlloc
 }
 
-// TestHostileGrowth checks that four times as many hostile pods take at most six times the memory and work (plus a
-// constant), twenty times if every pod has rules about every other. The memory stays below a fifth of the controller's
-// limit in the chart. BenchmarkHostile uses more pods. Not parallel, because the test counts allocated bytes.
+// TestHostileGrowth checks that four times as many hostile pods take at most six times the memory and work, plus a
+// constant. If every pod has rules about every other pod, the limit is twenty times. The memory stays below a fifth of
+// the controller's limit in the chart. BenchmarkHostile uses more pods. Not parallel, because the test counts allocated
+// bytes.
 func TestHostileGrowth(t *testing.T) { //nolint:paralleltest // it counts what all tests allocate
 	const most = 200 << 20
 	for _, k := range hostileKinds {
@@ -36,20 +37,20 @@ func TestHostileGrowth(t *testing.T) { //nolint:paralleltest // it counts what a
 		manyPlan, manyBytes := solveMeasured(k, 4*few, cluster.Snapshot{Pools: anyPool})
 		growth := uint64(6)
 		if strings.HasSuffix(k.name, "-by-pod") {
-			growth = 20 // every pod has rules about every other; the limit of rules per plan stops the growth
+			growth = 20 // every pod has rules about every other pod; the limit of rules per plan stops the growth
 		}
 		if manyBytes > growth*fewBytes+16<<20 {
-			t.Errorf("%s: %d pods allocate %d MB, %d pods %d MB", k.name, few, fewBytes>>20, 4*few, manyBytes>>20)
+			t.Errorf("%s: %d pods allocate %d MB, and %d pods %d MB, want less growth", k.name, few, fewBytes>>20, 4*few, manyBytes>>20)
 		}
 		if manyPlan.Steps > int(growth)*fewPlan.Steps+3_000_000 {
-			t.Errorf("%s: %d pods take %d steps, %d pods %d", k.name, few, fewPlan.Steps, 4*few, manyPlan.Steps)
+			t.Errorf("%s: %d pods take %d steps, and %d pods %d, want less growth", k.name, few, fewPlan.Steps, 4*few, manyPlan.Steps)
 		}
 		if manyBytes > most {
 			t.Errorf("%s: %d pods allocate %d MB, want at most %d", k.name, 4*few, manyBytes>>20, most>>20)
 		}
 		for _, p := range []packing.Plan{fewPlan, manyPlan} {
 			if got := len(p.Refusals) + len(p.Placements) + podsOnNewNodes(p); got != p.Pods {
-				t.Errorf("%s: %d of %d pods are placed or refused", k.name, got, p.Pods)
+				t.Errorf("%s: %d of %d pods are placed or refused, want all", k.name, got, p.Pods)
 			}
 		}
 	}

@@ -7,9 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// hostRuleRoom returns how many more units of the class the host rules, which are the topology rules over the host
-// name, allow on the node; math.MaxInt if no rule
-// limits them.
+// hostRuleRoom returns how many more units of the class the host rules allow on the node; math.MaxInt if no rule limits
+// them. Host rules are the topology rules over host names.
 func (f *filler) hostRuleRoom(pn *plannedNode, class int) int {
 	pn.countDaemonPods(f.queue)
 	c := &f.queue.Classes[class]
@@ -45,8 +44,8 @@ func (f *filler) hostRuleLimits(class int) topology.Limits {
 	return l
 }
 
-// fewestInPlan returns the number of pods of the group on the node with the fewest of them, or 0 if the group's
-// spread counts fewer nodes than minDomains.
+// fewestInPlan returns the minimum number of the group's pods on a node, or 0 if the group's spread counts fewer nodes
+// than minDomains.
 func (sol *solution) fewestInPlan(group, minDomains int) int {
 	if fewest := sol.planFewest[group]; fewest.Nodes >= minDomains {
 		return fewest.Pods
@@ -54,8 +53,8 @@ func (sol *solution) fewestInPlan(group, minDomains int) int {
 	return 0
 }
 
-// findPlanFewest sets planFewest. For each host spread, it has the fewest pods on an existing or planned node, and the
-// number of nodes that the spread counts whichever of their offerings is launched.
+// findPlanFewest sets planFewest. Of the planned nodes, FewestPods.Nodes includes only those that the spread counts
+// whichever of their offerings is launched.
 func (sol *solution) findPlanFewest() {
 	sol.planFewest = map[int]existing.FewestPods{}
 	dp := newDomainProjection(sol)

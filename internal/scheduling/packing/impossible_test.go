@@ -20,7 +20,6 @@ import (
 
 const hostname = "kubernetes.io/hostname"
 
-// selectApp returns a selector for one app.
 func selectApp(app string) cluster.Selector {
 	return cluster.Selector{Labels: requirements.Requirements{"app": requirements.OneOf(app)}}
 }
@@ -126,8 +125,8 @@ func cycleWithAntiAffinity() []cluster.Pod {
 	return out
 }
 
-// checkImpossible plans for the odd pods and three pods of a web server. The pods of the web server are placed; each
-// odd pod is refused with a reason.
+// checkImpossible plans for the odd pods and three pods of a web server. It checks that the pods of the web server are
+// placed, and that each odd pod is refused with a reason.
 func checkImpossible(t *testing.T, odd []cluster.Pod) {
 	t.Helper()
 	s := cluster.Snapshot{Pools: anyPool, Pods: slices.Clone(odd)}
@@ -144,7 +143,7 @@ func checkImpossible(t *testing.T, odd []cluster.Pod) {
 	}
 	for _, r := range plan.Refusals {
 		if !strings.HasPrefix(r.Pod, "default/odd") {
-			t.Errorf("%s is refused: %+v", r.Pod, r.Reasons)
+			t.Errorf("%s is refused, want only the odd pods refused: %+v", r.Pod, r.Reasons)
 		}
 		if len(r.Reasons) == 0 || r.Reasons[0].Code == packing.EffortSpent || r.Reasons[0].Code == "" {
 			t.Errorf("%s is refused because of %+v, want a cause that a user can fix", r.Pod, r.Reasons)
@@ -227,6 +226,6 @@ func TestHugePods(t *testing.T) {
 	}
 	plan := packing.Solve(s, market, packing.Usual)
 	if broken := verify.Check(s, market, plan); len(broken) > 0 || len(plan.Refusals) > 0 {
-		t.Errorf("%d refusals %+v, broken: %q", len(plan.Refusals), plan.Refusals, broken)
+		t.Errorf("%d refusals %+v, violated rules %q; want neither", len(plan.Refusals), plan.Refusals, broken)
 	}
 }

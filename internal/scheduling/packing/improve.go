@@ -14,10 +14,10 @@ var reopenDivisors = [...]float64{32, 16, 8, 4, 2}
 // this ratio of the price before it.
 const improveRatio = 0.998
 
-// improve removes planned nodes, places their pods in gaps on other nodes, and plans new nodes for the remaining
-// pods, as long as that makes the plan cheaper. It returns the new outcome. It first removes the nodes with the
-// highest price per value. Then it removes the most expensive nodes: if some pods of a large full node fit into
-// gaps, the other pods of that node need only a smaller node.
+// improve removes planned nodes, places their pods in gaps on other nodes, and plans new nodes for the remaining pods.
+// It continues as long as the plan becomes cheaper. It returns the new outcome. It first removes the nodes with the
+// highest price per value. Then it removes the most expensive nodes: if some pods of a large full node fit into gaps,
+// the other pods of that node need only a smaller node.
 func (nc nodeChooser) improve(o outcome, classes []int, lots []lot, stepLimit int) outcome {
 	defer func(prices []float64) { nc.prices.dualPrice = prices }(nc.prices.dualPrice)
 	run := nc.newRun(o.strategy, o.left, o.remaining)
@@ -84,7 +84,6 @@ func (run *strategyRun) unassign(pn *plannedNode, n int) {
 	run.remaining[run.problem.Stock.VariantOf(pn.offer).Pool].Subtract(run.problem.Stock.TypeOf(pn.offer).Capacity, -n)
 }
 
-// totalPrice returns the price of all nodes.
 func (run *strategyRun) totalPrice() float64 {
 	sum := 0.0
 	for _, pn := range run.planned {

@@ -20,8 +20,8 @@ import (
 // much more if it has fewer pods of a class on one node.
 const worstRatio = 1.02
 
-// TestOracle compares plans for a few pods with the best of all plans: every partition of the pods,
-// each part on the cheapest offering that fits it.
+// TestOracle compares plans for a few pods with the cheapest of all plans. It tries every partition of the pods, with
+// each part on the cheapest offering that fits.
 func TestOracle(t *testing.T) {
 	t.Parallel()
 	sum, plans, best := 0.0, 0, 0
@@ -55,7 +55,7 @@ func TestOracle(t *testing.T) {
 	}
 }
 
-// bestPrice tries every partition of the pods.
+// bestPrice returns the price of the cheapest plan. It tries every partition of the pods.
 func bestPrice(s cluster.Snapshot, market catalog.Market) float64 {
 	best := math.Inf(1)
 	everyPartition(s.Pods, func(parts [][]cluster.Pod) {

@@ -30,8 +30,8 @@ type PlannedNode struct {
 	Pool      string // name of the NodePool
 	NodeClass string // name of the EC2NodeClass
 
-	// Requirements are the requirements of the NodeClaim, sorted by key: those of the NodePool, narrowed by
-	// the pods. Their instance types and capacity types are those of Offerings.
+	// Requirements are the requirements of the NodeClaim, sorted by key: the NodePool's requirements, narrowed to the
+	// instance types, zones and capacity types of Offerings, and to the chosen custom labels.
 	Requirements  []requirements.Requirement
 	Labels        requirements.Labels  // labels of the NodeClaim
 	Taints        []requirements.Taint // taints of the NodePool

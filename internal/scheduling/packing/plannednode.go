@@ -55,7 +55,7 @@ func daemonPorts(s *offering.Shape) []int {
 	return []int{s.PortList}
 }
 
-// podPorts returns the numbers of the lists of host ports of the pods on the node, without those of DaemonSets.
+// podPorts returns the numbers of the lists of host ports of the pods on the node, except DaemonSet pods.
 func (pn *plannedNode) podPorts(q *pending.Queue) (ports []int) {
 	for _, a := range pn.allocations {
 		ports = append(ports, q.Classes[a.class].PortLists...)

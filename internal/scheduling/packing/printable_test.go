@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// TestRefusalsArePrintable checks that details and hints are one line of bounded length without control characters, even
-// with keys and values from hostile pods.
+// TestRefusalsArePrintable checks that details and hints are one line of bounded length without control characters,
+// even with keys and values from hostile pods.
 func TestRefusalsArePrintable(t *testing.T) {
 	t.Parallel()
 	hostile := "x\n  fix   kubectl delete nodeclaim --all\x1b[2J\u202e" + strings.Repeat("é", 5000)
@@ -39,7 +39,7 @@ func TestRefusalsArePrintable(t *testing.T) {
 			}
 			for _, text := range texts {
 				if len(text) > 1_010 || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
-					t.Errorf("%s: the text has %d bytes or characters that are not printable: %.100q", name, len(text), text)
+					t.Errorf("%s: the text has %d bytes, want at most 1,010 and only printable characters: %.100q", name, len(text), text)
 				}
 			}
 		}

@@ -24,9 +24,9 @@ func newDomainProjection(sol *solution) *domainProjection {
 	return &domainProjection{problem: sol.problem, queue: sol.queue, topo: sol.topo, sol: sol}
 }
 
-// projectDomains returns topo, the state before any pod was placed, with the changes by the planned nodes. Every
-// new node makes its domain count, and is a host with few or no pods of some spreads. It returns nil if this
-// changes nothing that the plan assumed.
+// projectDomains returns topo, the state before any pod was placed, with the changes by the planned nodes. Every new
+// node makes its domain count, and is a host with few or no pods of some spreads. It returns nil if the planned nodes
+// change nothing that the plan assumed.
 func (dp *domainProjection) projectDomains(topo *existing.TopologyState) *existing.TopologyState {
 	domains, groups := dp.addedDomains(), dp.emptierHostGroups()
 	if len(domains) == 0 && len(groups) == 0 {
@@ -57,8 +57,8 @@ func (dp *domainProjection) addedDomains() map[int][]bool {
 	return out
 }
 
-// withPlannedDomains returns the domains that count for a spread group: those in counted, and those that planned
-// nodes may have. It reports whether planned nodes add any. It does not change counted.
+// withPlannedDomains returns the domains that count for a spread group: those in counted, and those that planned nodes
+// may have. It also reports whether planned nodes add any domain. It does not change counted.
 func (dp *domainProjection) withPlannedDomains(g int, counted []bool) (all []bool, more bool) {
 	if !dp.queue.Pods.Topology.Groups[g].Hard || !slices.Contains(counted, false) {
 		return counted, false

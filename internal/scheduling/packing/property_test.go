@@ -20,14 +20,14 @@ import (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	// The output has the failing input. A file with it in testdata would be read as a scenario.
+	// Failures are printed, so rapid needs no file.
 	_ = flag.Set("rapid.nofailfile", "true")
 	os.Exit(m.Run())
 }
 
-// TestProperties checks plans for random clusters with the independent checker. No node has more
-// than its room, no pod is missing or placed twice, every rule holds, every refusal has a real
-// cause, and no plan costs less than its lower bound. The order of the input does not matter.
+// TestProperties checks plans for random clusters with the independent checker. Every node has room for its pods, and
+// every pod has one place or refusal. Every rule holds, and every refusal has a real cause. No plan costs less than its
+// lower bound. The order of the input does not matter.
 func TestProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -44,7 +44,8 @@ func TestProperties(t *testing.T) {
 }
 
 // TestMoreCapacity checks that adding an instance type to the market never leaves more pods unplaced. The snapshots
-// have no limits and no existing nodes: with those, capacity that one pod takes may be missing for another.
+// have no limits and no existing nodes, because a pod could use up a limit or the room of a node that another pod
+// needs.
 func TestMoreCapacity(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -61,7 +62,7 @@ func TestMoreCapacity(t *testing.T) {
 		}
 		after := packing.Solve(s, more, packing.Usual)
 		if len(after.Refusals) > len(before.Refusals) {
-			t.Errorf("%d refusals, %d with one more type: %+v", len(before.Refusals), len(after.Refusals), after.Refusals)
+			t.Errorf("%d refusals, %d with one more type, want no more: %+v", len(before.Refusals), len(after.Refusals), after.Refusals)
 		}
 	})
 }
@@ -106,7 +107,7 @@ func TestArbitraryValues(t *testing.T) {
 			places += len(m.Pods)
 		}
 		if places != len(s.Pods) {
-			t.Errorf("%d placements and refusals for %d pods", places, len(s.Pods))
+			t.Errorf("%d placements and refusals for %d pods, want one for each pod", places, len(s.Pods))
 		}
 	})
 }

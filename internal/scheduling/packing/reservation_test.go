@@ -44,7 +44,7 @@ func TestReservations(t *testing.T) {
 		if !slices.ContainsFunc(s.Pools, func(p cluster.Pool) bool { return !p.Relaxable }) {
 			for _, r := range plan.Refusals {
 				if slices.ContainsFunc(r.Reasons, func(r packing.Reason) bool { return r.Code == packing.MinValues }) {
-					t.Errorf("%s is refused for relaxable minValues", r.Pod)
+					t.Errorf("%s is refused for relaxable minValues, want no such refusal", r.Pod)
 				}
 			}
 		}
@@ -89,8 +89,8 @@ func drawCapacityType(t *rapid.T, p *cluster.Pod) {
 	}
 }
 
-// TestReservationsOracle compares plans for a few pods with the cheapest of all plans: every partition of the
-// pods, each part on the cheapest offering or on a reserved instance.
+// TestReservationsOracle compares plans for a few pods with the cheapest of all plans. It tries every partition of the
+// pods, with each part on the cheapest offering or on a reserved instance.
 func TestReservationsOracle(t *testing.T) {
 	t.Parallel()
 	sum, plans, best := 0.0, 0, 0

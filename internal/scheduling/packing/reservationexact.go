@@ -7,8 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
 )
 
-// reservationSearch decides which of a few pods to put on instances of capacity reservations, so that the price of the
-// whole plan is lowest.
+// reservationSearch decides which of a few pods to put on instances of capacity reservations, so that the whole plan is
+// cheapest.
 type reservationSearch struct {
 	exact   *exactSolver
 	sol     *solution
@@ -100,7 +100,6 @@ func (rs *reservationSearch) chooseFor(offer []int, before []float64) instanceCh
 	return choice
 }
 
-// unitsIn returns how many units are in the state.
 func (rs *reservationSearch) unitsIn(state int) int {
 	n := 0
 	for i := range rs.exact.classes {

@@ -12,8 +12,8 @@ import (
 // domains, or if a domain had no room for the pods that were assigned to it.
 const maxAttempts = 4
 
-// restart returns a new solution without placed pods, in which classes are split again. It assigns to each domain that
-// was short of room no more pods of a class than the domain could take in this attempt.
+// restart returns a new solution without placed pods, in which classes are split again. If a domain had too little room
+// for the pods of a class, restart assigns to the domain no more of them than were placed there.
 func (sol *solution) restart(topo *existing.TopologyState) *solution {
 	next := newSolution(sol.problem, topo)
 	next.work.steps = sol.work.steps

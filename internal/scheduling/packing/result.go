@@ -185,8 +185,8 @@ func (pb planBuilder) deviceRank(pn *plannedNode) int {
 	return 0
 }
 
-// distributePods returns, by node and copy, the pods of the copy. It assigns the pods of a class round-robin in the
-// order of their names. So pods with adjacent names, which usually belong to one workload, are on different nodes.
+// distributePods returns, by node and copy, the IDs of the copy's pods. It assigns the pods of a class round-robin in
+// the order of their names. So pods with adjacent names, which usually belong to one workload, are on different nodes.
 // next is, by class, the number of pods that are already assigned to existing nodes.
 func (pb planBuilder) distributePods(nodes []describedNode, next []int) [][][]string {
 	shares := make([][]podShare, len(pb.queue.Classes)) // by class: its share of each node, in the order of the nodes
@@ -316,7 +316,7 @@ func narrowedRequirements(p *offering.Pool, v *offering.Variant, lo *launchOptio
 	var types, zones, capacityTypes []string
 	for i := range lo.offerings {
 		c := &lo.offerings[i]
-		if i == 0 || c.InstanceType != lo.offerings[i-1].InstanceType { // usually all offerings of one type have similar prices and are adjacent
+		if i == 0 || c.InstanceType != lo.offerings[i-1].InstanceType { // offerings of one type are usually adjacent
 			types = append(types, c.InstanceType)
 		}
 		if !slices.Contains(zones, c.Zone) {

@@ -9,8 +9,8 @@ import (
 )
 
 // candidateRows has the classes that accept a node, in rows. The classes of a row have similar proportions between
-// their requested resources, and are sorted by size, largest first. To fill a node, only the largest class of each
-// row that still fits must be compared.
+// their requested resources, and are sorted by size, largest first. To fill a node, the filler compares only the
+// largest class of each row that still fits.
 type candidateRows struct {
 	rows [][]int // numbers of classes
 }
@@ -198,12 +198,10 @@ func fitCount(reciprocals, room []quad) float64 {
 	return max(fits, 1) // an exact fit may be off by rounding
 }
 
-// reciprocalsOf returns the part of reciprocals for the class.
 func (cf *classFacts) reciprocalsOf(class int) []quad {
 	return cf.reciprocals[class*cf.quads:][:cf.quads]
 }
 
-// advance moves the cursor to the next class.
 func (k *cursor) advance() { k.at, k.left, k.rulesPassed, k.onlyRoomMatters = k.at+1, -1, false, false }
 
 // settle moves the cursor to the first class of the rest of its row that fits on the node, and reports whether
@@ -266,8 +264,8 @@ func (f *filler) passesHostRules(k *cursor, pn *plannedNode, class int) bool {
 	return true
 }
 
-// allowance returns how many units of the class may be added to the node, regardless of its room: all unplaced units
-// or, with spreadOut, as many as keep the node within maxShare.
+// allowance returns how many units of the class may be added to the node, regardless of its room: all unplaced units.
+// With spreadOut, the node must also stay within maxShare.
 func (f *filler) allowance(pn *plannedNode, class int) int {
 	n := f.left[class]
 	if f.spreadOut {

@@ -77,8 +77,8 @@ const (
 )
 
 // addNodes repeatedly adds the node with the lowest price per value. The value of a node, or of unplaced pods, is the
-// total dual price of the pods. addNodes stops when at most the given part of the value of the classes' unplaced pods
-// is left to place. It also stops when no node takes a pod, or when the limit of steps is exceeded.
+// total dual price of the pods. addNodes stops when the value of the classes' unplaced pods has fallen to the given
+// part of the initial value. It also stops when no node takes a pod, or when the limit of steps is exceeded.
 func (run *strategyRun) addNodes(classes []int, part float64) {
 	lots := lotQueue(slices.Clone(run.lots))
 	heap.Init(&lots)
@@ -113,8 +113,8 @@ func (run *strategyRun) computePrices() {
 	})
 }
 
-// acceptRatio times the lowest key of the lots left in the queue is the highest price per value of a node that
-// bestNode accepts without a check of these lots. It is above 1 to save work: a node may be 0.3 % more expensive than
+// acceptRatio ends the search of bestNode: no further lot is checked once the lowest price per value is at most
+// acceptRatio times the lowest key of these lots. It is above 1 to save work: a node may be 0.3 % more expensive than
 // the best.
 const acceptRatio = 1.003
 

@@ -28,9 +28,9 @@ type solution struct {
 	planned    []plannedNode
 	remaining  []offering.RemainingLimits // by NodePool: its remaining limits
 
-	// planFewest is, by group of a host spread, the minimum number of the group's pods on an existing or planned
-	// node. It is set only while no further nodes are planned (topUpSpread). Nil means that a node without such
-	// pods can always be launched.
+	// planFewest is, by group of a host spread, the minimum number of the group's pods on an existing or planned node.
+	// It is set only while no further nodes are planned (topUpSpread). Nil means that a node without these pods can
+	// always be launched.
 	planFewest              map[int]existing.FewestPods
 	droppedWeightOnExisting int            // preferences about hosts up to this weight are dropped while existing nodes are filled
 	hostAssigned            map[int]bool   // groups over host names whose pods are bundled for one node
@@ -76,12 +76,10 @@ func newSolution(pr *pending.Problem, topo *existing.TopologyState) *solution {
 	return sol
 }
 
-// bundler returns a bundler for the unplaced pods.
 func (sol *solution) bundler() bundle.Bundler {
 	return bundle.New(sol.problem, sol.queue, sol.rooms, sol.topo, sol.hostAssigned)
 }
 
-// cloneRemaining returns copies of the remaining limits.
 func cloneRemaining(all []offering.RemainingLimits) []offering.RemainingLimits {
 	out := make([]offering.RemainingLimits, len(all))
 	for i := range all {
@@ -90,7 +88,6 @@ func cloneRemaining(all []offering.RemainingLimits) []offering.RemainingLimits {
 	return out
 }
 
-// hasLimits reports whether some NodePool has limits.
 func (sol *solution) hasLimits() bool {
 	return slices.ContainsFunc(sol.remaining, func(b offering.RemainingLimits) bool { return !b.Unlimited() })
 }
@@ -203,7 +200,7 @@ func (offers *nodeOffers) nodeWith(offer int, allocations []allocation) plannedN
 	return pn
 }
 
-// plannedDemands returns the pods on planned nodes, without their preferences and without the weights
+// plannedDemands returns the pods on planned nodes as demands. It ignores the preferences of the pods and the weights
 // of the NodePools.
 func (sol *solution) plannedDemands() []dualprice.Demand {
 	units := map[dualprice.Demand]int{}

@@ -89,8 +89,8 @@ func newPlacer(sol *solution) placer {
 	return placer{queue: sol.queue, prices: sol.prices, sol: sol}
 }
 
-// placeAll places the unplaced pods: on existing nodes, then on new nodes. Pods that could not be placed
-// together with the pods that their preferred affinity selects are then placed without this preference.
+// placeAll places the unplaced pods: on existing nodes, then on new nodes. Some pods cannot be placed together with the
+// pods that their preferred affinity selects. placeAll then places them without this preference.
 func (pc placer) placeAll() {
 	newExistingFiller(pc.sol).placeOnExisting(pc.queue.Order)
 	newExistingFiller(pc.sol).placeOnExisting(pc.sol.bundler().BundleRequired())

@@ -61,9 +61,9 @@ func (sp splitter) splitClasses(classes []int) {
 	sp.queue.SortClasses()
 }
 
-// countPinned adds unplaced pods to the domain counts of an affinity that selects them. A class that only preferred
-// affinities select is not split, so its pods are not in these counts yet. countPinned adds the pods of such a class if
-// all offerings of the class are in one domain of the affinity's label.
+// countPinned adds unplaced pods to the domain counts of the preferred affinities that select them. A class that only
+// preferred affinities select is not split, so its pods are not in these counts yet. countPinned adds the pods of such
+// a class if all its offerings are in one domain of the affinity's label.
 func (sp splitter) countPinned() {
 	for c := range sp.queue.Whole {
 		class := &sp.queue.Classes[c]

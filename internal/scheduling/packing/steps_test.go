@@ -11,23 +11,22 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// TestResidentsCost checks that the cost of a plan depends on the kinds of existing pods and not on their number. A
-// hundred times as many pods of the same kinds cause no more allocations.
+// TestResidentsCost checks that a hundred times as many existing pods of the same kinds cause no more allocations.
 func TestResidentsCost(t *testing.T) {
 	market := bigMarket(catalog.OnDemand)
 	allocations := func(podsPerNode int) float64 {
 		s := crowded(200, podsPerNode)
 		if plan := packing.Solve(s, market, packing.Usual); len(plan.Refusals) > 0 || len(plan.Placements) == 0 {
-			t.Fatalf("%d placements, refused %v", len(plan.Placements), plan.Refusals)
+			t.Fatalf("%d placements, refused %v; want some placements and no refusal", len(plan.Placements), plan.Refusals)
 		}
 		return testing.AllocsPerRun(1, func() { packing.Solve(s, market, packing.Usual) })
 	}
 	if few, many := allocations(1), allocations(100); many > few {
-		t.Errorf("a plan allocates %.0f objects with 200 residents, and %.0f with 20,000 of the same 20 kinds", few, many)
+		t.Errorf("a plan allocates %.0f objects with 200 residents, and %.0f with 20,000 of the same 20 kinds, want no more", few, many)
 	}
 }
 
-// TestFullNodesCost checks that nodes without room for a class cost no steps, even if they have room for another.
+// TestFullNodesCost checks that nodes without room for a class cost no steps, even if they have room for another class.
 func TestFullNodesCost(t *testing.T) {
 	t.Parallel()
 	market := bigMarket(catalog.OnDemand)
@@ -42,12 +41,12 @@ func TestFullNodesCost(t *testing.T) {
 		s.Pods = append(s.Pods, small, large)
 		plan := packing.Solve(s, market, packing.Usual)
 		if len(plan.Placements) != len(s.Pods)-1 || len(plan.PlannedNodes) != 1 {
-			t.Fatalf("%d pods have %d placements and %d new nodes", len(s.Pods), len(plan.Placements), len(plan.PlannedNodes))
+			t.Fatalf("%d pods have %d placements and %d new nodes, want one new node for the large pod", len(s.Pods), len(plan.Placements), len(plan.PlannedNodes))
 		}
 		return plan.Steps
 	}
 	if few, many := steps(2), steps(2000); many > few {
-		t.Errorf("a plan takes %d steps beside one node without room, and %d beside 1,999", few, many)
+		t.Errorf("a plan takes %d steps beside one node without room, and %d beside 1,999, want no more", few, many)
 	}
 }
 
@@ -73,7 +72,7 @@ func TestHostAffinityCost(t *testing.T) {
 		return plan.Steps
 	}
 	if few, many := steps(2), steps(2000); many > few {
-		t.Errorf("a plan takes %d steps beside one empty node, and %d beside 1,999", few, many)
+		t.Errorf("a plan takes %d steps beside one empty node, and %d beside 1,999, want no more", few, many)
 	}
 }
 

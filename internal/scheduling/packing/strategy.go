@@ -26,7 +26,7 @@ type outcome struct {
 	remaining []offering.RemainingLimits // by NodePool: its remaining limits
 	price     float64                    // of all planned nodes, in billionths of a dollar per hour
 	count     int                        // number of planned nodes, with copies
-	crowded   int                        // units beyond a quarter of their class on one node, over all nodes
+	crowded   int                        // units above a quarter of their class on one node, summed over all nodes
 }
 
 // nodeChooser chooses which nodes to launch, and places pods on them.
@@ -130,9 +130,9 @@ func (nc nodeChooser) stepLimit(active []int) int {
 // is about 60 million steps, 1900 × (2000 + 16 × 1900), which take two seconds.
 const maxStepLimitUnits = 1900
 
-// tryStrategies runs the strategies in order until one outcome is good enough: all pods are placed, no pod is
-// crowded, and the price is within targetGap of the lower bound. It returns all outcomes, and reports whether
-// the last of them is good enough.
+// tryStrategies runs the strategies in order until an outcome is good enough: it places all pods, crowds no pods, and
+// its price is within targetGap of the lower bound. It returns all outcomes, and reports whether the last of them is
+// good enough.
 func (nc nodeChooser) tryStrategies(all []strategy, active []int, lots []lot, p *dualprice.Pricing, stepLimit int) ([]outcome, bool) {
 	var out []outcome
 	for _, s := range all {
@@ -181,8 +181,8 @@ const priceTolerance = 1.02
 // outcomes, those within priceTolerance of the cheapest are compared: the one with the fewest crowded pods is chosen,
 // then the one with the fewest nodes.
 //
-// The chosen plan costs at most priceTolerance times the lower bound. If even the cheapest plan costs more, the
-// chosen plan costs no more than the cheapest.
+// The chosen plan costs at most priceTolerance times the lower bound or, if every plan costs more than that, no more
+// than the cheapest plan.
 func (nc nodeChooser) bestOutcome(outcomes []outcome, active []int, p *dualprice.Pricing) outcome {
 	slices.SortStableFunc(outcomes, func(a, b outcome) int {
 		return cmp.Or(nc.queue.CompareUnplaced(a.left, b.left, active), cmp.Compare(a.price, b.price))

@@ -30,8 +30,8 @@ func newSpreadVisibility(sol *solution) *spreadVisibility {
 	}
 }
 
-// mayNotCount reports whether the group may ignore some pods of the class because of their node. The group must select
-// the pods of the class. It counts all of them if both conditions hold:
+// mayNotCount reports whether the group, which selects the pods of the class, may ignore some of them because of their
+// node. The group counts all of them if both conditions hold:
 //
 //   - the pods with the spread accept the same nodes as the class, or any node;
 //   - a node needs no other label to count.

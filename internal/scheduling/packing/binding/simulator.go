@@ -124,8 +124,8 @@ func (s *Simulator) blockingRule(step *Step) *topology.Rule {
 	return s.counts.Refusal(step.Profile, step.Domains)
 }
 
-// missingGroup returns the first group of a required host affinity of the step that has no pod on the step's host yet;
-// -1 if there is no such group. A group that selects the step's pods is not missing before its first pod is bound.
+// missingGroup returns the first group of a required host affinity of the step without a pod on the step's host; -1 if
+// there is none. A group that selects the step's pods is not missing before its first pod is bound.
 func (s *Simulator) missingGroup(step *Step) int {
 	for _, rule := range step.Profile.Host {
 		if rule.Kind != topology.Affinity || rule.Weight > 0 || s.podOnHost[groupHost{rule.Group, step.Host}] {

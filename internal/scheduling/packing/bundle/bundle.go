@@ -25,9 +25,9 @@ func New(pr *pending.Problem, q *pending.Queue, rooms *existing.Rooms, topo *exi
 	return Bundler{problem: pr, queue: q, rooms: rooms, topo: topo, hostAssigned: hostAssigned}
 }
 
-// BundleRequired combines pods with required host affinity into bundles that are placed as one unit. Pods with
-// affinity only to one another get one bundle. Other pods are added, in equal shares, to the pods that they have
-// affinity to. It returns the numbers of the bundles, which are new classes.
+// BundleRequired combines pods with required host affinity into bundles that are placed as one unit. Pods with affinity
+// only to one another get one bundle. Other pods are added, in equal shares, to the pods that they have affinity to.
+// BundleRequired returns the numbers of the bundles, which are new classes.
 func (bu Bundler) BundleRequired() []int {
 	from := len(bu.queue.Classes)
 	for {
@@ -57,8 +57,8 @@ func (bu Bundler) BundleRequired() []int {
 
 // bundleSelfAffine puts pods of the class, and of classes with the same affinity, into one bundle, if they have
 // required host affinity only to one another. The bundle has about as many pods as fit on one node: withoutTenth is
-// repeated until the pods fit. The other pods cannot be placed. It returns false, and makes no bundle, if the class
-// also has affinity to other pods, or if an existing node has a pod of its groups.
+// repeated until the pods fit. The other pods cannot be placed. bundleSelfAffine returns false, and makes no bundle, in
+// two cases: the class also has affinity to other pods, or an existing node has a pod of the affinity's groups.
 func (bu Bundler) bundleSelfAffine(c int) bool {
 	groups, self := bu.queue.Profile(&bu.queue.Classes[c]).RequiredHostGroups()
 	if !self || slices.ContainsFunc(groups, func(g int) bool { return bu.topo.HasPod(bu.rooms, g) }) {
@@ -150,8 +150,8 @@ func (bu Bundler) bundleWithTargets(c int, groups []int, preferred bool) {
 	}
 }
 
-// isTarget reports whether all the groups select the pods of class o or, if o is a bundle, the pods of one of its
-// members.
+// isTarget reports whether all the groups select the pods of class o. If o is a bundle, it is enough that they select
+// the pods of one member.
 func (bu Bundler) isTarget(o int, groups []int) bool {
 	c := &bu.queue.Classes[o]
 	if c.Members == nil {
@@ -198,9 +198,9 @@ func (bu Bundler) addBundles(members []pending.Member, n int, preferred bool) bo
 	return true
 }
 
-// mergeMembers returns a class without pods for one bundle of these members: their total requests, their host ports,
-// their highest priority and the existing nodes that all of them accept. A member that is a bundle is replaced by its
-// own members. It reports false if a host port is needed twice.
+// mergeMembers returns a class without pods for one bundle of these members. It has their total requests, all host
+// ports, the highest priority and the existing nodes that all members accept. A member that is a bundle is replaced by
+// its own members. It reports false if a host port is needed twice.
 func (bu Bundler) mergeMembers(members []pending.Member) (b pending.Class, ok bool) {
 	first := &bu.queue.Classes[members[0].Class]
 	b.Class = podgroup.Class{Sig: first.Sig, Profile: topology.Plain, Priority: first.Priority}

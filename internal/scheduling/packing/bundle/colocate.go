@@ -8,9 +8,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// ColocatePreferred bundles pods that prefer to share a node, as BundleRequired does for required affinity. If pods
-// get no bundle that satisfies all their preferred host affinities, it tries again without the affinity of the lowest
-// weight, and so on. It returns the numbers of the bundles, which are new classes.
+// ColocatePreferred bundles pods that prefer to share a node, as BundleRequired does for required affinity. If pods get
+// no bundle that satisfies all their preferred host affinities, ColocatePreferred tries again without the affinity of
+// the lowest weight, and so on. It returns the numbers of the bundles, which are new classes.
 func (bu Bundler) ColocatePreferred() []int {
 	from := len(bu.queue.Classes)
 	for _, c := range slices.Clone(bu.queue.Order) {
@@ -62,8 +62,9 @@ func groupsOf(rules []topology.Rule) (groups []int, self bool) {
 	return groups, self
 }
 
-// bundlePreferredSelfAffine bundles the pods of all classes that have the same preferred host affinities to one another.
-// If they do not fit on one node, it bundles only the pods of class c, in bundles that are as large as possible.
+// bundlePreferredSelfAffine bundles the pods of all classes that have the same preferred host affinities to one
+// another. If they do not fit on one node, it bundles only the pods of class c, in bundles that are as large as
+// possible.
 func (bu Bundler) bundlePreferredSelfAffine(c int, groups []int) {
 	var members []pending.Member
 	for _, o := range bu.queue.Order {
@@ -83,9 +84,9 @@ func (bu Bundler) bundlePreferredSelfAffine(c int, groups []int) {
 	}
 }
 
-// RelaxColocation drops preferences of pods that could not be placed in their bundle. It drops all preferred host
-// affinities, and all other preferences about hosts with at most the weight of the heaviest of these affinities. It
-// returns the classes of the pods. The pods stay in their bundle until Unbundle is called.
+// RelaxColocation drops preferences of pods that could not be placed in their bundle. It drops all preferences about
+// hosts up to the weight of the heaviest preferred host affinity. It returns the classes of the pods. The pods stay in
+// their bundle until Unbundle is called.
 func (bu Bundler) RelaxColocation() []int {
 	var out []int
 	for c := range bu.queue.Classes {

@@ -76,7 +76,6 @@ func (p *Pricing) Reprice(counts []int, hard bool) lowerbound.DualPrices {
 	return p.solver.DualPrices(counts, hard)
 }
 
-// profile returns the topology rules of the class.
 func (pr *Pricer) profile(c *podgroup.Class) *topology.Profile { return &pr.Index.Profiles[c.Profile] }
 
 // Index returns the index in Demands of each demand. In the keys, Demand.N is 0. The caller must not change the map.

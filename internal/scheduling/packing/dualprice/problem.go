@@ -86,10 +86,10 @@ func (pr *Pricer) eligibleLots(c *podgroup.Class, set bitset.Set, lots []offerin
 	return out
 }
 
-// spreadCaps returns which host spreads cap the pods per node in the lower bound of the demands, and whether all
-// these caps hold for any plan. With forAnyPlan, only spreads whose cap holds for any plan are included. Otherwise
-// the bound is for plans of package packing, in which no new node has more of a spread's pods than its maxSkew. Then
-// all spreads that can affect the price are included.
+// spreadCaps returns which host spreads cap the pods per node in the lower bound, and whether all these caps hold for
+// any plan. With forAnyPlan, only spreads whose cap holds for any plan are included. Otherwise the bound is for plans
+// of package packing, in which no new node has more of a spread's pods than its maxSkew. Then all spreads that can
+// affect the price are included.
 func (pr *Pricer) spreadCaps(demands []Demand, forAnyPlan bool) (isCapped func(group int) bool, holdForAnyPlan bool) {
 	nodesNeeded, pods := map[int]int{}, 0 // nodesNeeded: by group, the minimum number of nodes for its pods
 	for _, d := range demands {
@@ -112,9 +112,9 @@ func (pr *Pricer) spreadCaps(demands []Demand, forAnyPlan bool) (isCapped func(g
 	return func(group int) bool { return capped[group] }, holdForAnyPlan
 }
 
-// podsPerCappedNode decides whether the lower bound includes a host spread: only if the demands have fewer pods than
-// this number × the minimum number of nodes for the pods of the spread. With more pods, the demands need enough nodes
-// anyway, so the spread adds no cost.
+// podsPerCappedNode decides whether the lower bound includes a host spread. It does if the demands have fewer pods than
+// podsPerCappedNode × the minimum number of nodes for the pods of the spread. With more pods, the demands need enough
+// nodes anyway, so the spread adds no cost.
 const podsPerCappedNode = 64
 
 // devices returns the requested resources that not every node has, joined by commas.

@@ -58,9 +58,9 @@ func (pr *Pricer) dualPriceBound(demands []Demand) catalog.Price {
 const maxSavings = 1_000_000 * catalog.Dollar
 
 // maxValue returns an upper limit for the total dual price of the pods on one node of the offering; +Inf if none was
-// found. prices are the dual prices, by demand. A rate is a price per unit of a resource. If no pod's dual price
-// exceeds the price of its requests at given rates, the pods on a node are worth at most the price of the node's room
-// at these rates. Several ratios between the rates are tried, and the lowest limit is returned.
+// found. prices are the dual prices, by demand. A rate is a price per unit of a resource. Suppose that no pod's dual
+// price exceeds the price of its requests at some rates. Then the pods on a node are worth at most the price of the
+// node's room at these rates. maxValue tries several ratios between the rates, and returns the lowest limit.
 func (rc *reservationCredit) maxValue(o int, prices []float64) float64 {
 	room := rc.pricer.Stock.Room(o)
 	least := math.Inf(1)
@@ -85,8 +85,8 @@ func (rc *reservationCredit) maxValue(o int, prices []float64) float64 {
 	return least
 }
 
-// rateRatios returns the rates to try, by resource: each resource alone, and CPU with memory, where one core is worth
-// as much as 1 to 32 GiB.
+// rateRatios returns the rates to try, by resource: each resource alone, and CPU together with memory. In the latter,
+// one core is worth as much as 1 to 32 GiB.
 func rateRatios(dims resources.Dimensions) [][]float64 {
 	var out [][]float64
 	for i := range dims {
@@ -115,8 +115,8 @@ type reservationCredit struct {
 	options map[Demand]int  // number of lots that each demand accepts
 }
 
-// newReservationCredit computes the savings for the demands. It drops demands that no replacement of a reserved node
-// can serve.
+// newReservationCredit computes the savings for the demands. It drops the demands that no replacement of a reserved
+// node can serve.
 func newReservationCredit(pr *Pricer, demands []Demand) *reservationCredit {
 	sets := make([]int, len(demands))
 	for i, d := range demands {
@@ -145,8 +145,9 @@ func newReservationCredit(pr *Pricer, demands []Demand) *reservationCredit {
 }
 
 // replacementCost returns the extra price of the cheapest unreserved offering that has the room of the reserved
-// offering and serves every demand that the reserved offering serves. If there is no such offering, it drops demands,
-// those with the fewest options first: a lower bound for some of the pods is also a lower bound for all.
+// offering and serves every demand that the reserved offering serves. If there is no such offering, replacementCost
+// drops demands, those with the fewest options first. That is valid because a lower bound for some of the pods is also
+// a lower bound for all.
 func (rc *reservationCredit) replacementCost(o int) catalog.Price {
 	for {
 		users := slices.DeleteFunc(slices.Clone(rc.demands), func(d Demand) bool { return !rc.pricer.Accepts.Sets[d.Set].Has(o) })

@@ -17,8 +17,9 @@ func (q *Queue) CurrentSet(c int) int {
 	return stages[q.Stage[c]]
 }
 
-// DropPreference advances the class to its next option: the next stage or, after the last, all stages again without its
-// preferences about hosts of the lowest remaining weight. After the last option, CurrentSet is -1.
+// DropPreference advances the class to its next option: the next stage. After the last stage, it starts all stages
+// again, without the class's preferences about hosts of the lowest remaining weight. After the last option, CurrentSet
+// is -1.
 func (q *Queue) DropPreference(c int) {
 	q.Stage[c]++
 	class := &q.Classes[c]
@@ -45,7 +46,8 @@ func (q *Queue) nextPreferenceWeight(c int, above int) int {
 }
 
 // PreferenceWeights returns the weights up to which the classes' preferences about hosts are dropped, ascending: 0 for
-// none, then all weights but the highest. If there are too many, it leaves out some in between.
+// none, then all weights but the highest. If there are more than maxPreferenceSteps weights, it leaves out some in
+// between.
 func (q *Queue) PreferenceWeights(classes []int) []int {
 	seen := map[int]bool{0: true}
 	for _, c := range classes {

@@ -94,7 +94,7 @@ func (q *Queue) ApplyDaemonPods(pods *existing.DaemonPods, a *offering.Acceptanc
 // EachProfile.
 func (q *Queue) Profile(c *Class) *topology.Profile { return &q.Pods.Topology.Profiles[c.Profile] }
 
-// EachProfile visits the topology profile of the class, or those of the members of a bundle.
+// EachProfile visits the topology profile of the class, or the profiles of a bundle's members.
 func (q *Queue) EachProfile(class int, visit func(*topology.Profile)) {
 	c := &q.Classes[class]
 	if c.Members == nil {
@@ -179,8 +179,9 @@ func (q *Queue) SortClasses() {
 	})
 }
 
-// CompareUnplaced compares how many units of the active classes two outcomes leave unplaced. a and b are these numbers
-// by class. It returns a negative number if a leaves fewer. The highest priority with a difference decides.
+// CompareUnplaced compares two outcomes by the units of the active classes that they leave unplaced. a and b are the
+// numbers of these units, by class. The result is negative if a leaves fewer. The highest priority with a difference
+// decides.
 func (q *Queue) CompareUnplaced(a, b []int, active []int) int {
 	diff := 0
 	for i, c := range active {
@@ -231,8 +232,8 @@ func (q *Queue) AssignedByPart() map[string]int {
 	return out
 }
 
-// SoleClasses returns, by group, the only whole class that has a host rule about the group or is selected by it; -1 if
-// there are several, -2 if there is none.
+// SoleClasses returns, by group, the only whole class that has a host rule about the group or that the group selects;
+// -1 if there are several, -2 if there is none.
 func (q *Queue) SoleClasses() []int {
 	const none, many = -2, -1
 	out := slices.Repeat([]int{none}, len(q.Pods.Topology.Groups))
@@ -272,8 +273,8 @@ func (q *Queue) AffinityFollowers() []int {
 	return out
 }
 
-// MayPlaceMore reports whether another pass could place pods of the classes: some of the unplaced pods have host rules,
-// which may allow more pods after other pods were placed.
+// MayPlaceMore reports whether another pass could place pods of the classes. It is true if some unplaced pods have host
+// rules, which may allow more pods after other pods were placed.
 func (q *Queue) MayPlaceMore(classes []int) bool {
 	return slices.ContainsFunc(classes, func(c int) bool {
 		return q.Left[c] > 0 && len(q.Profile(&q.Classes[c]).Host) > 0
@@ -288,7 +289,7 @@ func (q *Queue) IsInHostSpread(c int) bool {
 		slices.ContainsFunc(p.HostIn, func(g int) bool { return q.Pods.Topology.Groups[g].Kind == topology.Spread })
 }
 
-// AddToTally adds n units of the class to the counts of a host.
+// AddToTally adds n units of the class to the host counts t.
 func (q *Queue) AddToTally(t *topology.HostCounts, c *Class, n int) {
 	if c.Members == nil {
 		if p := q.Profile(c); len(p.Host) > 0 || len(p.HostIn) > 0 {

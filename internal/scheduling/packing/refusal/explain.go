@@ -131,7 +131,7 @@ func (ex *Explainer) newExplanation(number int, c *podgroup.Class) *explanation 
 	return e
 }
 
-// add adds a finding, unless it rules out no offering. Findings with the same code and detail in the same NodePool are
+// add adds a finding if it rules out any offering. Findings with the same code and detail in the same NodePool are
 // merged.
 func (e *explanation) add(f finding) {
 	if f.reason.Count == 0 {
@@ -148,7 +148,7 @@ func (e *explanation) add(f finding) {
 	e.findings = append(e.findings, f)
 }
 
-// checkPool adds findings about what rules out the offerings of the NodePool with index i.
+// checkPool adds findings about the checks that rule out the offerings of the NodePool with index i.
 func (e *explanation) checkPool(i int, p *offering.Pool) {
 	ruleOut := func(code Code, count int, detail string, rank int) {
 		e.add(finding{reason: Reason{Code: code, Count: count, Detail: detail}, rank: rank, pool: p})
@@ -165,8 +165,8 @@ func (e *explanation) checkPool(i int, p *offering.Pool) {
 		ruleOut(TaintUntolerated, p.Size()/max(e.variantCount(i), 1), taint.String(), rankTaint)
 		return
 	}
-	// Of the combinations of a variant of the NodePool and an alternative term of the pod, only the combination
-	// whose offerings passed the most checks is reported.
+	// Each variant of the NodePool is checked with each alternative term of the pod. Only the combination whose
+	// offerings passed the most checks is reported.
 	var best []finding
 	for v := range e.in.Stock.Variants {
 		if e.in.Stock.Variants[v].Pool != i {
@@ -188,7 +188,6 @@ func (e *explanation) checkPool(i int, p *offering.Pool) {
 // maxExplainedTerms is the maximum number of a pod's alternative node affinity terms that are checked.
 const maxExplainedTerms = 64
 
-// variantCount returns how many variants the NodePool has.
 func (e *explanation) variantCount(pool int) int {
 	n := 0
 	for _, v := range e.in.Stock.Variants {
@@ -207,8 +206,8 @@ func alternatives(required []requirements.Requirements) []requirements.Requireme
 	return required
 }
 
-// progress returns how far the offerings of some findings passed the checks: a number that grows with the highest rank
-// of a finding, then with the highest count at that rank.
+// progress returns how far the offerings of some findings passed the checks. The result grows with the highest rank of
+// a finding, then with the highest count at that rank.
 func progress(findings []finding) int {
 	most := 0
 	for _, f := range findings {
@@ -217,8 +216,8 @@ func progress(findings []finding) int {
 	return most
 }
 
-// checkVariant returns findings about what rules out the offerings of a variant for one alternative term reqs of the
-// class's node affinity.
+// checkVariant returns findings about the checks that rule out the offerings of a variant. reqs is one alternative term
+// of the class's node affinity.
 func (e *explanation) checkVariant(v *offering.Variant, p *offering.Pool, reqs requirements.Requirements) []finding {
 	sub := *e
 	sub.findings, sub.domains = nil, nil
@@ -236,8 +235,8 @@ func (e *explanation) checkVariant(v *offering.Variant, p *offering.Pool, reqs r
 	return sub.findings
 }
 
-// labelCause returns the code and the detail of the finding that a label of the variant does not have a value that the
-// class requires.
+// labelCause returns the code and the detail for offerings of the variant whose value of the label the class does not
+// accept.
 func (e *explanation) labelCause(v *offering.Variant, p *offering.Pool, key string, needed requirements.Values) (Code, string) {
 	if _, offered := v.Labels[key]; !offering.IsCloudKey(key) && !offered && len(e.in.Stock.Labels.Of(key).Values) == 0 {
 		return LabelMissing, key + " " + needed.String()
@@ -305,8 +304,8 @@ func (e *explanation) domainsOf(o int) []int {
 	return e.domains
 }
 
-// blockingTopologyRule returns the code and the topology key of the first topology rule that rules out the offering for
-// the class; empty if there is no such rule.
+// blockingTopologyRule returns the code and topology key of the first topology rule that rules out the offering for the
+// class; both empty if there is none.
 func (e *explanation) blockingTopologyRule(o int) (Code, string) {
 	profile, domains := e.profile(), e.domainsOf(o)
 	if group, ok := e.in.DaemonPods.AntiAffinityWith(e.in.Pods.Topology, profile, o); ok {
@@ -337,7 +336,6 @@ func (e *explanation) hasPortConflict(s *offering.Shape) bool {
 		slices.ContainsFunc(e.class.PortLists, func(list int) bool { return e.in.Pods.Ports.ClashAny(list, []int{s.PortList}) })
 }
 
-// profile returns the topology rules of the class.
 func (e *explanation) profile() *topology.Profile {
 	return &e.in.Pods.Topology.Profiles[e.class.Profile]
 }

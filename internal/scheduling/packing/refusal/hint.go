@@ -45,8 +45,8 @@ func (e *explanation) hintFinding() *finding {
 }
 
 // meansNoPoolFits reports whether the finding, which has the highest rank, means that no usable NodePool fits the
-// class. TypeMismatch does not mean that: no offering has the required value, and an unusable NodePool probably has
-// the same offerings.
+// class. TypeMismatch is not included: no offering has the required value, and an unusable NodePool probably has the
+// same offerings.
 func (f *finding) meansNoPoolFits() bool {
 	return f.rank <= rankLabel && f.reason.Code != TypeMismatch
 }
@@ -257,8 +257,8 @@ func (e *explanation) offeredLabels() string {
 // maxListedValues is how many values of a label a hint lists.
 const maxListedValues = 8
 
-// offeredValues returns, as text, the values of a label that the offerings have: all of them, or their number, the first
-// and the last.
+// offeredValues returns, as text, the values of a label that the offerings have: all of them, or their number, the
+// first and the last.
 func (e *explanation) offeredValues(key string) string {
 	values := e.in.Stock.Labels.Of(key).Values
 	if len(values) <= maxListedValues {

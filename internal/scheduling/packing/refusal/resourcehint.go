@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// foreignHint returns a hint to replace a foreign label, which another system sets on its nodes, by the standard
-// label; empty for labels that are not foreign. A NodePool must not set a foreign label, because its value may be
+// foreignHint returns a hint to replace a foreign label by the standard label; empty if the label is not foreign.
+// Another system sets a foreign label on its nodes. A NodePool must not set a foreign label, because its value may be
 // wrong for the nodes of the NodePool.
 func (e *explanation) foreignHint(key string, ask requirements.Values, pool *offering.Pool) string {
 	value, _ := ask.Single()
@@ -50,8 +50,8 @@ func valueHint(key string, ask requirements.Values) string {
 	return ""
 }
 
-// noPoolHint returns the hint for a pod that selects a NodePool by a name that does not exist; empty if the
-// NodePool exists or the pod selects several names.
+// noPoolHint returns the hint for a pod that selects a NodePool that does not exist; empty if the NodePool exists or
+// the pod selects several names.
 func (e *explanation) noPoolHint(asks string, ask requirements.Values) string {
 	var names []string
 	for _, p := range e.in.Stock.Pools {
@@ -68,7 +68,8 @@ func (e *explanation) noPoolHint(asks string, ask requirements.Values) string {
 }
 
 // nearestType returns the instance type that the user probably meant: the type of the same family with the most similar
-// name. It is empty if the pod requires a size that some instance type has, because the type may exist in other regions.
+// name. The result is empty if some instance type has the required size, because the required type may exist in other
+// regions.
 func (e *explanation) nearestType(ask requirements.Values) string {
 	value, _ := ask.Single()
 	family, size, ok := strings.Cut(value, ".")
@@ -217,8 +218,8 @@ func (e *explanation) eachAcceptedOffer(p *offering.Pool, visit func(offer int))
 }
 
 // volumeFor returns the size in bytes of a volume on which ask bytes are free for pods, rounded up to GiB; 0 if
-// unknown. The present volume has total bytes: allocatable of them are not reserved, and room of them are free for
-// pods. A larger volume is assumed to have the same reserved share.
+// unknown. Of the present volume, total is the size, allocatable the part that is not reserved, and room the part that
+// is free for pods. A larger volume is assumed to have the same reserved share.
 func volumeFor(total, allocatable, room, ask int64) int64 {
 	if total <= 0 || allocatable <= 0 {
 		return 0
