@@ -87,7 +87,7 @@ func (k *kubeSide) checkPermissions(ctx context.Context, settings config.Setting
 			missing, err = findMissing(ctx, reviews.SelfSubjectAccessReviews(), wanted)
 			return err
 		})
-		if kubeclient.IsForbidden(err) { // each later call without its permission returns an error, too
+		if kubeclient.IsForbidden(err) { // later, each call without permission returns its own error
 			log.Warn("cannot read the permissions of the controller from the API server", "error", err.Error())
 			return nil
 		}
@@ -140,8 +140,8 @@ func wantedPermissions(settings config.Settings) []permission {
 	return out
 }
 
-// isWanted reports whether checkPermissions checks the rule: the controller uses the rule with the settings, and no
-// other function checks it.
+// isWanted reports whether checkPermissions checks the rule. It skips rules that the controller does not use with the
+// settings, and rules that another function checks.
 func isWanted(rule permissions.Rule, settings config.Settings) bool {
 	if slices.Contains(rule.Resources, "leases") {
 		return settings.LeaderElection

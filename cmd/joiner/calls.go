@@ -19,8 +19,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
-// callMetrics counts the calls to AWS, and stops the stopwatch of a launch at its CreateFleet call. Before start is
-// called, it does neither. The methods may be called concurrently.
+// callMetrics counts the calls to AWS, and stops the stopwatch of a launch at its CreateFleet call. It does nothing
+// before start is called. The methods may be called concurrently.
 type callMetrics struct {
 	metrics   atomic.Pointer[metrics.Metrics]
 	stopwatch atomic.Pointer[provisioner.Stopwatch]

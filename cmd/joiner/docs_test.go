@@ -42,24 +42,24 @@ func TestDocumentedCommands(t *testing.T) {
 			}
 			if cmd.DisableFlagParsing {
 				if _, _, err := config.FromProcess(rest, nil); err != nil {
-					t.Errorf("%s: %q: %v", page, command, err)
+					t.Errorf("%s: %q has an invalid setting: %v", page, command, err)
 				}
 				continue
 			}
 			if offline.MatchString(strings.Join(command, " ")) {
 				ran++
 				if code := cli.Run(t.Context(), root, args); code != cli.ExitOK || out.Len() == 0 {
-					t.Errorf("%s: %q ends with %d: %s", page, command, code, errs.String())
+					t.Errorf("%s: %q: exit status %d, want 0 and some output: %s", page, command, code, errs.String())
 				}
 				continue
 			}
 			if err := cmd.ParseFlags(rest); err != nil {
-				t.Errorf("%s: %q: %v", page, command, err)
+				t.Errorf("%s: %q has an invalid flag: %v", page, command, err)
 			}
 		}
 	}
 	if seen < 10 || ran < 5 {
-		t.Errorf("the test found only %d commands and ran only %d", seen, ran)
+		t.Errorf("the test found %d commands and ran %d, want at least 10 and 5", seen, ran)
 	}
 }
 

@@ -42,7 +42,7 @@ func TestCheckJoinSettings(t *testing.T) {
 			text = err.Error()
 		}
 		if (text == "") != (c.want == "") || !strings.Contains(text, c.want) || strings.Contains(text, "\n") {
-			t.Errorf("%s: %q, want one line with %q", name, text, c.want)
+			t.Errorf("%s: error %q, want one line with %q", name, text, c.want)
 		}
 	}
 }
@@ -57,7 +57,7 @@ func TestRegionHint(t *testing.T) {
 		"us-east-1": "", "us-eest-1": "did you mean us-east-1?", "eu-wset-1": "did you mean eu-west-1?", "moon-base-900": "",
 	} {
 		if got := regionHint(region, table.Regions()); (got == "") != (want == "") || !strings.Contains(got, want) {
-			t.Errorf("%s: %q, want %q", region, got, want)
+			t.Errorf("%s: hint %q, want %q in it", region, got, want)
 		}
 	}
 }

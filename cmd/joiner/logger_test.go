@@ -22,7 +22,7 @@ func TestLogFormat(t *testing.T) {
 	slog.New(newHandler(&out, slog.LevelInfo, false)).Info("a b", "c", "d e")
 	var line map[string]string
 	if err := json.Unmarshal(out.Bytes(), &line); err != nil || line["msg"] != "a b" || line["c"] != "d e" {
-		t.Errorf("%q: %v", out.String(), err)
+		t.Errorf("%q: %v; want JSON with msg and c", out.String(), err)
 	}
 	out.Reset()
 	log := slog.New(newHandler(&out, slog.LevelInfo, true))
@@ -43,7 +43,7 @@ func TestLogLinesAreBounded(t *testing.T) {
 			var out bytes.Buffer
 			slog.New(newHandler(&out, slog.LevelInfo, forPeople)).Info("a b", "c", value)
 			if out.Len() > 4*maxText || !utf8.Valid(out.Bytes()) || !strings.Contains(out.String(), " bytes)") {
-				t.Errorf("%s, for people %t: a line of %d bytes: %.200s", name, forPeople, out.Len(), out.String())
+				t.Errorf("%s, as text %t: %d bytes, want a short line in UTF-8: %.200s", name, forPeople, out.Len(), out.String())
 			}
 		}
 	}
@@ -57,12 +57,12 @@ func TestIsTerminal(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = file.Close() })
 	if isTerminal(file) || isTerminal(&bytes.Buffer{}) {
-		t.Error("a file is taken for a terminal")
+		t.Error("isTerminal is true for a file or a buffer")
 	}
 	if device, err := os.Open(os.DevNull); err == nil {
 		t.Cleanup(func() { _ = device.Close() })
 		if !isTerminal(device) {
-			t.Error("a device is taken for a file")
+			t.Error("isTerminal is false for a character device")
 		}
 	}
 }
@@ -78,7 +78,7 @@ func TestLogHasNoControlCharacters(t *testing.T) {
 			var out bytes.Buffer
 			slog.New(newHandler(&out, slog.LevelInfo, forPeople)).Info(hostile, "c", value)
 			if strings.ContainsFunc(out.String(), func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) {
-				t.Errorf("%s, for people %t: %q", name, forPeople, out.String())
+				t.Errorf("%s, as text %t: the line has a control character: %q", name, forPeople, out.String())
 			}
 		}
 	}

@@ -33,7 +33,7 @@ func TestTryPorts(t *testing.T) {
 	} {
 		err := tryPorts(t.Context(), c.settings)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %q", name, err, c.want)
+			t.Errorf("%s: error %v, want %q in it", name, err, c.want)
 		}
 	}
 }

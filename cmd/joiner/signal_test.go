@@ -54,7 +54,7 @@ func TestSignalDuringStart(t *testing.T) {
 	ctx, stop := signalContext(t.Context())
 	defer stop()
 	if err := withSignalName(ctx, canceled); !errors.Is(err, canceled) {
-		t.Errorf("without a signal: %v", err)
+		t.Errorf("without a signal: %v, want the error unchanged", err)
 	}
 }
 

@@ -155,12 +155,12 @@ func TestSameAuthority(t *testing.T) {
 		"no certificates":    {encoded([]byte("hello")), certificate("b"), true},
 	} {
 		if got := sameAuthority(c.fromEKS, &rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: c.ours}}); got != c.want {
-			t.Errorf("%s: %t", name, got)
+			t.Errorf("%s: sameAuthority is %t, want the opposite", name, got)
 		}
 	}
 }
 
-// TestQuiet: of the lines of libraries, only warnings and errors are logged, at level debug all. Stack traces are removed.
+// TestQuiet: libraries log only warnings and errors, but all lines at level debug. Their stack traces are removed.
 func TestQuiet(t *testing.T) {
 	t.Parallel()
 	for level, want := range map[slog.Level]string{
