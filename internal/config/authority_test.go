@@ -37,12 +37,12 @@ func TestAuthority(t *testing.T) {
 		err := authority(&got)(c.value)
 		if c.wantError == "" {
 			if want := strings.Join(strings.Fields(c.value), ""); err != nil || got != want {
-				t.Errorf("%s: %v, %q", name, err, got)
+				t.Errorf("%s: error %v, stored %q; want no error, and one line of base64", name, err, got)
 			}
 			continue
 		}
 		if err == nil || !strings.Contains(err.Error(), c.wantError) || strings.Contains(err.Error(), "\n") || got != "" {
-			t.Errorf("%s: %v, %q; want one line with %q", name, err, got, c.wantError)
+			t.Errorf("%s: error %v, stored %q; want an error of one line with %q", name, err, got, c.wantError)
 		}
 	}
 }

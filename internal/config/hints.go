@@ -61,7 +61,7 @@ func wordHint(s string, words []string) string {
 	return suggest.Hint(s, words)
 }
 
-// gateHint returns a hint with the feature gate that was probably meant. It also accepts NAME:STATE.
+// gateHint returns a hint with the feature gate that was probably meant. For NAME:STATE, the hint is NAME=STATE.
 func gateHint(name string, known []string) string {
 	plain, state, isSet := strings.Cut(name, ":")
 	near := suggest.Nearest(plain, known)

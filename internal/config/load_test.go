@@ -91,7 +91,7 @@ func TestBindAddress(t *testing.T) {
 	for _, address := range []string{"127.0.0.1", "::1"} {
 		got, _, err := load("", "BIND_ADDRESS="+address)
 		if err != nil || got.BindAddress != address {
-			t.Errorf("%s: %q, %v", address, got.BindAddress, err)
+			t.Errorf("%s: stored %q, %v", address, got.BindAddress, err)
 		}
 	}
 }
@@ -124,7 +124,7 @@ func TestErrorsNameSettingAndFix(t *testing.T) {
 	} {
 		_, _, err := load(c.args, c.env)
 		if err == nil {
-			t.Errorf("%s: accepted", name)
+			t.Errorf("%s: no error", name)
 			continue
 		}
 		if strings.Contains(err.Error(), "\n") {
@@ -192,7 +192,7 @@ func TestNotesOnUnsupportedSettings(t *testing.T) {
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	if _, _, err := load("--help"); !errors.Is(err, ErrHelp) {
-		t.Errorf("--help returns %v", err)
+		t.Errorf("--help returns %v, want ErrHelp", err)
 	}
 	var c Settings
 	for _, s := range c.table() {

@@ -101,12 +101,12 @@ type Settings struct {
 	// of MemoryLimit.
 	MemoryLimit int64
 
-	// LeaderElection enables leader election with the Lease of this name and namespace. The default name is that of
-	// Karpenter, so that only one of Joiner and Karpenter is active.
+	// LeaderElection enables leader election with the Lease LeaderElectionName. It has Karpenter's name by default, so
+	// that only one of Joiner and Karpenter is active. An empty LeaderElectionNamespace means the pod's namespace.
 	LeaderElection                              bool
 	LeaderElectionName, LeaderElectionNamespace string
 
-	// ApplyCRDs makes the leader apply the CustomResourceDefinitions.
+	// ApplyCRDs makes each controller apply missing CRDs when it starts, and the leader update older ones.
 	ApplyCRDs bool
 
 	// LogLevel is debug, info or error.

@@ -425,7 +425,7 @@ func parseGates(to map[string]*bool, accepted []string) func(string) error {
 	}
 }
 
-// oneOf returns a parser that accepts one of the words in any case, and stores it in the case that it has in words.
+// oneOf returns a parser that accepts one of the words in upper or lower case, and stores it as it is written in words.
 func oneOf(to *string, words ...string) func(string) error {
 	return func(s string) error {
 		for _, w := range words {

@@ -120,7 +120,7 @@ func TestWrongValuesAreNamed(t *testing.T) {
 		}
 		got, _, err := FromProcess(strings.Fields(c.args), environ)
 		if err == nil {
-			t.Errorf("%s: accepted", name)
+			t.Errorf("%s: no error", name)
 			continue
 		}
 		if !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") || got.ClusterName != "" {
@@ -150,11 +150,11 @@ func TestVariablesOfOtherPrograms(t *testing.T) {
 	} {
 		got, notes, err := FromProcess(nil, append(slices.Clone(environ), "CLUSTER_NAME=c"))
 		if err != nil || got.ClusterName != "c" || len(notes) > 0 {
-			t.Errorf("%s: %v, %v", name, notes, err)
+			t.Errorf("%s: notes %v, error %v; want neither", name, notes, err)
 		}
 	}
 	if _, _, err := FromProcess([]string{"--log-level=info"}, []string{"CLUSTER_NAME=c", "LOGLEVEL=debug"}); err != nil {
-		t.Errorf("a variable similar to a setting that a flag sets: %v", err)
+		t.Errorf("LOGLEVEL with the flag --log-level: error %v, want none", err)
 	}
 }
 

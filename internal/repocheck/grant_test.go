@@ -13,13 +13,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
-// otherPermission are calls of the AWS clients that need a permission with another name, or no permission.
+// otherPermission lists calls of the AWS clients that need a permission with another name, or no permission.
 var otherPermission = map[string]string{
 	"sqs:DeleteMessageBatch": "needs sqs:DeleteMessage",
 	"sts:GetCallerIdentity":  "needs no permission",
 }
 
-// withoutCall are permissions that are needed without a call of the same name, with the reason.
+// withoutCall lists permissions that are needed without a call of the same name, with the reason.
 var withoutCall = map[string]string{
 	"iam:PassRole":           "a role is added to an instance profile, and instances get the profile",
 	"iam:TagInstanceProfile": "a profile is tagged at its creation",

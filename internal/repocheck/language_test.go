@@ -61,11 +61,11 @@ type finding struct {
 	text string
 }
 
-// TestLanguage checks that documents, messages and comments are plain English: without banned words and, except in comments,
-// without long sentences. Only this file is exempt.
+// TestLanguage checks that documents, messages and comments have no banned words. It also checks that documents and
+// messages have no long sentences. This file is exempt.
 //
-// It reads Markdown files and the comments of Go files, both without the code in them. It also reads the texts of Go files
-// that are not tests, and the descriptions of the chart's values.
+// It reads Markdown files without their code, comments of Go files, string literals of Go files other than tests, and
+// the descriptions of the chart's values.
 func TestLanguage(t *testing.T) {
 	t.Parallel()
 	out, err := exec.CommandContext(t.Context(), "git", "ls-files", "-z").Output()
@@ -125,7 +125,7 @@ func findingsIn(t *testing.T, file string) []finding {
 	return out
 }
 
-// visitGoProse visits comments and, outside of tests, texts of two words or more.
+// visitGoProse visits comments and, outside of tests, string literals of two words or more.
 func visitGoProse(t *testing.T, file string, text []byte, check func(line int, prose string, isLimited bool)) {
 	t.Helper()
 	fset := token.NewFileSet()

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// withoutWarning are the rows of docs/compatibility.md with "not yet" for which the controller logs no warning on startup,
-// with the reason: no setting or object requests them. The title of a section stands for all of its rows.
+// withoutWarning lists the rows of docs/compatibility.md with "not yet" for which the controller logs no warning on
+// startup, with the reason. The title of a section stands for all of its rows.
 var withoutWarning = map[string]string{
 	"Metrics": "a query, not a setting, requests a metric",
 	"Events":  "no setting requests an event",

@@ -53,7 +53,7 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// fromCode is the sentence of each page about its origin.
+// fromCode is the sentence by which each page names its generator.
 const fromCode = "\nA test (`TestReference`) generates this page from the code, and fails if the page differs from the code.\n"
 
 // settingsPage returns the content of settings.md.

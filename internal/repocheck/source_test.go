@@ -17,7 +17,7 @@ import (
 // tools, and in api/, which mirrors Karpenter's API, do not count.
 type source struct {
 	constants   map[string][]string // value of a constant → names of the constants with this value
-	literals    map[string]bool     // texts outside of constants
+	literals    map[string]bool     // string literals outside of constants
 	identifiers map[string]bool     // names used outside of their declaration
 	selectors   map[string]bool     // selected fields and constants: the B of a.B
 	warnings    map[string]string   // path of a field without effect (in warningsFile) → the warning
@@ -27,7 +27,7 @@ type source struct {
 	metricKind  map[string]string   // name → counter, gauge, histogram, summary
 }
 
-// uses reports whether the code uses a name of Karpenter, as a text or as a constant with that value.
+// uses reports whether the code uses a name of Karpenter, as a string literal or as a constant with that value.
 func (s source) uses(name string) bool {
 	return s.literals[name] || slices.ContainsFunc(s.constants[name], func(constant string) bool { return s.identifiers[constant] })
 }
@@ -151,7 +151,7 @@ func textOf(e ast.Expr, group string) (string, bool) {
 	return "", false
 }
 
-// addUses collects the names and texts that the code uses outside of constants.
+// addUses collects the names and string literals that the code uses outside of constants.
 func (s source) addUses(f *ast.File) {
 	for _, decl := range f.Decls {
 		g, ok := decl.(*ast.GenDecl)

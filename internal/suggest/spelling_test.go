@@ -29,14 +29,14 @@ func TestNearest(t *testing.T) {
 		"--":                   "",
 	} {
 		if got := suggest.Nearest(word, words); got != want {
-			t.Errorf("%q: %q, want %q", word, got, want)
+			t.Errorf("nearest to %q: %q, want %q", word, got, want)
 		}
 	}
 	if got := suggest.Hint("ture", []string{"true", "false"}); got != " (did you mean true?)" {
-		t.Errorf("hint %q", got)
+		t.Errorf("hint for ture: %q, want true", got)
 	}
 	if got := suggest.Hint("maybe", []string{"true", "false"}); got != "" {
-		t.Errorf("hint %q although no word is similar", got)
+		t.Errorf("hint for maybe: %q, want none: no word is similar", got)
 	}
 }
 
@@ -46,13 +46,13 @@ func TestDistance(t *testing.T) {
 		{"", ""}: 0, {"", "abc"}: 3, {"abc", "abc"}: 0, {"abc", "acb"}: 1, {"abcd", "abd"}: 1, {"kitten", "sitting"}: 3, {"ca", "abc"}: 3,
 	} {
 		if got := suggest.Distance(pair[0], pair[1]); got != want {
-			t.Errorf("%v: %d, want %d", pair, got, want)
+			t.Errorf("distance of %v: %d, want %d", pair, got, want)
 		}
 	}
 }
 
-// TestDistanceProperties checks that Distance is symmetric, at most the length of the longer word, and at least the difference of the
-// lengths. It also checks that the order of the words does not change the result of Nearest.
+// TestDistanceProperties checks that Distance is symmetric, at most the length of the longer word, and at least the
+// difference of the lengths. It also checks that Nearest does not depend on the order of the words.
 func TestDistanceProperties(t *testing.T) {
 	t.Parallel()
 	word := rapid.StringMatching(`[a-d]{0,8}`)
