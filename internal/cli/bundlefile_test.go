@@ -34,7 +34,7 @@ func TestBundleInReadOnlyFolder(t *testing.T) {
 	for _, path := range []string{readOnly, filepath.Join(folder, "missing.json")} {
 		want := "write bundle: " + path + ": permission denied"
 		if err := writeBundle(path, []byte("{}")); err == nil || err.Error() != want {
-			t.Errorf("%v, want %s", err, want)
+			t.Errorf("error %v, want %s", err, want)
 		}
 	}
 }

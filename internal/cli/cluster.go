@@ -36,7 +36,7 @@ func (c *clusterFlags) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.context, "context", "", "the context of the kubeconfig")
 }
 
-// apiTimeout is the timeout of one request to the API server.
+// apiTimeout is the timeout of one request to the API server, and of the requests of one step together.
 const apiTimeout = 30 * time.Second
 
 // read returns the objects of the cluster.

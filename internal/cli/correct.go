@@ -200,9 +200,8 @@ func (c *correctFlags) patch(class *awsv1.EC2NodeClass) correction {
 	return out
 }
 
-// kubeletField returns the field of spec.kubelet whose name begins with the name of the kubelet's flag, ignoring
-// hyphens and case: maxPods for max-pods. Of several fields it returns the first by name. Without such a field it
-// returns "".
+// kubeletField returns the field of spec.kubelet whose name begins with the name of the kubelet's flag: maxPods for
+// max-pods. It ignores hyphens and the case of the field. Of several fields it returns the first by name, of none "".
 func kubeletField(class *awsv1.EC2NodeClass, flag string) string {
 	flag = strings.ReplaceAll(strings.TrimLeft(flag, "-"), "-", "")
 	if flag == "" || class.Spec.Kubelet == nil {

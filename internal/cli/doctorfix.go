@@ -83,7 +83,7 @@ func checkID(name string) (string, error) {
 }
 
 // fixableFindings returns one finding of the check for each different fix; none if the check passed. It returns an
-// error if the check could not run, or if the user must first decide about one of its fixes.
+// error if the check could not run, if its problem follows from another one, or if the finding is not certain enough.
 func (d *doctorFlags) fixableFindings(id string, findings []diagnosis.Finding) ([]diagnosis.Finding, error) {
 	var out []diagnosis.Finding
 	for _, f := range findings {

@@ -96,7 +96,7 @@ func TestDoctorHostile(t *testing.T) {
 				changes, err := remedy.Plan(t.Context(), f.Fix, remedy.Clients{Kube: readOnlyCluster{t}, NoAWS: "closed"})
 				var byHand *remedy.ByHand
 				if f.Check == c.check && f.Verdict != diagnosis.Fine && !errors.As(err, &byHand) {
-					t.Errorf("--fix %s would make %+v, %v", f.Check, changes, err)
+					t.Errorf("--fix %s plans the changes %+v (%v), want the error remedy.ByHand", f.Check, changes, err)
 				}
 			}
 		})
@@ -129,7 +129,7 @@ func checkOutput(t *testing.T, bundle, format, check string) {
 	cmd.SetArgs([]string{"-f", bundle, "-o", format})
 	var found Findings
 	if err := cmd.ExecuteContext(t.Context()); errors.As(err, &found) != (check != "") {
-		t.Errorf("%s: doctor ends with %v", format, err)
+		t.Errorf("%s: doctor returns %v, want Findings exactly if the bundle has a problem", format, err)
 	}
 	if check == "" && strings.Contains(out.String(), "LAUNCH-4 ") {
 		t.Errorf("%s: an event of a tenant is reported as AWS's answer:\n%s", format, out.String())
@@ -154,7 +154,7 @@ func checkOutput(t *testing.T, bundle, format, check string) {
 			command, _, _ := strings.Cut(line, " # ")
 			for _, text := range []string{"touch", "clusterrolebinding", "attacker"} {
 				if strings.Contains(command, text) && !strings.HasPrefix(line, "# ") {
-					t.Errorf("%s prints the command %s", f.Check, line)
+					t.Errorf("%s prints a command with a tenant's text: %s", f.Check, line)
 				}
 			}
 		}

@@ -43,7 +43,7 @@ func TestUserDataOfDoctor(t *testing.T) {
 				seen[p] = true
 			}
 			if c.check != "" && (len(got) == 0 || got[0].ID != c.check || got[0].Certainty != diagnosis.Certain || got[0].Sentence == "") {
-				t.Errorf("%+v, want %s first", got, c.check)
+				t.Errorf("problems %+v, want a certain one of check %s first", got, c.check)
 			}
 		})
 	}

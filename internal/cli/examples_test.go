@@ -36,8 +36,8 @@ type expectedPlan struct {
 	pools        []string
 }
 
-// TestExamples plans every use case of docs/examples: each pod gets a node, and the nodes have the expected number, price, families,
-// capacity type and NodePools. The README lists each folder.
+// TestExamples plans every use case of docs/examples: each pod gets a node, and the nodes have the expected number,
+// price, families, capacity type and NodePools. The README lists each folder.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	const folder = "../../docs/examples"
@@ -86,7 +86,7 @@ func checkExample(t *testing.T, folder string, want expectedPlan) {
 	var out, errs bytes.Buffer
 	root := cli.Root("test", cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
 	if code := cli.Run(t.Context(), root, []string{"plan", "--strict", "-f", folder, "-o", "json"}); code != cli.ExitOK {
-		t.Fatalf("exit status %d: %s%s", code, errs.String(), out.String())
+		t.Fatalf("exit status %d, want 0: %s%s", code, errs.String(), out.String())
 	}
 	var plan examplePlan
 	if err := json.Unmarshal(out.Bytes(), &plan); err != nil {
@@ -106,7 +106,7 @@ func checkExample(t *testing.T, folder string, want expectedPlan) {
 	}
 	distinct := func(names []string) []string { slices.Sort(names); return slices.Compact(names) }
 	if n := len(plan.Refusals); n > 0 {
-		t.Errorf("%d pods are unschedulable", n)
+		t.Errorf("%d pods are unschedulable, want none", n)
 	}
 	if got.pods != want.pods || got.nodes != want.nodes {
 		t.Errorf("%d pods on %d nodes, want %d on %d", got.pods, got.nodes, want.pods, want.nodes)

@@ -93,8 +93,8 @@ func withoutNamespace(path string) string {
 	return before + "/" + resource
 }
 
-// TestNoControllerIsNoted: joiner explain node prints one note with the time since which no controller has been active. It prints no
-// note if this time is unknown.
+// TestNoControllerIsNoted: joiner explain node prints one note with the time since which no controller has been active.
+// It prints no note if this time is unknown.
 func TestNoControllerIsNoted(t *testing.T) {
 	t.Parallel()
 	now := time.Now().UTC().Truncate(time.Second)
@@ -150,7 +150,7 @@ func TestNoControllerIsNoted(t *testing.T) {
 				}
 				var rows []output.NodeStay
 				if err := json.Unmarshal(out.Bytes(), &rows); err != nil || len(rows) != 1 {
-					t.Fatalf("%v: %s", err, &out)
+					t.Fatalf("%v, want one row: %s", err, &out)
 				}
 				if has := strings.Contains(out.String(), "noControllerSince"); has != c.wantsNote || has && !rows[0].NoControllerSince.Equal(ended) {
 					t.Errorf("output %s, want noControllerSince: %v", &out, c.wantsNote)

@@ -24,7 +24,7 @@ func TestEveryCommandTakesFormats(t *testing.T) {
 			return // shell scripts and help texts
 		}
 		if !cmd.HasSubCommands() && cmd.Flags().Lookup("output") == nil {
-			t.Errorf("%s takes no -o", cmd.CommandPath())
+			t.Errorf("%s has no flag -o", cmd.CommandPath())
 		}
 		for _, c := range cmd.Commands() {
 			visit(c)
@@ -33,7 +33,7 @@ func TestEveryCommandTakesFormats(t *testing.T) {
 	visit(root)
 }
 
-// TestSignalsStopCommands: when a signal arrives, a command whose work cannot be interrupted ends immediately, with the exit status
+// TestSignalsStopCommands: a signal ends a command at once, even if its work cannot be interrupted. The exit status is
 // 128 plus the number of the signal.
 func TestSignalsStopCommands(t *testing.T) { //nolint:paralleltest // signals are sent to the whole process
 	for _, c := range []struct {
@@ -61,7 +61,7 @@ func TestSignalsStopCommands(t *testing.T) { //nolint:paralleltest // signals ar
 				t.Errorf("the command ended with %d and %q, want %d and %q", code, errs.String(), c.code, c.stderr)
 			}
 		case <-time.After(time.Minute):
-			t.Fatal("the command does not end")
+			t.Fatal("the command still runs a minute after the signal")
 		}
 		close(release)
 		signal.Stop(guard)

@@ -62,7 +62,7 @@ func TestMigrationGuide(t *testing.T) {
 		var out, errs bytes.Buffer
 		root := cli.Root("test", cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
 		if code := cli.Run(t.Context(), root, strings.Fields(args)); code != cli.ExitOK || out.Len() == 0 {
-			t.Errorf("%s ended with %d: %s%s", command, code, &out, &errs)
+			t.Errorf("%s: exit status %d, want 0 and some output: %s%s", command, code, &out, &errs)
 		}
 		ran++
 	}

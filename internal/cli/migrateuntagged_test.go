@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/migration"
 )
 
-// TestUntaggedInstances: if EC2 refuses to describe the instances of NodeClaims, they are recorded as unseen once, because they may
-// block a migration. Instances that no longer exist are not recorded.
+// TestUntaggedInstances: if EC2 refuses to describe the instances of NodeClaims, this is recorded as one unseen item,
+// because the instances may block a migration. Instances that no longer exist are not recorded.
 func TestUntaggedInstances(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -50,7 +50,7 @@ func TestUntaggedInstances(t *testing.T) {
 			}
 			for _, u := range seen.Unseen {
 				if !u.Asked || u.What != "instances without the cluster's tags" {
-					t.Errorf("unseen item %+v", u)
+					t.Errorf("unseen item %+v, want Asked and instances without the cluster's tags", u)
 				}
 			}
 		})

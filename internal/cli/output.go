@@ -77,14 +77,14 @@ func (o *format) width(w io.Writer) int {
 	return defaultWidth
 }
 
-// outputLine is one line of output about an object.
+// outputLine is one line of output, in most cases about an object.
 type outputLine struct {
 	Object string `json:"object,omitempty"` // empty: the line is not about an object
 	Says   string `json:"says"`
 }
 
-// lines calls do, which writes lines of the form "OBJECT: result", and writes these lines to w in the format of -o. If
-// do returns an error, lines writes the lines before the error, and returns the error.
+// lines writes to w, in the format of -o, the lines that do writes. They have the form "OBJECT: result". If do returns
+// an error, lines writes the lines before the error, and returns the error.
 func (o *format) lines(w io.Writer, do func(io.Writer) error) error {
 	if o.isText() {
 		return do(safeWriter{w})

@@ -39,7 +39,7 @@ func pauseCluster(t *testing.T, objects ...client.Object) client.Client {
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, role, binding)...).Build()
 }
 
-// deployment returns a Deployment whose label says that it is of the product with this name.
+// deployment returns a Deployment whose label app.kubernetes.io/name is its own name: "joiner", "karpenter" or "web".
 func deployment(namespace, name string) *appsv1.Deployment {
 	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name,
 		Labels: map[string]string{"app.kubernetes.io/name": name}}}
@@ -120,7 +120,7 @@ func TestPauseOfPools(t *testing.T) {
 	var out bytes.Buffer
 	if err := setPools(t.Context(), &out, api, []string{"web", "bacth"}, "true"); err == nil ||
 		!strings.Contains(err.Error(), "there is no NodePool bacth (did you mean batch?)") {
-		t.Errorf("a misspelt name: %v", err)
+		t.Errorf("a misspelt name: %v, want a hint at batch", err)
 	}
 	if _, ok := annotationOf("web"); ok {
 		t.Error("web was paused although another name was misspelt")
@@ -130,7 +130,7 @@ func TestPauseOfPools(t *testing.T) {
 	}
 	for _, name := range []string{"web", "batch"} {
 		if got, _ := annotationOf(name); got != "2026-03-01T14:00:00Z" {
-			t.Errorf("%s is paused with %q", name, got)
+			t.Errorf("%s is paused with %q, want 2026-03-01T14:00:00Z", name, got)
 		}
 	}
 	if err := setPools(t.Context(), &out, api, []string{"web"}, ""); err != nil {
@@ -192,7 +192,7 @@ func TestResumeWhileAllPaused(t *testing.T) {
 	}
 	var out bytes.Buffer
 	if err := new(pauseFlags).noteAllPaused(t.Context(), &out, pauseCluster(t)); err != nil || out.Len() > 0 {
-		t.Errorf("without a controller: printed %q, %v", out.String(), err)
+		t.Errorf("without a controller: printed %q, %v; want neither", out.String(), err)
 	}
 }
 
@@ -209,12 +209,12 @@ func TestPauseReplacesPause(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := out.String(); got != "NodePool web: paused until 2999-01-01T00:00:00Z"+want+"\n" {
-			t.Errorf("previous value %q: printed %q", previous, got)
+			t.Errorf("previous value %q: printed %q, want it in brackets exactly if it is another pause", previous, got)
 		}
 	}
 	err := setPools(t.Context(), &bytes.Buffer{}, pauseCluster(t, pausedPool("web", "")), []string{""}, "true")
 	if err == nil || err.Error() != `there is no NodePool ""` {
-		t.Errorf("an empty name: %v", err)
+		t.Errorf("an empty name: %v, want it in quotes", err)
 	}
 }
 
@@ -222,7 +222,7 @@ func TestPauseValue(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.FixedZone("", 3600))
 	if got, err := new(pauseFlags).value(now); got != "true" || err != nil {
-		t.Errorf("without --for: %q, %v", got, err)
+		t.Errorf("without --for: %q, %v; want true", got, err)
 	}
 	for length, want := range map[time.Duration]string{0: "", 2 * time.Hour: "2026-03-01T13:00:00Z", -time.Second: "", time.Nanosecond: ""} {
 		p := pauseFlags{span: span(length), hasEnd: true}
@@ -261,6 +261,6 @@ AskedFor pods have the annotation karpenter.sh/do-not-disrupt
 	}
 	out.Reset()
 	if err := b.print(&out, nil); err != nil || out.String() != "No pod or PodDisruptionBudget blocks the drain of a node.\n" {
-		t.Errorf("no blockers: %q, %v", out.String(), err)
+		t.Errorf("no blockers: %q, %v; want a sentence", out.String(), err)
 	}
 }

@@ -26,7 +26,7 @@ type planFlags struct {
 	cluster clusterFlags
 	market  marketFlags
 	out     format
-	strict  bool // an unschedulable pod is an error
+	strict  bool // exit status 1 if a pod is unschedulable
 
 	minValues string         // Strict or BestEffort
 	instances map[string]int // available instances of capacity reservations, by ID

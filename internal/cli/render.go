@@ -27,7 +27,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// renderFlags are the flags of joiner render userdata.
+// renderFlags are the flags of joiner render userdata. Other commands use them to parse user data.
 type renderFlags struct {
 	files  []string // paths of manifests; empty: the cluster is read
 	market marketFlags

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// TestReports runs the cases of testdata/reports: inputs from public reports about node autoscalers on EKS, with the correct results. A
-// case is a file of lines:
+// TestReports runs the cases of testdata/reports: inputs from public reports about node autoscalers on EKS, with the
+// correct results. A case is a file of lines:
 //
 //	# the correct result
 //	run ARGUMENTS      runs joiner in the folder of the inputs; the following lines check this run
@@ -30,7 +30,7 @@ func TestReports(t *testing.T) {
 	const folder = "testdata/reports"
 	cases, err := filepath.Glob(folder + "/*.case")
 	if err != nil || len(cases) < 30 {
-		t.Fatalf("there are %d cases: %v", len(cases), err)
+		t.Fatalf("there are %d cases (%v), want at least 30", len(cases), err)
 	}
 	named := map[string]bool{}
 	for _, file := range cases {
@@ -57,12 +57,12 @@ func TestReports(t *testing.T) {
 	}
 	for _, input := range inputs {
 		if !named[filepath.Base(input)] {
-			t.Errorf("no case is about %s", input)
+			t.Errorf("no case names the input %s", input)
 		}
 		delete(named, filepath.Base(input))
 	}
 	if missing := slices.Sorted(maps.Keys(named)); len(missing) > 0 {
-		t.Errorf("cases name missing inputs %v", missing)
+		t.Errorf("cases name the inputs %v, which do not exist", missing)
 	}
 }
 

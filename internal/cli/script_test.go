@@ -29,9 +29,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"joiner": joiner, "kubectl-joiner": joiner, "kubectl_complete-joiner": joiner})
 }
 
-// TestScripts runs the command line as a user does. Each script has its own folder and environment. The variable AWS has
-// the address of an emulated AWS, BROKEN that of a server that fails in the way its path names, and STRANGER that of a
-// server with an untrusted certificate.
+// TestScripts runs the command line as a user does. Each script has its own folder and environment, with the addresses
+// of three servers: AWS is an emulated AWS, BROKEN is serveFailure, and STRANGER has an untrusted certificate.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	aws := httptest.NewServer(newAWS(t))
@@ -101,9 +100,9 @@ func newAWS(t *testing.T) *emulator.Server {
 	return &emulator.Server{World: w}
 }
 
-// serveFailure is a service that fails in the way its path names. Below /names it is an API server that only serves names of
-// objects. Below /walled it denies discovery even to authenticated users. Below /slow it does not answer until the
-// client disconnects.
+// serveFailure is an HTTP server. The path of a request selects the failure. Below /names it is an API server that
+// serves only the names of objects. Below /walled it denies discovery even to authenticated users. Below /slow it does
+// not answer until the client disconnects.
 func serveFailure(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.HasPrefix(r.URL.Path, "/names/"):

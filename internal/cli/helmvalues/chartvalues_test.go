@@ -55,7 +55,7 @@ func TestChartPaths(t *testing.T) {
 	}
 	slices.Sort(want)
 	if got := chartPaths(); !slices.Equal(got, want) {
-		t.Errorf("chartPaths are %q, and the chart has %q", got, want)
+		t.Errorf("chartPaths returns %q, want those of the chart %q", got, want)
 	}
 }
 
@@ -106,7 +106,7 @@ func TestChartShapes(t *testing.T) {
 		walk(name, raw)
 	}
 	if got := chartShapes(); !maps.Equal(got, want) {
-		t.Errorf("chartShapes are %v, and the chart has %v", got, want)
+		t.Errorf("chartShapes returns %v, want those of the chart %v", got, want)
 	}
 	var settings typed
 	if err := json.Unmarshal(root.Properties["settings"], &settings); err != nil {
@@ -147,7 +147,7 @@ func TestChartValues(t *testing.T) {
 		}
 		v, err := ReadValues([]string{file})
 		if err != nil || want == "" && v.problem != "" || !strings.Contains(v.problem, want) {
-			t.Errorf("%s: %q %v, want %q", text, v.problem, err, want)
+			t.Errorf("%s: problem %q, error %v; want a problem with %q", text, v.problem, err, want)
 		}
 	}
 }

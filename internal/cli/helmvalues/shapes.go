@@ -16,8 +16,8 @@ const (
 	shapeText    = "a text"
 )
 
-// chartShapes returns the types of values of Joiner's chart, by path. Paths that are not listed accept text.
-// TestChartShapes compares them with the chart.
+// chartShapes returns the types of values of Joiner's chart, by path. The types of other values are not checked.
+// TestChartShapes compares the result with the chart.
 func chartShapes() map[string]string {
 	out := map[string]string{}
 	for shape, paths := range map[string]string{

@@ -15,12 +15,12 @@ func TestRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	if text, err := Read(path); err != nil || string(text) != "a: 1\n" {
-		t.Errorf("%q, %v", text, err)
+		t.Errorf("read %q, %v; want the whole file", text, err)
 	}
 	if _, err := Read("/dev/zero"); err == nil || !strings.Contains(err.Error(), "/dev/zero is too large: a file may have at most 256 MiB") {
-		t.Errorf("error %v", err)
+		t.Errorf("/dev/zero: error %v, want that it is too large", err)
 	}
 	if _, err := Read(filepath.Join(t.TempDir(), "absent")); !os.IsNotExist(err) {
-		t.Errorf("error %v", err)
+		t.Errorf("a missing file: error %v, want os.ErrNotExist", err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// Type is a catalog.Type as JSON; a catalog is a list of them. Its fields are a stable interface.
+// Type is a catalog.Type as JSON; a catalog is a list of Types. Its fields are a stable interface.
 type Type struct {
 	InstanceType string            `json:"instanceType"`      // "m5.large"
 	Labels       map[string]string `json:"labels"`            // labels of its nodes

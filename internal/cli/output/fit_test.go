@@ -39,10 +39,10 @@ n1                                           5  it is not ready
 		}
 		if withoutBlanks := func(s string) string { return strings.Join(strings.Fields(s), "") }; width >= 70 &&
 			!strings.Contains(withoutBlanks(text), "ip-10-0-1-17.eu-west-1.compute.internal") {
-			t.Errorf("width %d: the name is missing:\n%s", width, text)
+			t.Errorf("width %d: the name of the node is split or missing:\n%s", width, text)
 		}
 	}
 	if got := table.Fit(1); !strings.Contains(got, "n1") {
-		t.Errorf("width 1:\n%s", got)
+		t.Errorf("width 1: the name n1 is missing:\n%s", got)
 	}
 }

@@ -56,8 +56,8 @@ func (t Table) Fit(width int) string {
 	return b.String()
 }
 
-// narrow reduces the largest width by one, and repeats that until a line has at most width characters. It stops earlier
-// if no column is wider than its minimum.
+// narrow makes the widest column one character narrower, again and again until a line has at most width characters. It
+// stops earlier if no column is wider than its minimum.
 func narrow(widths, minimums []int, width int) {
 	total := len(gap) * (len(widths) - 1)
 	for _, w := range widths {

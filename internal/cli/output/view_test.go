@@ -146,7 +146,7 @@ func TestCauseIsPrintedOnce(t *testing.T) {
 	refusal.Reasons = append(refusal.Reasons[:0], packing.Reason{Code: packing.TooSmall, Count: 1, Detail: "cpu"})
 	if got := output.Summary(packing.Plan{Refusals: []packing.Refusal{refusal}}, 0, output.Context{},
 		0); !strings.Contains(got, "to do: fix NodePool "+why) {
-		t.Errorf("a different hint is lost:\n%s", got)
+		t.Errorf("a hint that differs from the cause is not printed:\n%s", got)
 	}
 }
 
@@ -167,7 +167,7 @@ func TestSummaryHasNoControls(t *testing.T) {
 		}
 	}
 	if want, got := strings.Count(summaryWith("a"), "\n"), strings.Count(got, "\n"); got != want {
-		t.Errorf("%d lines, want %d", got, want)
+		t.Errorf("a name with a newline: %d lines, want %d", got, want)
 	}
 }
 

@@ -32,7 +32,7 @@ func TestScreen(t *testing.T) {
 		got := Findings(all, nil, nil)
 		lines := strings.Split(strings.TrimSuffix(got, "\n"), "\n")
 		if limit := screenLines + 4*maxCauses; len(lines) > limit {
-			t.Errorf("%d findings take %d lines:\n%s", n, len(lines), got)
+			t.Errorf("%d findings take %d lines, more than the limit:\n%s", n, len(lines), got)
 		}
 		if n > 0 && !strings.Contains(strings.Join(lines[:min(3, len(lines))], "\n"), "cause 0") {
 			t.Errorf("%d findings: the first cause is not in the first lines:\n%s", n, got)
@@ -55,8 +55,8 @@ func TestScreen(t *testing.T) {
 	}
 }
 
-// TestScreenCauses: each cause has one block with all of its subjects and fixes. Classes that no NodePool uses are marked, and partly read
-// lists are reported.
+// TestScreenCauses: each cause has one block with all of its subjects and fixes. The output marks EC2NodeClasses that
+// no NodePool uses, and names lists that were read only partly.
 func TestScreenCauses(t *testing.T) {
 	t.Parallel()
 	finding := func(check, subject, cause string, advice ...string) diagnosis.Finding {

@@ -21,7 +21,7 @@ import (
 // terminal. Fixes are always printed.
 const (
 	screenLines = 24
-	maxLines    = 2  // maximum number of lines of evidence for one cause
+	maxLines    = 2  // lines of evidence for one cause before "and … more"; three lines are printed in full
 	maxCauses   = 20 // maximum number of causes
 	maxNames    = 4  // maximum number of subjects of one kind in a line
 	maxReasons  = 3  // maximum number of reasons why checks could not run
