@@ -1,4 +1,4 @@
-// Package charts has only tests, of the Helm charts.
+// Package charts has the tests of the Helm charts.
 package charts
 
 import (

@@ -84,7 +84,7 @@ settings: {aws: {clusterName: demo, interruptionQueueName: demo, defaultInstance
 			}
 			settings, _, err := config.FromProcess(nil, environOf(t, out))
 			if err != nil || settings.ClusterName != "demo" {
-				t.Errorf("the controller would serve %q: %v", settings.ClusterName, err)
+				t.Errorf("the controller would serve cluster %q (%v), want demo", settings.ClusterName, err)
 			}
 		})
 	}
@@ -110,7 +110,7 @@ func TestReportedValues(t *testing.T) {
 			}
 		}
 		if strings.Contains(out, " is ignored: ") {
-			t.Errorf("%s: the chart reports that it ignores a value", name)
+			t.Errorf("%s: the chart ignores a value, want none", name)
 		}
 	}
 }

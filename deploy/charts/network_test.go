@@ -20,21 +20,21 @@ func TestNetworkPolicyIsClosed(t *testing.T) {
 		}
 		seen++
 		if len(o.network.Spec.PolicyTypes) != 2 || len(o.network.Spec.Egress) == 0 {
-			t.Errorf("%s: the policy has the types %v and %d egress rules", name, o.network.Spec.PolicyTypes,
+			t.Errorf("%s: the policy has the types %v and %d egress rules, want both and a rule", name, o.network.Spec.PolicyTypes,
 				len(o.network.Spec.Egress))
 		}
 		checkIngress(t, name, o.network.Spec.Ingress)
 		for _, r := range o.network.Spec.Egress {
 			if len(r.Ports) == 0 {
-				t.Errorf("%s: the pods reach every port of %v", name, r.To)
+				t.Errorf("%s: the pods reach every port of %v, want a list of ports", name, r.To)
 			}
 		}
 		if got := strings.Contains(portsOf(o.network.Spec.Egress), " 3128 "); got != (name == "private") {
-			t.Errorf("%s: the port of the proxy is open: %t", name, got)
+			t.Errorf("%s: the proxy's port 3128 is open: %t, want it open only for private", name, got)
 		}
 	}
 	if seen < 3 {
-		t.Errorf("only %d combinations of values have a NetworkPolicy", seen)
+		t.Errorf("%d values files have a NetworkPolicy, want at least 3", seen)
 	}
 }
 
@@ -43,7 +43,7 @@ func checkIngress(t *testing.T, name string, rules []networkingv1.NetworkPolicyI
 	t.Helper()
 	for _, r := range rules {
 		if len(r.From) == 0 {
-			t.Errorf("%s: every pod reaches the controller", name)
+			t.Errorf("%s: an ingress rule has no peers, so every pod reaches the controller", name)
 		}
 		if len(r.Ports) != 1 || r.Ports[0].Port == nil || r.Ports[0].Port.String() != "8080" {
 			t.Errorf("%s: the ports %+v are open, want only the metrics port 8080", name, r.Ports)
@@ -62,7 +62,8 @@ func portsOf(rules []networkingv1.NetworkPolicyEgressRule) string {
 	return out
 }
 
-// TestNetworkPolicyWithoutPeers: an empty list of peers allows no pod. In a NetworkPolicy an empty list would allow all.
+// TestNetworkPolicyWithoutPeers: with an empty networkPolicy.from, the policy allows no pod. A rule with an empty from
+// would allow all pods.
 func TestNetworkPolicyWithoutPeers(t *testing.T) {
 	t.Parallel()
 	out, errs, err := helm(t, "template", release, chart, "--set", "settings.clusterName=demo", "--set-json",
@@ -75,6 +76,6 @@ func TestNetworkPolicyWithoutPeers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(policy.Spec.Ingress) != 0 || policy.Spec.PolicyTypes[0] != networkingv1.PolicyTypeIngress {
-		t.Errorf("ingress %+v of types %v", policy.Spec.Ingress, policy.Spec.PolicyTypes)
+		t.Errorf("ingress %+v of types %v, want no rule of type Ingress", policy.Spec.Ingress, policy.Spec.PolicyTypes)
 	}
 }

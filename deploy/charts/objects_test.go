@@ -26,7 +26,7 @@ type objects struct {
 	budget     policyv1.PodDisruptionBudget
 	network    *networkingv1.NetworkPolicy
 	account    *corev1.ServiceAccount
-	roles      []rbacv1.ClusterRole // and Roles, which have the same fields
+	roles      []rbacv1.ClusterRole // ClusterRoles, and Roles, which have the same fields
 	bindings   []rbacv1.ClusterRoleBinding
 	monitor    bool
 }
@@ -99,7 +99,7 @@ func TestPods(t *testing.T) {
 			}
 		}
 		if o.network != nil && !maps.Equal(o.network.Spec.PodSelector.MatchLabels, o.service.Spec.Selector) {
-			t.Errorf("%s: the NetworkPolicy selects %v", name, o.network.Spec.PodSelector.MatchLabels)
+			t.Errorf("%s: the NetworkPolicy selects %v, the Service does not", name, o.network.Spec.PodSelector.MatchLabels)
 		}
 		for _, s := range pod.Spec.TopologySpreadConstraints {
 			if s.LabelSelector == nil || len(s.LabelSelector.MatchLabels) == 0 {
@@ -110,7 +110,8 @@ func TestPods(t *testing.T) {
 	}
 }
 
-// checkSecurity checks the controller's container against the restricted Pod Security Standard, which the lab's API server enforces.
+// checkSecurity checks the pod and the controller's container against the restricted Pod Security Standard, which the
+// lab's API server enforces.
 func checkSecurity(t *testing.T, name string, pod corev1.PodSpec) {
 	t.Helper()
 	c := pod.Containers[0].SecurityContext
@@ -118,9 +119,9 @@ func checkSecurity(t *testing.T, name string, pod corev1.PodSpec) {
 	case pod.SecurityContext.RunAsNonRoot == nil || !*pod.SecurityContext.RunAsNonRoot || *pod.SecurityContext.RunAsUser == 0:
 		t.Errorf("%s: the pod may run as root", name)
 	case pod.SecurityContext.SeccompProfile == nil || pod.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault:
-		t.Errorf("%s: there is no seccomp profile", name)
+		t.Errorf("%s: the seccomp profile of the pod is not RuntimeDefault", name)
 	case c.AllowPrivilegeEscalation == nil || *c.AllowPrivilegeEscalation, c.ReadOnlyRootFilesystem == nil || !*c.ReadOnlyRootFilesystem:
-		t.Errorf("%s: the container allows privilege escalation: %+v", name, c)
+		t.Errorf("%s: the container allows privilege escalation or writes to its root file system: %+v", name, c)
 	case !slices.Equal(c.Capabilities.Drop, []corev1.Capability{"ALL"}):
 		t.Errorf("%s: the container keeps capabilities: %+v", name, c.Capabilities)
 	}
@@ -197,7 +198,7 @@ func TestSettingsArrive(t *testing.T) {
 	} {
 		s, notes, err := config.Load(nil, environment(goldenObjects(t, name).deployment.Spec.Template.Spec.Containers[0]))
 		if err != nil || !c.check(s) {
-			t.Errorf("%s: %v, %+v", name, err, s)
+			t.Errorf("%s: error %v, settings %+v; want those of the values file", name, err, s)
 		}
 		var got []string
 		for _, n := range notes {
@@ -225,7 +226,7 @@ func TestRoles(t *testing.T) {
 		for _, b := range o.bindings {
 			bound[b.Namespace+"/"+b.RoleRef.Name] = true
 			if len(b.Subjects) != 1 || b.Subjects[0].Name != account || b.Subjects[0].Namespace != namespace {
-				t.Errorf("%s: %s is bound to %v", name, b.RoleRef.Name, b.Subjects)
+				t.Errorf("%s: %s is bound to %v, want only the pods' service account", name, b.RoleRef.Name, b.Subjects)
 			}
 		}
 		for _, r := range o.roles {

@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/config"
 )
 
-// unsearched are values of Karpenter's chart that TestValuesOfKarpenter does not search in the rendered objects, with the
-// reason.
+// unsearched lists values of Karpenter's chart for which TestValuesOfKarpenter does not search the rendered objects,
+// with the reason.
 var unsearched = map[string]string{
 	"webhook":                            "there is no webhook",
 	"postInstallHook":                    "there is no hook",

@@ -143,7 +143,7 @@ func TestEverySettingHasAValue(t *testing.T) {
 	}
 	flags := regexp.MustCompile(`(?m)^  --([a-z0-9-]+) `).FindAllStringSubmatch(config.Help(), -1)
 	if len(flags) < 20 {
-		t.Fatalf("joiner controller has %d settings", len(flags))
+		t.Fatalf("the help of joiner controller lists %d settings, want at least 20", len(flags))
 	}
 	for _, flag := range flags {
 		variable := strings.ToUpper(strings.ReplaceAll(flag[1], "-", "_"))

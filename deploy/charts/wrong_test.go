@@ -208,7 +208,7 @@ func TestLint(t *testing.T) {
 	t.Parallel()
 	out, errs, err := helm(t, "lint", chart, "--set", "settings.clusterNmae=demo")
 	if want := "there is no value settings.clusterNmae (did you mean settings.clusterName?)"; err == nil || !strings.Contains(out+errs, want) {
-		t.Errorf("%v, want %q in\n%s%s", err, want, out, errs)
+		t.Errorf("error %v; want an error, and %q in\n%s%s", err, want, out, errs)
 	}
 }
 
@@ -228,6 +228,6 @@ func TestEnvOverridesValue(t *testing.T) {
 	}
 	settings, _, err := config.FromProcess(nil, environOf(t, out))
 	if err != nil || settings.LogLevel != "error" || count["LOG_LEVEL"] != 1 || count["MEMORY_LIMIT"] != 1 {
-		t.Errorf("error %v, log level %q; LOG_LEVEL occurs %d times, MEMORY_LIMIT %d times", err, settings.LogLevel, count["LOG_LEVEL"], count["MEMORY_LIMIT"])
+		t.Errorf("error %v, log level %q, want error; LOG_LEVEL occurs %d times, MEMORY_LIMIT %d times, want once", err, settings.LogLevel, count["LOG_LEVEL"], count["MEMORY_LIMIT"])
 	}
 }

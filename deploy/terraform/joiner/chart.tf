@@ -11,7 +11,7 @@ locals {
       annotations = { for name, arn in { "eks.amazonaws.com/role-arn" = try(aws_iam_role.controller[0].arn, null) } : name => arn if var.enable_irsa && arn != null }
     }
     controller = {
-      # The SDK would read the region from instance metadata. Fargate has none, and pods cannot reach it if the hop limit is one.
+      # The SDK would read the region from instance metadata, which Fargate does not have and which pods cannot reach if the hop limit is one.
       env = [{ name = "AWS_REGION", value = local.region }]
     }
     # Cluster DNS may itself wait for a node that Joiner launches.

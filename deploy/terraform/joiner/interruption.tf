@@ -3,7 +3,7 @@
 locals {
   enable_spot_termination = var.create && var.enable_spot_termination
   queue_name              = coalesce(var.queue_name, "Karpenter-${var.cluster_name}")
-  # True also for an existing queue that the module does not create.
+  # Also true for an existing queue, which the module does not create.
   uses_queue = var.enable_spot_termination || var.queue_name != null
 
   # The events that Joiner processes. A test compares this list with the code.
