@@ -99,7 +99,7 @@ func TestPods(t *testing.T) {
 			}
 		}
 		if o.network != nil && !maps.Equal(o.network.Spec.PodSelector.MatchLabels, o.service.Spec.Selector) {
-			t.Errorf("%s: the NetworkPolicy selects %v, the Service does not", name, o.network.Spec.PodSelector.MatchLabels)
+			t.Errorf("%s: the NetworkPolicy selects %v, want the Service's pods", name, o.network.Spec.PodSelector.MatchLabels)
 		}
 		for _, s := range pod.Spec.TopologySpreadConstraints {
 			if s.LabelSelector == nil || len(s.LabelSelector.MatchLabels) == 0 {

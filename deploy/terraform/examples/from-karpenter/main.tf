@@ -1,5 +1,5 @@
-# A cluster in which Karpenter was installed with terraform-aws-modules/eks/aws//modules/karpenter. The block "karpenter" is your existing block
-# with another source. deploy/terraform/README.md has the steps.
+# A cluster in which Karpenter was installed with terraform-aws-modules/eks/aws//modules/karpenter. The block "karpenter" is your existing block,
+# with the changes of deploy/terraform/README.md.
 
 terraform {
   required_version = ">= 1.5.7"
