@@ -21,12 +21,10 @@ type verdict struct {
 	hint  string // for the user; empty if there is none
 }
 
-// judgeKube returns the verdict on an error of the API server.
 func judgeKube(err error) verdict {
 	return verdict{kubeclient.WhatNext(err) == kubeclient.Retry, kubeclient.Hint(err)}
 }
 
-// judgeAWS returns the verdict on an error of AWS.
 func judgeAWS(err error) verdict {
 	f := awserr.Of(err)
 	return verdict{f.Kind == awserr.Transient || f.Kind == awserr.Throttled, f.Hint}

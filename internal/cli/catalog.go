@@ -7,7 +7,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// newCatalog returns the command joiner catalog.
 func newCatalog() *cobra.Command {
 	var (
 		market marketFlags

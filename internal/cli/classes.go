@@ -56,7 +56,6 @@ func (r *renderFlags) searchedPlace() string {
 	return "in the cluster"
 }
 
-// poolNames returns the names of the NodePools.
 func poolNames(m manifest.Manifests) []string {
 	var names []string
 	for _, p := range m.Pools {
@@ -65,7 +64,6 @@ func poolNames(m manifest.Manifests) []string {
 	return names
 }
 
-// classNames returns the names of the EC2NodeClasses.
 func classNames(m manifest.Manifests) []string {
 	var names []string
 	for _, c := range m.Classes {
@@ -74,7 +72,6 @@ func classNames(m manifest.Manifests) []string {
 	return names
 }
 
-// typeNames returns the names of the instance types.
 func typeNames(types []catalog.Type) []string {
 	var names []string
 	for _, t := range types {

@@ -30,7 +30,6 @@ type clusterFlags struct {
 // manifestsGiven is the input that most commands accept instead of a cluster.
 const manifestsGiven = "manifests with -f"
 
-// flags adds the flags to a command.
 func (c *clusterFlags) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "the kubeconfig `FILE`; without it KUBECONFIG, then ~/.kube/config")
 	flags.StringVar(&c.context, "context", "", "the context of the kubeconfig")

@@ -30,22 +30,19 @@ const (
 	maxCompletionNames = 500
 )
 
-// nodePoolResource returns the resource of NodePools, for the completion of their names.
+// nodePoolResource and the functions below return the resources whose names are completed.
 func nodePoolResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: karpv1.Group, Version: "v1", Resource: "nodepools"}
 }
 
-// nodeClassResource returns the resource of EC2NodeClasses.
 func nodeClassResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: awsv1.Group, Version: "v1", Resource: "ec2nodeclasses"}
 }
 
-// nodeResource returns the resource of Nodes.
 func nodeResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
 }
 
-// nodeClaimResource returns the resource of NodeClaims.
 func nodeClaimResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: karpv1.Group, Version: "v1", Resource: "nodeclaims"}
 }

@@ -31,7 +31,6 @@ type correctFlags struct {
 	out    format
 }
 
-// newCorrect returns the command joiner correct.
 func newCorrect() *cobra.Command {
 	var c correctFlags
 	cmd := &cobra.Command{
@@ -78,7 +77,6 @@ Exit status: 0 a patch is printed, 2 there is no problem that it can fix.`,
 	return cmd
 }
 
-// run executes the command.
 func (c *correctFlags) run(ctx context.Context, s Streams) error {
 	// 1. Read.
 	if err := c.findCluster(ctx); err != nil {

@@ -18,7 +18,6 @@ import (
 // objects of Karpenter.
 const crdsTimeout = time.Minute
 
-// newCRDs returns the command joiner crds.
 func newCRDs() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "crds",
@@ -31,7 +30,6 @@ than the one of this program is never downgraded.`,
 	return cmd
 }
 
-// newCRDsApply returns the command joiner crds apply.
 func newCRDsApply() *cobra.Command {
 	var (
 		cluster clusterFlags
@@ -65,7 +63,6 @@ Exit status: 0 all are up to date, 1 a CRD of another program was left unchanged
 	return cmd
 }
 
-// newCRDsCheck returns the command joiner crds check.
 func newCRDsCheck() *cobra.Command {
 	var (
 		cluster clusterFlags
@@ -95,7 +92,6 @@ Exit status: 0 all are up to date, 1 a CRD is missing, older, or of another prog
 	return cmd
 }
 
-// newCRDsPrint returns the command joiner crds print.
 func newCRDsPrint() *cobra.Command {
 	var out format
 	cmd := &cobra.Command{
@@ -129,7 +125,6 @@ func newCRDsPrint() *cobra.Command {
 	return cmd
 }
 
-// newCRDsDelete returns the command joiner crds delete.
 func newCRDsDelete() *cobra.Command {
 	var (
 		cluster clusterFlags

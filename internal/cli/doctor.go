@@ -52,7 +52,6 @@ type doctorFlags struct {
 	authority string           // the cluster's certificate authority, as base64 of PEM; empty: unknown
 }
 
-// newDoctor returns the command joiner doctor.
 func newDoctor() *cobra.Command {
 	var d doctorFlags
 	cmd := &cobra.Command{
@@ -105,7 +104,6 @@ not be read at all. Single missing permissions do not change the exit status.`,
 	return cmd
 }
 
-// run executes the command.
 func (d *doctorFlags) run(ctx context.Context, s Streams) error {
 	if err := d.validate(); err != nil {
 		return err

@@ -13,7 +13,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 )
 
-// newExplain returns the command joiner explain.
 func newExplain() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain",
@@ -29,7 +28,6 @@ type blockersFlags struct {
 	out     format
 }
 
-// newExplainBlockers returns the command joiner explain blockers.
 func newExplainBlockers() *cobra.Command {
 	var b blockersFlags
 	cmd := &cobra.Command{
@@ -53,7 +51,6 @@ Exit status: 0 no blocker needs a change, 1 a blocker remains until a user chang
 	return cmd
 }
 
-// run executes the command.
 func (b *blockersFlags) run(ctx context.Context, out io.Writer) error {
 	objects, err := b.cluster.read(ctx)
 	if err != nil {

@@ -27,7 +27,6 @@ type explainNodeFlags struct {
 	out     format
 }
 
-// newExplainNode returns the command joiner explain node.
 func newExplainNode() *cobra.Command {
 	var e explainNodeFlags
 	cmd := &cobra.Command{
@@ -61,7 +60,6 @@ note says since when, because the causes may be outdated.`,
 	return cmd
 }
 
-// run executes the command.
 func (e *explainNodeFlags) run(ctx context.Context, s Streams, names []string) error {
 	objects, err := e.cluster.read(ctx)
 	if err != nil {

@@ -30,7 +30,6 @@ type migrateFlags struct {
 	out      format
 }
 
-// newMigrate returns the command joiner migrate.
 func newMigrate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate",
@@ -42,7 +41,6 @@ takes over the nodes unchanged. These commands show what else changes.`,
 	return cmd
 }
 
-// newMigrateCheck returns the command joiner migrate check.
 func newMigrateCheck() *cobra.Command {
 	var m migrateFlags
 	cmd := &cobra.Command{
@@ -104,7 +102,6 @@ func (m *migrateFlags) validate(flags *pflag.FlagSet) error {
 	return nil
 }
 
-// run executes the command.
 func (m *migrateFlags) run(ctx context.Context, s Streams) error {
 	seen, err := m.installation(ctx, s)
 	if err != nil {

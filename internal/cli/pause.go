@@ -27,7 +27,6 @@ type pauseFlags struct {
 	out       format
 }
 
-// newPause returns the command joiner pause.
 func newPause() *cobra.Command {
 	var p pauseFlags
 	cmd := &cobra.Command{
@@ -59,7 +58,6 @@ With --for the pause ends after that time.`,
 	return cmd
 }
 
-// newResume returns the command joiner resume.
 func newResume() *cobra.Command {
 	var p pauseFlags
 	cmd := &cobra.Command{

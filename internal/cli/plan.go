@@ -32,7 +32,6 @@ type planFlags struct {
 	instances map[string]int // available instances of capacity reservations, by ID
 }
 
-// newPlan returns the command joiner plan.
 func newPlan() *cobra.Command {
 	var p planFlags
 	cmd := &cobra.Command{
@@ -94,7 +93,6 @@ const (
 	relaxedValues = "BestEffort"
 )
 
-// run executes the command.
 func (p *planFlags) run(ctx context.Context, s Streams) error {
 	isRelaxed := strings.EqualFold(p.minValues, relaxedValues)
 	if !isRelaxed && !strings.EqualFold(p.minValues, strictValues) {

@@ -18,7 +18,6 @@ type policyFlags struct {
 	out   format
 }
 
-// newRenderPolicy returns the command joiner render iam-policy.
 func newRenderPolicy() *cobra.Command {
 	var p policyFlags
 	cmd := &cobra.Command{
@@ -57,7 +56,6 @@ same account and region. The command calls neither AWS nor the cluster.`,
 	return cmd
 }
 
-// run executes the command.
 func (p policyFlags) run(out io.Writer) error {
 	if err := scopeProblem(p.scope); err != nil {
 		return err

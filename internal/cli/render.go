@@ -44,7 +44,6 @@ type renderFlags struct {
 	authority         string // certificate authority read from the cluster, as base64 of PEM; empty: unknown
 }
 
-// newRender returns the command joiner render.
 func newRender() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "render",
@@ -54,7 +53,6 @@ func newRender() *cobra.Command {
 	return cmd
 }
 
-// newRenderUserData returns the command joiner render userdata.
 func newRenderUserData() *cobra.Command {
 	var r renderFlags
 	cmd := &cobra.Command{
@@ -91,7 +89,6 @@ larger than EC2 accepts.`,
 	return cmd
 }
 
-// flags adds the flags to a command.
 func (r *renderFlags) flags(flags *pflag.FlagSet) {
 	flags.StringArrayVarP(&r.files, "filename", "f", nil,
 		"read manifests from this `PATH` (- is standard input) instead of a cluster; may be repeated")
@@ -128,7 +125,6 @@ type rendered struct {
 	Problems     []userdata.Problem `json:"problems,omitempty"` // none of them fatal
 }
 
-// run executes the command.
 func (r *renderFlags) run(ctx context.Context, s Streams) error {
 	// 1. Read.
 	class, pool, err := r.read(ctx, s)

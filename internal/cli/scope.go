@@ -57,7 +57,6 @@ func scopeProblem(s permissions.Scope) error {
 	return partitionProblem(s)
 }
 
-// invalidAccount returns the error about an invalid account ID.
 func invalidAccount(id string) error {
 	return fmt.Errorf("--account %q: want the 12 digits of the AWS account: aws sts get-caller-identity --query Account --output text", id)
 }

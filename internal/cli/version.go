@@ -13,7 +13,6 @@ type versionFacts struct {
 	Platform string `json:"platform"` // "linux/arm64"
 }
 
-// newVersion returns the command joiner version.
 func newVersion(version string) *cobra.Command {
 	var out format
 	cmd := &cobra.Command{

@@ -24,7 +24,6 @@ type setting struct {
 // bothNames returns the flag and the variable of the setting: "--log-level (LOG_LEVEL)".
 func (s setting) bothNames() string { return fmt.Sprintf("--%s (%s)", s.flag, s.variable()) }
 
-// variable returns the name of the environment variable.
 func (s setting) variable() string {
 	return strings.ToUpper(strings.ReplaceAll(s.flag, "-", "_"))
 }
@@ -366,7 +365,6 @@ func rate(to *float64) func(string) error {
 	}
 }
 
-// boolean returns a parser of a boolean.
 func boolean(to *bool) func(string) error {
 	return func(s string) error {
 		b, err := strconv.ParseBool(s)

@@ -81,7 +81,6 @@ func shapeProblems(tree map[string]any) []string {
 	return out
 }
 
-// shapeOf returns the type of a value.
 func shapeOf(value any) string {
 	switch v := value.(type) {
 	case map[string]any:

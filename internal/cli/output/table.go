@@ -153,7 +153,6 @@ func escapeInvisible(text string) string {
 	return b.String()
 }
 
-// unprintable reports whether escapeInvisible escapes the character.
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
 // indent adds two blanks before each line.

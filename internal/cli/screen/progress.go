@@ -96,7 +96,6 @@ func (p *Progress) show() {
 	}
 }
 
-// replace overwrites the line on the terminal.
 func (p *Progress) replace(text string) {
 	length := len([]rune(text))
 	fmt.Fprintf(p.w, "\r%s%s\r", text, strings.Repeat(" ", max(0, p.lineLength-length)))
