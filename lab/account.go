@@ -24,8 +24,10 @@ import (
 // The names of its roles begin with the same name. The Helm chart has its own service account and roles.
 const ControllerAccount = "lab-controller"
 
-// user returns the API server's user name of a service account.
-func user(namespace, name string) string { return "system:serviceaccount:" + namespace + ":" + name }
+// serviceAccountUser returns the API server's user name of a service account.
+func serviceAccountUser(namespace, name string) string {
+	return "system:serviceaccount:" + namespace + ":" + name
+}
 
 // allowController creates the controller's service account with exactly the permissions of package permissions, and
 // writes its kubeconfig.
@@ -46,7 +48,7 @@ func (s *ServiceAccounts) allowController(ctx context.Context) error {
 		&rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subject}, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("bind the controller's role: %w", err)
 	}
-	for _, where := range []permissions.Where{permissions.Own, permissions.System} {
+	for _, where := range []permissions.RuleScope{permissions.Own, permissions.System} {
 		meta := metav1.ObjectMeta{Name: ControllerAccount + "-" + string(where), Namespace: metav1.NamespaceSystem}
 		ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name}
 		if _, err := api.Roles(meta.Namespace).Create(ctx, &rbacv1.Role{ObjectMeta: meta, Rules: policyRules(where)},
@@ -64,7 +66,7 @@ func (s *ServiceAccounts) allowController(ctx context.Context) error {
 }
 
 // policyRules returns the RBAC rules of package permissions for the whole cluster or for one namespace.
-func policyRules(where permissions.Where) []rbacv1.PolicyRule {
+func policyRules(where permissions.RuleScope) []rbacv1.PolicyRule {
 	var out []rbacv1.PolicyRule
 	for _, r := range permissions.RulesIn(where) {
 		out = append(out, rbacv1.PolicyRule{APIGroups: []string{r.Group}, Resources: r.Resources, ResourceNames: r.Names, Verbs: r.Verbs})
@@ -128,7 +130,7 @@ func (s *ServiceAccounts) Requests(namespace, account string) (map[APIRequest]in
 		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
 			continue // the last line is still being written
 		}
-		if event.ObjectRef == nil || event.User.Username != user(namespace, account) {
+		if event.ObjectRef == nil || event.User.Username != serviceAccountUser(namespace, account) {
 			continue // a discovery request, which every user is allowed to send
 		}
 		o := event.ObjectRef
@@ -150,7 +152,7 @@ func (s *ServiceAccounts) Requests(namespace, account string) (map[APIRequest]in
 // is the namespace of the service account.
 func (a APIRequest) kind(accountNamespace string) APIRequest {
 	for _, r := range permissions.Rules() {
-		for _, where := range []permissions.Where{permissions.Cluster, permissions.Own, permissions.System} {
+		for _, where := range []permissions.RuleScope{permissions.Cluster, permissions.Own, permissions.System} {
 			applies := where == permissions.Cluster || where == permissions.Own && a.Namespace == accountNamespace ||
 				where == permissions.System && a.Namespace == metav1.NamespaceSystem
 			q := a.Request

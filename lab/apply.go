@@ -33,6 +33,6 @@ func (l *Lab) Apply(ctx context.Context, manifest string) error {
 }
 
 // Store writes objects directly to etcd, see controlplane.Store.
-func (l *Lab) Store(ctx context.Context, objects []controlplane.Stored) error {
+func (l *Lab) Store(ctx context.Context, objects []controlplane.EtcdObject) error {
 	return l.plane.Store(ctx, objects)
 }

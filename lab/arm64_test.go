@@ -56,7 +56,7 @@ func TestCaseARM64(t *testing.T) {
 	restartController(t, l)
 	mixedPool(t, l)
 	for _, f := range armFaults() {
-		if !t.Run(f.name, func(t *testing.T) { f.play(t, l, joiner) }) {
+		if !t.Run(f.name, func(t *testing.T) { f.runTest(t, l, joiner) }) {
 			return // the fault remains, and doctor would report it in the next subtest too
 		}
 	}
@@ -194,8 +194,8 @@ func mixedPool(t *testing.T, l *lab.Lab) {
 	})
 }
 
-// play applies the fault, checks doctor's first finding, applies its fix, and waits until the pod runs.
-func (f armFault) play(t *testing.T, l *lab.Lab, joiner string) {
+// runTest applies the fault, checks doctor's first finding, applies its fix, and waits until the pod runs.
+func (f armFault) runTest(t *testing.T, l *lab.Lab, joiner string) {
 	images := f.images
 	if strings.Contains(images, "%s") {
 		images = fmt.Sprintf(images, al2023(t, l))

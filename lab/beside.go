@@ -42,15 +42,15 @@ func (l *Lab) UID() (string, error) {
 	return "", fmt.Errorf("the UID of cluster %s is not known before it is up", l.Cluster)
 }
 
-// serve adds a running cluster, so that instances can join it.
-func (m *instances) serve(l *Lab) {
+// addCluster adds a running cluster, so that instances can join it.
+func (m *instances) addCluster(l *Lab) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.clusters = append(m.clusters, l)
 }
 
-// unserve removes a cluster that is being closed, so that instances can no longer join it.
-func (m *instances) unserve(l *Lab) {
+// removeCluster removes a cluster that is being closed, so that instances can no longer join it.
+func (m *instances) removeCluster(l *Lab) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.clusters = slices.DeleteFunc(m.clusters, func(other *Lab) bool { return other == l })

@@ -35,8 +35,8 @@ const (
 const notInAuth = "Misconfigured Fargate Profile: fargate profile %s blocked for new launches due to: Pod execution role is not found " +
 	"in auth config or does not have all required permissions for launching fargate pods."
 
-// serverless is a cluster without nodes, whose system pods run on Fargate.
-type serverless struct {
+// fargateCluster is a cluster without nodes, whose system pods run on Fargate.
+type fargateCluster struct {
 	*installation
 	joiner string // path of the program
 }
@@ -59,17 +59,17 @@ func TestCaseFargate(t *testing.T) {
 	}
 	for _, part := range []struct {
 		name string
-		test func(*serverless)
+		test func(*fargateCluster)
 	}{
-		{"pods before the profile", (*serverless).podsBeforeProfile},
-		{"mapping lost", (*serverless).mappingLost},
-		{"permissions lost", (*serverless).permissionsLost},
-		{"toleration lost", (*serverless).tolerationLost},
-		{"missed by the webhook", (*serverless).missedByWebhook},
-		{"chart", (*serverless).everyValuesFile},
+		{"pods before the profile", (*fargateCluster).podsBeforeProfile},
+		{"mapping lost", (*fargateCluster).mappingLost},
+		{"permissions lost", (*fargateCluster).permissionsLost},
+		{"toleration lost", (*fargateCluster).tolerationLost},
+		{"missed by the webhook", (*fargateCluster).missedByWebhook},
+		{"chart", (*fargateCluster).everyValuesFile},
 	} {
 		ok := t.Run(part.name, func(t *testing.T) {
-			part.test(&serverless{installation: &installation{t: t, l: l, helm: helm}, joiner: joiner})
+			part.test(&fargateCluster{installation: &installation{t: t, l: l, helm: helm}, joiner: joiner})
 		})
 		if !ok {
 			return // the fault remains, and doctor would report it in the next subtest too
@@ -79,7 +79,7 @@ func TestCaseFargate(t *testing.T) {
 
 // podsBeforeProfile creates the pods before the profile. EKS processes pods only when they are created, so it does not
 // assign these pods to Fargate.
-func (s *serverless) podsBeforeProfile() {
+func (s *fargateCluster) podsBeforeProfile() {
 	s.run("install", "joiner", chartFolder(s.t), "-n", fargateNamespace, "--set", "settings.clusterName="+s.l.Cluster)
 	s.awaitPending("no nodes available to schedule pods", "default-scheduler")
 	s.makeProfile(fargateProfile, fargateNamespace, map[string]string{"app.kubernetes.io/name": "joiner"})
@@ -88,7 +88,7 @@ func (s *serverless) podsBeforeProfile() {
 
 // mappingLost deletes the access entry that EKS created with the profile. A tool that manages all mappings would do the
 // same. New pods must stay Pending until the fix.
-func (s *serverless) mappingLost() {
+func (s *fargateCluster) mappingLost() {
 	arn := s.l.Roles.ARN(executionRole)
 	if _, err := eks.NewFromConfig(s.l.AWS()).DeleteAccessEntry(s.t.Context(),
 		&eks.DeleteAccessEntryInput{ClusterName: &s.l.Cluster, PrincipalArn: &arn}); err != nil {
@@ -100,7 +100,7 @@ func (s *serverless) mappingLost() {
 }
 
 // permissionsLost detaches the policy of the pod execution role, which causes the same event as mappingLost.
-func (s *serverless) permissionsLost() {
+func (s *fargateCluster) permissionsLost() {
 	role, policy := executionRole, "arn:aws:iam::aws:policy/"+fargate.ExecutionPolicy
 	if _, err := iam.NewFromConfig(s.l.AWS()).DetachRolePolicy(s.t.Context(),
 		&iam.DetachRolePolicyInput{RoleName: &role, PolicyArn: &policy}); err != nil {
@@ -113,7 +113,7 @@ func (s *serverless) permissionsLost() {
 
 // tolerationLost replaces the tolerations of the chart while EKS's webhook is down, so the new pods are not assigned to
 // Fargate. The profile is older than the pods. kube-scheduler's event reports a taint of the existing nodes.
-func (s *serverless) tolerationLost() {
+func (s *fargateCluster) tolerationLost() {
 	s.ageProfile()
 	s.l.Serverless.SetDown(true)
 	s.patch(`{"spec":{"template":{"spec":{"tolerations":[{"key":"CriticalAddonsOnly","operator":"Exists"}]}}}}`)
@@ -124,7 +124,7 @@ func (s *serverless) tolerationLost() {
 
 // missedByWebhook creates pods with the toleration while EKS's webhook is down. A Fargate node accepts only one pod, so
 // the new pods stay Pending.
-func (s *serverless) missedByWebhook() {
+func (s *fargateCluster) missedByWebhook() {
 	s.l.Serverless.SetDown(true)
 	s.patch(`{"spec":{"template":{"metadata":{"annotations":{"restart":"1"}}}}}`)
 	s.awaitPending("Too many pods", "default-scheduler")
@@ -132,7 +132,7 @@ func (s *serverless) missedByWebhook() {
 	s.checkFix("FG-2", "was not assigned to Fargate when it was created")
 }
 
-func (s *serverless) makeProfile(name, namespace string, labels map[string]string) {
+func (s *fargateCluster) makeProfile(name, namespace string, labels map[string]string) {
 	s.t.Helper()
 	var subnets []string
 	for _, subnet := range s.l.Estate.PrivateSubnets {
@@ -153,7 +153,7 @@ func (s *serverless) makeProfile(name, namespace string, labels map[string]strin
 }
 
 // ageProfile makes the profile one hour old.
-func (s *serverless) ageProfile() {
+func (s *fargateCluster) ageProfile() {
 	s.t.Helper()
 	s.l.Emulator.Do(func(w *world.World, now time.Time) {
 		p, err := w.Region(s.l.Account, s.l.Region).EKS.FargateProfile(s.l.Cluster, fargateProfile)
@@ -165,7 +165,7 @@ func (s *serverless) ageProfile() {
 	})
 }
 
-func (s *serverless) pods(ctx context.Context) ([]corev1.Pod, error) {
+func (s *fargateCluster) pods(ctx context.Context) ([]corev1.Pod, error) {
 	list, err := s.l.Kube.CoreV1().Pods(fargateNamespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=joiner"})
 	if err != nil {
 		return nil, err
@@ -173,7 +173,7 @@ func (s *serverless) pods(ctx context.Context) ([]corev1.Pod, error) {
 	return list.Items, nil
 }
 
-func (s *serverless) deletePods() {
+func (s *fargateCluster) deletePods() {
 	s.t.Helper()
 	err := s.l.Kube.CoreV1().Pods(fargateNamespace).DeleteCollection(s.t.Context(), metav1.DeleteOptions{},
 		metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=joiner"})
@@ -182,7 +182,7 @@ func (s *serverless) deletePods() {
 	}
 }
 
-func (s *serverless) patch(patch string) {
+func (s *fargateCluster) patch(patch string) {
 	s.t.Helper()
 	if _, err := s.l.Kube.AppsV1().Deployments(fargateNamespace).Patch(s.t.Context(), "joiner", types.MergePatchType,
 		[]byte(patch), metav1.PatchOptions{}); err != nil {
@@ -192,7 +192,7 @@ func (s *serverless) patch(patch string) {
 
 // awaitPending waits until two of the controller's pods have no node, the schedulerName scheduler, and an event
 // FailedScheduling with the text.
-func (s *serverless) awaitPending(text, scheduler string) {
+func (s *fargateCluster) awaitPending(text, scheduler string) {
 	s.t.Helper()
 	within(s.t, s.l, 20*time.Second, "events of two pods with: "+text, func(ctx context.Context) (bool, error) {
 		pods, err := s.pods(ctx)
@@ -225,7 +225,7 @@ func hasFailedScheduling(p corev1.Pod, events []corev1.Event, text string) bool 
 
 // checkFix checks that the first finding of joiner doctor has the check and the cause. It applies the printed fix, and
 // waits until the pods run and doctor reports no problem.
-func (s *serverless) checkFix(check, cause string) {
+func (s *fargateCluster) checkFix(check, cause string) {
 	t, l := s.t, s.l
 	t.Helper()
 	printed, code, err := l.Doctor(t.Context(), s.joiner)
@@ -249,7 +249,7 @@ func (s *serverless) checkFix(check, cause string) {
 }
 
 // awaitOnFargate waits until a Deployment is ready, and checks that each of its pods has its own Fargate node.
-func (s *serverless) awaitOnFargate(namespace, name string) {
+func (s *fargateCluster) awaitOnFargate(namespace, name string) {
 	t, l := s.t, s.l
 	t.Helper()
 	var d *appsv1.Deployment

@@ -31,27 +31,27 @@ const chartNamespace = "node-autoscaler"
 
 // installation is an installation of the chart in a lab. runs has the controllers that the chart's pods would run.
 type installation struct {
-	t    *testing.T
-	l    *lab.Lab
-	d    definitions
-	helm string // path of Helm
-	runs []*lab.Controller
+	t              *testing.T
+	l              *lab.Lab
+	crds           definitions
+	helm           string // path of Helm
+	podControllers []*lab.Controller
 }
 
 // TestChart installs, upgrades and uninstalls the chart with real Helm, in a namespace with the restricted Pod Security
 // Standard. It installs the previous version with its CRDs, and runs two controllers with the environment and the
 // service account of the chart's pods. 50 pods get nodes. The upgrade to this version installs newer CRDs, and no node
 // drifts or is replaced. After the commands of the uninstallation guide, nothing remains in the cluster or in AWS.
-// (TestSealed also kills the controllers.)
+// (TestSandboxedControllers also kills the controllers.)
 func TestChart(t *testing.T) {
 	helm := os.Getenv(helmVariable)
 	if helm == "" {
 		t.Skip(helmVariable + " is not set to a Helm binary: make bin/helm builds one")
 	}
 	l := parallelLab(t, lab.Options{Bare: true})
-	in := &installation{t: t, l: l, d: definitionsOf(t, l), helm: helm}
+	in := &installation{t: t, l: l, crds: definitionsOf(t, l), helm: helm}
 	t.Cleanup(func() { recordRequests(l, chartNamespace, "joiner") })
-	system := in.systemNodes()
+	system := in.launchSystemNodes()
 	in.makeNamespace()
 	in.awaitCompleteNodes(len(system))
 	before := in.inventory()
@@ -75,7 +75,7 @@ func TestChart(t *testing.T) {
 	deleteNamespace(t, l, name)
 	in.followUninstallGuide()
 	in.awaitNothingNew(before)
-	noRefusals(t, l, chartNamespace, "joiner")
+	checkNoDenials(t, l, chartNamespace, "joiner")
 }
 
 func chartFolder(t *testing.T) string {
@@ -120,9 +120,9 @@ func (in *installation) chartWithVersion(version string) string {
 	return to
 }
 
-// systemNodes starts two nodes in two zones, and returns the zones. One node has the taint of Fargate nodes, and the
+// launchSystemNodes starts two nodes in two zones, and returns the zones. One node has the taint of Fargate nodes, and the
 // other has the taint CriticalAddonsOnly. The chart's pods run only if they tolerate both taints.
-func (in *installation) systemNodes() map[string]bool {
+func (in *installation) launchSystemNodes() map[string]bool {
 	in.t.Helper()
 	first := launch(in.t, in.l, lab.NodeRole, "group=system")
 	out, err := ec2.NewFromConfig(in.l.AWS()).RunInstances(in.t.Context(), &ec2.RunInstancesInput{
@@ -194,12 +194,12 @@ func (in *installation) checkSpread(zones map[string]bool) {
 // start runs two controllers, because the Deployment has two replicas.
 func (in *installation) start() {
 	in.t.Helper()
-	in.runs = []*lab.Controller{in.runController(), in.runController()}
+	in.podControllers = []*lab.Controller{in.runController(), in.runController()}
 }
 
 func (in *installation) runController() *lab.Controller {
 	in.t.Helper()
-	return runAsPod(in.t, in.l, in.d.path, chartNamespace)
+	return runAsPod(in.t, in.l, in.crds.path, chartNamespace)
 }
 
 // runAsPod runs the program at path like a pod of the chart in the namespace: with the pod's environment and service
@@ -236,10 +236,10 @@ func runAsPod(t *testing.T, l *lab.Lab, path, namespace string, more ...string) 
 
 // stop ends the controllers with a signal, as the kubelet does, so that they release the Lease.
 func (in *installation) stop() {
-	for _, c := range in.runs {
+	for _, c := range in.podControllers {
 		c.Interrupt()
 	}
-	for _, c := range in.runs {
+	for _, c := range in.podControllers {
 		<-c.Done()
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// forFargate writes a copy of a values file without the values that Fargate does not support: nodeSelector and
+// valuesForFargate writes a copy of a values file without the values that Fargate does not support: nodeSelector and
 // hostNetwork. It also removes serviceMonitor, because this cluster does not have the CRD of ServiceMonitors.
-func (s *serverless) forFargate(file string) string {
+func (s *fargateCluster) valuesForFargate(file string) string {
 	s.t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *serverless) forFargate(file string) string {
 
 // everyValuesFile installs the chart with each of its documented values files, and waits until all releases run on
 // Fargate.
-func (s *serverless) everyValuesFile() {
+func (s *fargateCluster) everyValuesFile() {
 	t := s.t
 	t.Helper()
 	s.makeProfile("charts", "chart-*", nil)
@@ -54,7 +54,7 @@ func (s *serverless) everyValuesFile() {
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".values.yaml")
 		namespaces[name] = s.newNamespace("chart-" + name)
-		s.run("install", name, chartFolder(t), "-n", namespaces[name], "-f", s.forFargate(file))
+		s.run("install", name, chartFolder(t), "-n", namespaces[name], "-f", s.valuesForFargate(file))
 	}
 	for name, namespace := range namespaces {
 		s.awaitOnFargate(namespace, s.deploymentOf(namespace, name))
@@ -78,7 +78,7 @@ func (s *serverless) everyValuesFile() {
 }
 
 // newNamespace creates a namespace, and in it the service account that one of the values files expects to exist.
-func (s *serverless) newNamespace(name string) string {
+func (s *fargateCluster) newNamespace(name string) string {
 	s.t.Helper()
 	if _, err := s.l.Kube.CoreV1().Namespaces().Create(s.t.Context(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
@@ -92,7 +92,7 @@ func (s *serverless) newNamespace(name string) string {
 }
 
 // deploymentOf returns the name of the release's Deployment, the only one in its namespace.
-func (s *serverless) deploymentOf(namespace, release string) string {
+func (s *fargateCluster) deploymentOf(namespace, release string) string {
 	s.t.Helper()
 	list, err := s.l.Kube.AppsV1().Deployments(namespace).List(s.t.Context(), metav1.ListOptions{})
 	if err != nil || len(list.Items) != 1 {

@@ -21,12 +21,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// uninitialized is the taint of a node that the cloud controller has not initialized yet.
-const uninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
+// taintUninitialized is the taint of a node that the cloud controller has not initialized yet.
+const taintUninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
 
-// providedIP is the annotation with the kubelet's --node-ip. The cloud controller initializes the node only if the
+// annotationNodeIP is the annotation with the kubelet's --node-ip. The cloud controller initializes the node only if the
 // instance has this address.
-const providedIP = "alpha.kubernetes.io/provided-node-ip"
+const annotationNodeIP = "alpha.kubernetes.io/provided-node-ip"
 
 // cloudController replaces the cloud controller manager of EKS: it initializes new nodes, and deletes the Nodes of
 // terminated instances.
@@ -58,7 +58,7 @@ func (c *cloudController) start(ctx context.Context) error {
 	_, err := nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: enqueue, UpdateFunc: func(_, object any) {
 			enqueue(object)
-			if node, ok := object.(*corev1.Node); ok && isSilent(node) {
+			if node, ok := object.(*corev1.Node); ok && isUnreachable(node) {
 				c.lab.fleet.ReportNow(node.Name) // a real kubelet reports within ten seconds
 			}
 		},
@@ -80,15 +80,15 @@ func (c *cloudController) start(ctx context.Context) error {
 	return nil
 }
 
-// isSilent reports whether the node lifecycle controller has marked the node as unreachable.
-func isSilent(node *corev1.Node) bool {
+// isUnreachable reports whether the node lifecycle controller has marked the node as unreachable.
+func isUnreachable(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown
 	})
 }
 
 func isUninitialized(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == uninitialized })
+	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taintUninitialized })
 }
 
 func (c *cloudController) work(ctx context.Context) {
@@ -122,7 +122,7 @@ func (c *cloudController) initialize(ctx context.Context, name string) error {
 	if c.lab.IPv6 {
 		address = i.IPv6
 	}
-	if provided := node.Annotations[providedIP]; provided != address {
+	if provided := node.Annotations[annotationNodeIP]; provided != address {
 		return fmt.Errorf("node %s has the address %q, but its instance has %q", name, provided, address)
 	}
 	node.Status.Addresses = []corev1.NodeAddress{
@@ -134,7 +134,7 @@ func (c *cloudController) initialize(ctx context.Context, name string) error {
 		return err
 	}
 	node.Spec.ProviderID = providerID(i)
-	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == uninitialized })
+	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taintUninitialized })
 	maps.Copy(node.Labels, map[string]string{
 		corev1.LabelInstanceTypeStable:      i.Type,
 		corev1.LabelInstanceType:            i.Type,

@@ -22,10 +22,10 @@ import (
 )
 
 const (
-	defaultLooseNodes = 20               // initial number of nodes, unless LAB_LOOSE is set; make soak uses 200
-	budgetShare       = 0.2              // share of the nodes that the disruption budget allows to be disrupted at once
-	maxPending        = 10 * time.Second // maximum time for which a pod may be pending
-	maxMovesPerPod    = 2                // per hour, the controller's default
+	defaultConsolidationNodes = 20               // initial number of nodes, unless LAB_LOOSE is set; make soak uses 200
+	budgetShare               = 0.2              // share of the nodes that the disruption budget allows to be disrupted at once
+	maxPending                = 10 * time.Second // maximum time for which a pod may be pending
+	maxMovesPerPod            = 2                // per hour, the controller's default
 )
 
 // TestConsolidation halves the replicas of all apps in a cluster with the real kube-scheduler, which leaves nodes half
@@ -33,7 +33,7 @@ const (
 // disruption budget may be exceeded at any time, and no pod may be pending for longer than maxPending. Afterwards no
 // node may change.
 func TestConsolidation(t *testing.T) {
-	nodes := int(numberFrom(t, "LAB_LOOSE", defaultLooseNodes))
+	nodes := int(numberFrom(t, "LAB_LOOSE", defaultConsolidationNodes))
 	l := parallelLab(t, lab.Options{Cluster: "loose"})
 	ensureController(t, l)
 	name := newTestNamespace(t, l)
@@ -83,7 +83,7 @@ func TestConsolidation(t *testing.T) {
 			t.Fatalf("nodes changed after consolidation from %v to %v, want no change", remaining, current)
 		}
 	}
-	o.judge(t)
+	o.reportViolations(t)
 	paid, bound := priceAndBound(t, l, name)
 	if float64(paid) > 1.05*float64(bound) {
 		t.Errorf("the remaining nodes cost $%s/h, want at most 1.05 times the lower bound of $%s/h", paid, bound)
@@ -169,7 +169,7 @@ type observer struct {
 	pendingSince   map[string]time.Time       // by name of a pending pod
 	longestPending time.Duration              // longest time for which a pod was pending
 	moved          int                        // pods that became pending: each replaces an evicted pod
-	movedOf        map[string]int             // moved, by app
+	movedByApp     map[string]int             // moved, by app
 	scans          int                        // number of scans of the nodes
 	start          time.Time                  // when the scans started
 	disrupted      int                        // nodes that were terminating or not ready at the last scan
@@ -181,7 +181,7 @@ type observer struct {
 func observe(t *testing.T, l *lab.Lab, name string, replicas int) *observer {
 	t.Helper()
 	o := &observer{replicas: replicas, serving: map[string]map[string]bool{}, pendingSince: map[string]time.Time{},
-		movedOf: map[string]int{}, start: time.Now()}
+		movedByApp: map[string]int{}, start: time.Now()}
 	watchPods(t, l, name, o.recordPod)
 	done := make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -222,7 +222,7 @@ func (o *observer) recordPod(object any, isFirst, isGone bool) {
 	case pod.Spec.NodeName == "" && !isGone && !isPending:
 		o.pendingSince[pod.Name] = time.Now()
 		o.moved++
-		o.movedOf[app]++
+		o.movedByApp[app]++
 	case pod.Spec.NodeName != "" && isPending:
 		o.longestPending = max(o.longestPending, time.Since(since))
 		delete(o.pendingSince, pod.Name)
@@ -284,9 +284,9 @@ func (o *observer) isIdle() bool {
 	return o.disrupted == 0 && len(o.pendingSince) == 0
 }
 
-// judge fails the test for each recorded violation. It also fails the test if a pod was pending too long, if too many
+// reportViolations fails the test for each recorded violation. It also fails the test if a pod was pending too long, if too many
 // pods moved, or if there were too few scans.
-func (o *observer) judge(t *testing.T) {
+func (o *observer) reportViolations(t *testing.T) {
 	t.Helper()
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -299,7 +299,7 @@ func (o *observer) judge(t *testing.T) {
 	if o.moved >= o.replicas*len(o.serving) {
 		t.Errorf("%d pods moved, want fewer than all %d", o.moved, o.replicas*len(o.serving))
 	}
-	for app, n := range o.movedOf { // the test takes less than an hour
+	for app, n := range o.movedByApp { // the test takes less than an hour
 		if n > maxMovesPerPod*o.replicas {
 			t.Errorf("the %d pods of %s moved %d times together, want at most %d times each", o.replicas, app, n, maxMovesPerPod)
 		}

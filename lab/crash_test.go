@@ -32,7 +32,7 @@ const fullCrashVariable = "CRASH_FULL"
 func TestKilledAfterEveryWrite(t *testing.T) {
 	l := parallelLab(t, lab.Options{})
 	name := newTestNamespace(t, l)
-	s := newSuccession(t, l, name)
+	s := newCrashLoop(t, l, name)
 	apply(t, l,
 		class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
 		strings.ReplaceAll(pool(name, "",
@@ -80,19 +80,19 @@ func TestKilledAfterEveryWrite(t *testing.T) {
 	t.Logf("killed after each of %d writes:\n%s", len(s.gate.writes()), strings.Join(s.gate.writes(), "\n"))
 }
 
-// succession runs controllers one after another. It kills each controller after one write, and starts the next.
-type succession struct {
+// crashLoop runs controllers one after another. It kills each controller after one write, and starts the next.
+type crashLoop struct {
 	t        *testing.T
 	lab      *lab.Lab
 	name     string // name of the pool, class, namespace and queue
-	gate     *gate
+	gate     *writeGate
 	settings []string
 }
 
-// newSuccession starts the first controller, which processes the messages of a queue.
-func newSuccession(t *testing.T, l *lab.Lab, name string) *succession {
+// newCrashLoop starts the first controller, which processes the messages of a queue.
+func newCrashLoop(t *testing.T, l *lab.Lab, name string) *crashLoop {
 	t.Helper()
-	s := &succession{t: t, lab: l, name: name, gate: newGate(t, l)}
+	s := &crashLoop{t: t, lab: l, name: name, gate: newWriteGate(t, l)}
 	l.Emulator.Do(func(w *world.World, now time.Time) {
 		region := w.Region(l.Account, l.Region)
 		if _, err := region.SQS.CreateQueue(now, name, map[string]string{"MessageRetentionPeriod": "300"}); err != nil {
@@ -118,7 +118,7 @@ const (
 
 // until waits until ok returns true. Whenever the gate closes after a write, until kills the controller and starts
 // another one.
-func (s *succession) until(what string, ok func(context.Context) (bool, error)) {
+func (s *crashLoop) until(what string, ok func(context.Context) (bool, error)) {
 	s.t.Helper()
 	began, before := time.Now(), len(s.gate.writes())
 	within(s.t, s.lab, crashStepTimeout, what, func(ctx context.Context) (bool, error) {
@@ -141,7 +141,7 @@ func (s *succession) until(what string, ok func(context.Context) (bool, error)) 
 // hasConverged reports whether the pool has exactly one instance, one NodeClaim and one Node, and the pod runs on this
 // Node. All must be ready and have their finalizers, and none may be in deletion. launched is the number of instances
 // that must have been launched since the start of the test.
-func (s *succession) hasConverged(ctx context.Context, launched int) (bool, error) {
+func (s *crashLoop) hasConverged(ctx context.Context, launched int) (bool, error) {
 	all := instancesOf(s.lab, s.name)
 	if len(all) > launched {
 		s.t.Fatalf("%d instances were launched, want %d\n%s", len(all), launched, s.lab.Evidence(ctx))
@@ -171,7 +171,7 @@ func (s *succession) hasConverged(ctx context.Context, launched int) (bool, erro
 }
 
 // checkKilledAfter fails the test if the controller was not killed after each of these writes.
-func (s *succession) checkKilledAfter(writes ...string) {
+func (s *crashLoop) checkKilledAfter(writes ...string) {
 	s.t.Helper()
 	for _, name := range writes {
 		if !slices.Contains(s.gate.writes(), name) {
@@ -180,7 +180,7 @@ func (s *succession) checkKilledAfter(writes ...string) {
 	}
 }
 
-func (s *succession) delete(objects ...client.Object) {
+func (s *crashLoop) delete(objects ...client.Object) {
 	s.t.Helper()
 	for _, o := range objects {
 		if err := s.lab.Client.Delete(s.t.Context(), o); err != nil {
@@ -190,7 +190,7 @@ func (s *succession) delete(objects ...client.Object) {
 }
 
 // messages returns the number of messages in the queue, including messages that are in flight.
-func (s *succession) messages() int {
+func (s *crashLoop) messages() int {
 	n := 0
 	s.lab.Emulator.Do(func(w *world.World, now time.Time) {
 		if q, err := w.Region(s.lab.Account, s.lab.Region).SQS.Queue(s.name); err == nil {

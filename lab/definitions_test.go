@@ -74,7 +74,7 @@ func TestDefinitionsAreInstalled(t *testing.T) {
 	d.deleteClass("kept")
 	d.runJoiner(0, "nodeclaims.karpenter.sh: deleted", "crds", "delete")
 	d.runJoiner(1, "is missing; it would be created", "crds", "check")
-	noRefusals(t, l, "kube-system", lab.ControllerAccount)
+	checkNoDenials(t, l, "kube-system", lab.ControllerAccount)
 }
 
 // definitions reads and changes the CRDs in the cluster of a lab.

@@ -21,16 +21,16 @@ import (
 )
 
 const (
-	drainedApps   = 40 // number of apps
-	replicasEach  = 4  // replicas of each app
-	defaultDrains = 80 // number of drained nodes, unless LAB_DRAINS is set
+	drainedApps         = 40 // number of apps
+	replicasEach        = 4  // replicas of each app
+	defaultDrainedNodes = 80 // number of drained nodes, unless LAB_DRAINS is set
 )
 
 // TestDrains deletes the NodeClaims of all nodes at once, and repeats this until LAB_DRAINS nodes have been drained.
 // make soak sets LAB_DRAINS to 500. Each app has a PodDisruptionBudget with maxUnavailable 1, which may not be exceeded
 // at any time.
 func TestDrains(t *testing.T) {
-	drains := int(numberFrom(t, "LAB_DRAINS", defaultDrains))
+	drains := int(numberFrom(t, "LAB_DRAINS", defaultDrainedNodes))
 	l := sharedLab(t)
 	ensureController(t, l)
 	name := newTestNamespace(t, l)
@@ -45,7 +45,7 @@ func TestDrains(t *testing.T) {
 	pods := drainedApps * replicasEach
 	watch := watchBudgets(t, l, name)
 	awaitRunning(t, l, name, pods, 3*time.Minute)
-	within(t, l, time.Minute, "all replicas of every app to be ready", func(context.Context) (bool, error) { return watch.areComplete() })
+	within(t, l, time.Minute, "all replicas of every app to be ready", func(context.Context) (bool, error) { return watch.isComplete() })
 	began, done, rounds := time.Now(), 0, 0
 	for done < drains {
 		claims := claimNames(t, l, name)
@@ -68,7 +68,7 @@ func TestDrains(t *testing.T) {
 			return true, nil
 		})
 		within(t, l, time.Minute, "all replicas of every app to be ready again",
-			func(context.Context) (bool, error) { return watch.areComplete() })
+			func(context.Context) (bool, error) { return watch.isComplete() })
 		done, rounds = done+len(claims), rounds+1
 		t.Logf("round %d: %d nodes drained after %.0f s", rounds, done, time.Since(began).Seconds())
 	}
@@ -188,8 +188,8 @@ func isReadyPod(pod *corev1.Pod) bool {
 	})
 }
 
-// areComplete reports whether all replicas of every app are ready.
-func (w *budgetWatch) areComplete() (bool, error) {
+// isComplete reports whether all replicas of every app are ready.
+func (w *budgetWatch) isComplete() (bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.serving) < drainedApps {

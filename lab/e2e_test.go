@@ -31,8 +31,8 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// built is the joiner program that all tests run.
-var built struct {
+// joinerBuild is the joiner program that all tests run.
+var joinerBuild struct {
 	once sync.Once
 	dir  string // folder of the build; TestMain removes it
 	path string
@@ -42,15 +42,15 @@ var built struct {
 // program returns the path of joiner. The first call builds it.
 func program(t *testing.T) string {
 	t.Helper()
-	built.once.Do(func() {
-		if built.dir, built.err = os.MkdirTemp("", "joiner-"); built.err == nil {
-			built.path, built.err = lab.BuildJoiner(context.Background(), built.dir)
+	joinerBuild.once.Do(func() {
+		if joinerBuild.dir, joinerBuild.err = os.MkdirTemp("", "joiner-"); joinerBuild.err == nil {
+			joinerBuild.path, joinerBuild.err = lab.BuildJoiner(context.Background(), joinerBuild.dir)
 		}
 	})
-	if built.err != nil {
-		t.Fatal(built.err)
+	if joinerBuild.err != nil {
+		t.Fatal(joinerBuild.err)
 	}
-	return built.path
+	return joinerBuild.path
 }
 
 // controllers are the controllers that tests have started, by lab.
@@ -467,7 +467,7 @@ func TestFiveHundredPods(t *testing.T) {
 	switch {
 	case beyond.count == 0:
 		t.Error("no launch was measured, want at least one")
-	case beyond.under["0.3"] < beyond.count && os.Getenv(timedVariable) != "":
+	case beyond.cumulative["0.3"] < beyond.count && os.Getenv(timedVariable) != "":
 		t.Errorf("launches after the end of the batch window: %s; want all under 0.3 s", beyond)
 	}
 	cleanUp(t, l, name)
@@ -489,8 +489,8 @@ func podSizes() [][2]string {
 	return [][2]string{{"100m", "128Mi"}, {"250m", "512Mi"}, {"1", "2Gi"}, {"500m", "4Gi"}, {"2", "2Gi"}}
 }
 
-// sizedPod returns a pod template with the i-th of podSizes. Its pods run only on the nodes of the test.
-func sizedPod(test string, i int) corev1.PodTemplateSpec {
+// sizedPodTemplate returns a pod template with the i-th of podSizes. Its pods run only on the nodes of the test.
+func sizedPodTemplate(test string, i int) corev1.PodTemplateSpec {
 	size, grace := podSizes()[i], int64(1)
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"size": strconv.Itoa(i)}},
@@ -511,7 +511,7 @@ func sizedPod(test string, i int) corev1.PodTemplateSpec {
 func adoptPods(t *testing.T, l *lab.Lab, name string, n int) {
 	t.Helper()
 	for i := range podSizes() {
-		replicas, template := int32(n/len(podSizes())), sizedPod(name, i)
+		replicas, template := int32(n/len(podSizes())), sizedPodTemplate(name, i)
 		_, err := l.Kube.AppsV1().ReplicaSets(name).Create(t.Context(), &appsv1.ReplicaSet{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("size-%d", i)},
 			Spec: appsv1.ReplicaSetSpec{
@@ -537,7 +537,7 @@ func makePods(t *testing.T, l *lab.Lab, name string, n int) {
 	for range 32 {
 		done.Go(func() {
 			for i := range todo {
-				pod := sizedPod(name, i%len(podSizes()))
+				pod := sizedPodTemplate(name, i%len(podSizes()))
 				pod.Name = fmt.Sprintf("pod-%03d", i)
 				_, err := l.Kube.CoreV1().Pods(name).Create(t.Context(), &corev1.Pod{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec},
 					metav1.CreateOptions{})
@@ -553,9 +553,9 @@ func makePods(t *testing.T, l *lab.Lab, name string, n int) {
 
 // histogram has the values of a histogram metric.
 type histogram struct {
-	count int
-	sum   float64
-	under map[string]int // cumulative count by the upper bound of the bucket, in seconds
+	count      int
+	sum        float64
+	cumulative map[string]int // cumulative count by the upper bound of the bucket, in seconds
 }
 
 // String returns the count, the mean, and the upper bound of the slowest observation.
@@ -564,7 +564,7 @@ func (h histogram) String() string {
 		return "never"
 	}
 	worst := "+Inf"
-	for bound, c := range h.under {
+	for bound, c := range h.cumulative {
 		lowest, err := strconv.ParseFloat(worst, 64)
 		seconds, err2 := strconv.ParseFloat(bound, 64)
 		if err == nil && err2 == nil && c == h.count && seconds < lowest {
@@ -582,7 +582,7 @@ func readHistogram(t *testing.T, url, name, label string) histogram {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
-	h := histogram{under: map[string]int{}}
+	h := histogram{cumulative: map[string]int{}}
 	lines := bufio.NewScanner(response.Body)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -602,7 +602,7 @@ func readHistogram(t *testing.T, url, name, label string) histogram {
 		case strings.HasPrefix(line, name+"_bucket"):
 			_, bound, _ := strings.Cut(line, `le="`)
 			bound, _, _ = strings.Cut(bound, `"`)
-			h.under[bound] = int(value)
+			h.cumulative[bound] = int(value)
 		}
 	}
 	return h

@@ -61,7 +61,7 @@ func TestFaultsOfAWS(t *testing.T) {
 	}
 
 	l.Emulator.Do(func(w *world.World, _ time.Time) {
-		w.Faults.Boots = []*world.Boot{{Pool: world.Pool{Type: "t3.large"}, Count: 1,
+		w.Faults.BootFaults = []*world.BootFault{{Pool: world.CapacityPool{Type: "t3.large"}, Count: 1,
 			Fail: world.Reason{Code: "Client.InternalError", Message: bootFailure}}}
 		w.Faults.ReadLag = 30 * time.Second
 	})
@@ -229,7 +229,7 @@ func (f faultPool) leaveOneOffering(t *testing.T) {
 				if facts.Name == "r6i.xlarge" && i == 1 {
 					most = 1
 				}
-				f.lab.Estate.Region.Capacity.Limit(world.Pool{Type: facts.Name, Zone: subnet.Zone.Name}, most)
+				f.lab.Estate.Region.Capacity.Limit(world.CapacityPool{Type: facts.Name, Zone: subnet.Zone.Name}, most)
 			}
 		}
 	})
@@ -253,10 +253,13 @@ func (f faultPool) checkOfferingFound(t *testing.T) {
 // five instances must be launched soon.
 func (f faultPool) removeCapacity(t *testing.T) {
 	t.Helper()
-	forEachType := func(set func(world.Pool)) {
-		f.lab.Emulator.Do(func(*world.World, time.Time) { set(world.Pool{Type: "c7i.*"}); set(world.Pool{Type: "m7i.*"}) })
+	forEachType := func(set func(world.CapacityPool)) {
+		f.lab.Emulator.Do(func(*world.World, time.Time) {
+			set(world.CapacityPool{Type: "c7i.*"})
+			set(world.CapacityPool{Type: "m7i.*"})
+		})
 	}
-	forEachType(func(p world.Pool) { f.lab.Estate.Region.Capacity.Limit(p, 0) })
+	forEachType(func(p world.CapacityPool) { f.lab.Estate.Region.Capacity.Limit(p, 0) })
 	began := time.Now()
 	f.scale(t, 5)
 	f.awaitEvent(t, "Pod", "FailedScheduling", "NoCapacity")
@@ -282,7 +285,7 @@ func (f faultPool) removeCapacity(t *testing.T) {
 	if all := instancesOf(f.lab, f.name); len(all) > 0 {
 		t.Errorf("%d instances of types without capacity were launched, want none", len(all))
 	}
-	forEachType(f.lab.Estate.Region.Capacity.Lift)
+	forEachType(f.lab.Estate.Region.Capacity.RemoveLimit)
 	ended := time.Now()
 	within(t, f.lab, 4*shortageBackoff()+20*time.Second, "five instances to be launched",
 		func(context.Context) (bool, error) { return len(instancesOf(f.lab, f.name)) == 5, nil })
@@ -310,8 +313,8 @@ func secondsSince(began time.Time, at []time.Time) []string {
 // leaving are deleted with their nodes.
 func (f faultPool) launchWhileThrottled(t *testing.T, leaving ...faultPool) {
 	t.Helper()
-	refused := &world.Answer{Call: "ec2:*", Every: 2, Status: 503, Code: "RequestLimitExceeded", Message: "Request limit exceeded."}
-	f.lab.Emulator.Do(func(w *world.World, _ time.Time) { w.Faults.Answers = []*world.Answer{refused} })
+	refused := &world.CallError{Call: "ec2:*", Every: 2, Status: 503, Code: "RequestLimitExceeded", Message: "Request limit exceeded."}
+	f.lab.Emulator.Do(func(w *world.World, _ time.Time) { w.Faults.CallErrors = []*world.CallError{refused} })
 	f.scale(t, 12)
 	for _, other := range leaving {
 		deleteNamespace(t, f.lab, other.name)
@@ -321,7 +324,7 @@ func (f faultPool) launchWhileThrottled(t *testing.T, leaving ...faultPool) {
 	f.checkInstances(t, 12, 12)
 	deleteFaultPools(t, leaving...)
 	f.lab.Emulator.Do(func(w *world.World, _ time.Time) {
-		w.Faults.Answers = nil
+		w.Faults.CallErrors = nil
 		if n := refused.Failures(); n < 20 {
 			t.Errorf("only %d calls were throttled, want at least 20", n)
 		}
@@ -333,12 +336,12 @@ func (f faultPool) launchWhileThrottled(t *testing.T, leaving ...faultPool) {
 // a NodeClaim. The errors last two minutes divided by speedup, but at least 20 seconds.
 func (f faultPool) launchWhileFailing(t *testing.T, leaving faultPool) {
 	t.Helper()
-	executed := &world.Answer{Call: "ec2:CreateFleet", Every: 2, Status: 503, Code: "Unavailable",
+	executed := &world.CallError{Call: "ec2:CreateFleet", Every: 2, Status: 503, Code: "Unavailable",
 		Message: "The service is unavailable. Please try again shortly.", Late: true}
-	failed := &world.Answer{Call: "ec2:*", Status: 500, Code: "InternalError"}
+	failed := &world.CallError{Call: "ec2:*", Status: 500, Code: "InternalError"}
 	f.scale(t, 1)
 	awaitRunning(t, f.lab, f.name, 1, time.Minute) // creates the launch template before the errors
-	f.lab.Emulator.Do(func(w *world.World, _ time.Time) { w.Faults.Answers = []*world.Answer{executed, failed} })
+	f.lab.Emulator.Do(func(w *world.World, _ time.Time) { w.Faults.CallErrors = []*world.CallError{executed, failed} })
 	began := time.Now()
 	f.scale(t, 6)
 	deleteNamespace(t, f.lab, leaving.name)
@@ -346,7 +349,7 @@ func (f faultPool) launchWhileFailing(t *testing.T, leaving faultPool) {
 	within(t, f.lab, duration+time.Minute, "the end of the errors",
 		func(context.Context) (bool, error) { return time.Since(began) > duration, nil })
 	f.lab.Emulator.Do(func(w *world.World, _ time.Time) {
-		w.Faults.Answers = nil
+		w.Faults.CallErrors = nil
 		t.Logf("%d launches were executed although they returned an error, %d other calls failed", executed.Failures(), failed.Failures())
 		if executed.Failures() == 0 || failed.Failures() == 0 {
 			t.Error("want at least one call of each of the two kinds")

@@ -144,7 +144,7 @@ func TestAPIServerGone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ends := keepController(t, l, "DISABLE_LEADER_ELECTION=false", "BATCH_IDLE_DURATION=200ms", "BATCH_MAX_DURATION=1s")
+	ends := superviseController(t, l, "DISABLE_LEADER_ELECTION=false", "BATCH_IDLE_DURATION=200ms", "BATCH_MAX_DURATION=1s")
 	name := newTestNamespace(t, l)
 	apply(t, l, onePerNode(l, name, 2)...)
 	awaitRunning(t, l, name, 2, time.Minute)
@@ -167,9 +167,9 @@ func TestAPIServerGone(t *testing.T) {
 	cleanUp(t, l, name)
 }
 
-// keepController runs a controller until the end of the test. Whenever the controller ends, keepController starts
+// superviseController runs a controller until the end of the test. Whenever the controller ends, superviseController starts
 // another one, as a Deployment does. It returns a counter of the controllers that ended or did not start.
-func keepController(t *testing.T, l *lab.Lab, settings ...string) *atomic.Int32 {
+func superviseController(t *testing.T, l *lab.Lab, settings ...string) *atomic.Int32 {
 	t.Helper()
 	current, ends := restartController(t, l, settings...), &atomic.Int32{}
 	path := program(t)
@@ -213,14 +213,16 @@ func TestNodeRegistersTwice(t *testing.T) {
 	l := parallelLab(t, lab.Options{})
 	ensureController(t, l)
 	name := newTestNamespace(t, l)
-	l.Emulator.Do(func(w *world.World, _ time.Time) { w.Faults.Boots = []*world.Boot{{Count: 1, Delay: 2 * time.Second}} })
-	t.Cleanup(func() { l.Emulator.Do(func(w *world.World, _ time.Time) { w.Faults.Boots = nil }) })
+	l.Emulator.Do(func(w *world.World, _ time.Time) {
+		w.Faults.BootFaults = []*world.BootFault{{Count: 1, Delay: 2 * time.Second}}
+	})
+	t.Cleanup(func() { l.Emulator.Do(func(w *world.World, _ time.Time) { w.Faults.BootFaults = nil }) })
 	apply(t, l, onePerNode(l, name, 1)...)
 	within(t, l, time.Minute, "an instance to be launched", func(context.Context) (bool, error) { return len(instancesOf(l, name)) > 0, nil })
 	i := instancesOf(l, name)[0]
-	twin := createTwin(t, l, i)
+	twin := createSecondNode(t, l, i)
 	awaitRunning(t, l, name, 1, time.Minute)
-	awaitTwinReport(t, l, twin)
+	awaitSecondNodeEvent(t, l, twin)
 	checkOneEach(t, l, name, 1)
 
 	first := awaitPreparedNode(t, l, name, i, "")
@@ -231,13 +233,13 @@ func TestNodeRegistersTwice(t *testing.T) {
 		t.Errorf("the kubelet registered again as Node %s, want %s", second.Name, first.Name)
 	}
 	awaitRunning(t, l, name, 1, time.Minute)
-	awaitTwinReport(t, l, createTwin(t, l, i)) // this time the NodeClaim already has its nodeName
+	awaitSecondNodeEvent(t, l, createSecondNode(t, l, i)) // this time the NodeClaim already has its nodeName
 	checkOneEach(t, l, name, 1)
 	cleanUp(t, l, name)
 }
 
-// awaitTwinReport waits until an event reports that the Node twin does not belong to the instance, and deletes twin.
-func awaitTwinReport(t *testing.T, l *lab.Lab, twin *corev1.Node) {
+// awaitSecondNodeEvent waits until an event reports that the Node twin does not belong to the instance, and deletes twin.
+func awaitSecondNodeEvent(t *testing.T, l *lab.Lab, twin *corev1.Node) {
 	t.Helper()
 	within(t, l, time.Minute, twin.Name+" to be reported", func(ctx context.Context) (bool, error) {
 		events, err := l.Kube.CoreV1().Events("").List(ctx,
@@ -256,9 +258,9 @@ func awaitTwinReport(t *testing.T, l *lab.Lab, twin *corev1.Node) {
 	}
 }
 
-// createTwin creates a second Node with the provider ID of an instance. Its condition Ready is Unknown, as the node
+// createSecondNode creates a second Node with the provider ID of an instance. Its condition Ready is Unknown, as the node
 // lifecycle controller sets it if no kubelet reports.
-func createTwin(t *testing.T, l *lab.Lab, i world.Instance) *corev1.Node {
+func createSecondNode(t *testing.T, l *lab.Lab, i world.Instance) *corev1.Node {
 	t.Helper()
 	twin := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "twin-of-" + i.ID + "-"},

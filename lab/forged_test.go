@@ -30,8 +30,8 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// secretTier is a label of the pool. NodeRestriction does not allow a kubelet to set this label.
-const secretTier = "node-restriction.kubernetes.io/tier"
+// restrictedLabel is a label of the pool. NodeRestriction does not allow a kubelet to set this label.
+const restrictedLabel = "node-restriction.kubernetes.io/tier"
 
 // TestForgedNodes checks that a kubelet cannot get the labels, and thereby the pods, of another instance's NodePool.
 // While an instance boots, kubelets of other instances create Nodes with the provider ID of that instance. The
@@ -50,8 +50,8 @@ func TestForgedNodes(t *testing.T) {
 		strings.NewReplacer("metadata: {name: "+name+"}", "metadata: {name: "+name+", annotations: {"+awsv1.AnnotationPreflight+": 'off'}}",
 			"role: "+lab.NodeRole, "role: "+role).Replace(class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]")),
 		strings.Replace(pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}"),
-			"labels: {", "labels: {"+secretTier+": secret, ", 1),
-		deployment(name, name, 1, "500m", "256Mi", secretTier+": secret"))
+			"labels: {", "labels: {"+restrictedLabel+": secret, ", 1),
+		deployment(name, name, 1, "500m", "256Mi", restrictedLabel+": secret"))
 	i := awaitInstance(t, l, name)
 
 	forged := []*forgedNode{
@@ -162,9 +162,9 @@ func (f *forgedNode) join(t *testing.T, l *lab.Lab) {
 	if _, err := nodes.Patch(t.Context(), f.name, types.StrategicMergePatchType, status, metav1.PatchOptions{}, "status"); err != nil {
 		t.Fatal(err)
 	}
-	label := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"secret"}}}`, secretTier)
+	label := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"secret"}}}`, restrictedLabel)
 	if _, err := nodes.Patch(t.Context(), f.name, types.MergePatchType, label, metav1.PatchOptions{}); !apierrors.IsForbidden(err) {
-		t.Errorf("Node %s can get the label %s, want NodeRestriction to forbid it: %v", f.name, secretTier, err)
+		t.Errorf("Node %s can get the label %s, want NodeRestriction to forbid it: %v", f.name, restrictedLabel, err)
 	}
 }
 
@@ -177,8 +177,8 @@ func (f *forgedNode) get(t *testing.T, l *lab.Lab) *corev1.Node {
 	return node
 }
 
-// change describes a change that the controller made to the Node n. It returns an empty text if n is unchanged.
-func (f *forgedNode) change(n *corev1.Node) string {
+// describeChange describes a change that the controller made to the Node n. It returns an empty text if n is unchanged.
+func (f *forgedNode) describeChange(n *corev1.Node) string {
 	expected := slices.Concat(slices.Collect(maps.Keys(f.labels)), []string{corev1.LabelHostname, corev1.LabelOSStable, corev1.LabelArchStable,
 		"beta.kubernetes.io/os", "beta.kubernetes.io/arch"})
 	for key, value := range n.Labels {
@@ -205,7 +205,7 @@ func (f *forgedNode) change(n *corev1.Node) string {
 func (f *forgedNode) checkUnchanged(t *testing.T, l *lab.Lab) {
 	t.Helper()
 	n := f.get(t, l)
-	if change := f.change(n); change != "" || n.DeletionTimestamp != nil {
+	if change := f.describeChange(n); change != "" || n.DeletionTimestamp != nil {
 		t.Errorf("Node %s must be unchanged: %s; deleted at %v", n.Name, change, n.DeletionTimestamp)
 	}
 }
@@ -222,7 +222,7 @@ func watchForged(t *testing.T, l *lab.Lab, namespace string, forged []*forgedNod
 			switch o := object.(type) {
 			case *corev1.Node:
 				if o.Name == f.name {
-					problem = f.change(o)
+					problem = f.describeChange(o)
 				}
 			case *corev1.Pod:
 				if o.Spec.NodeName == f.name {
@@ -295,7 +295,7 @@ func awaitOwnNode(t *testing.T, l *lab.Lab, pool string, i world.Instance) {
 		}
 		node := &corev1.Node{}
 		err := l.Client.Get(ctx, client.ObjectKey{Name: i.PrivateDNSName}, node)
-		return err == nil && claims[0].Status.NodeName == node.Name && node.Labels[secretTier] == "secret" &&
+		return err == nil && claims[0].Status.NodeName == node.Name && node.Labels[restrictedLabel] == "secret" &&
 			node.Labels[karpenterv1.LabelRegistered] == "true", err
 	})
 	within(t, l, time.Minute, "the pod to run on Node "+i.PrivateDNSName, func(ctx context.Context) (bool, error) {

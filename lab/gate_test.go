@@ -23,10 +23,10 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// gate is a proxy through which a controller connects to the API server and to AWS. After the gate has forwarded a
+// writeGate is a proxy through which a controller connects to the API server and to AWS. After the gate has forwarded a
 // write, it withholds the response and closes. While it is closed, it forwards no write. The test opens it for the next
 // controller.
-type gate struct {
+type writeGate struct {
 	settings []string      // settings of a controller that connects through the gate
 	closed   chan struct{} // receives a token when the gate closes, so that the test kills the controller
 
@@ -37,9 +37,9 @@ type gate struct {
 	names       []string                   // names of these writes
 }
 
-func newGate(t *testing.T, l *lab.Lab) *gate {
+func newWriteGate(t *testing.T, l *lab.Lab) *writeGate {
 	t.Helper()
-	g := &gate{closed: make(chan struct{}, 1), known: map[[sha256.Size]byte]bool{}}
+	g := &writeGate{closed: make(chan struct{}, 1), known: map[[sha256.Size]byte]bool{}}
 	transport, err := rest.TransportFor(l.Config)
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ current-context: gate
 
 // handler returns a handler that forwards requests through the gate to a server. writeName returns the name of a write,
 // and an empty name for a read.
-func (g *gate) handler(server http.Handler, writeName func(*http.Request, []byte) string) http.Handler {
+func (g *writeGate) handler(server http.Handler, writeName func(*http.Request, []byte) string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if q.Method == http.MethodGet {
 			server.ServeHTTP(w, q)
@@ -98,7 +98,7 @@ func (g *gate) handler(server http.Handler, writeName func(*http.Request, []byte
 			server.ServeHTTP(w, q)
 			return
 		}
-		response, hasClosed := g.pass(server, q, name, body)
+		response, hasClosed := g.forwardWrite(server, q, name, body)
 		if hasClosed {
 			g.closed <- struct{}{}
 		}
@@ -112,10 +112,10 @@ func (g *gate) handler(server http.Handler, writeName func(*http.Request, []byte
 	})
 }
 
-// pass forwards a write, unless the gate is closed. If the result is nil, the controller gets no response. hasClosed
+// forwardWrite forwards a write, unless the gate is closed. If the result is nil, the controller gets no response. hasClosed
 // reports whether the write has closed the gate. Two kinds of writes do not close the gate: a write without effect, and
 // an exact repetition of a write whose response was withheld, because each next controller repeats that write.
-func (g *gate) pass(server http.Handler, q *http.Request, name string, body []byte) (result *httptest.ResponseRecorder, hasClosed bool) {
+func (g *writeGate) forwardWrite(server http.Handler, q *http.Request, name string, body []byte) (result *httptest.ResponseRecorder, hasClosed bool) {
 	response := httptest.NewRecorder()
 	isPoll := name == "sqs:ReceiveMessage" // it can block for long, and is a write only if it returns messages
 	if isPoll {
@@ -140,21 +140,21 @@ func (g *gate) pass(server http.Handler, q *http.Request, name string, body []by
 }
 
 // open opens the gate for the first write of the next controller.
-func (g *gate) open() {
+func (g *writeGate) open() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.isClosed = false
 }
 
 // stopClosing makes the gate forward all further writes without closing.
-func (g *gate) stopClosing() {
+func (g *writeGate) stopClosing() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.neverCloses = true
 }
 
 // writes returns the names of the writes after which the gate closed.
-func (g *gate) writes() []string {
+func (g *writeGate) writes() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Clone(g.names)

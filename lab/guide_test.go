@@ -49,23 +49,23 @@ func TestGettingStarted(t *testing.T) {
 	g := newGuideWalk(t)
 	g.createPrerequisites()
 	g.steps = slices.DeleteFunc(stepsOf(t, gettingStarted), func(s guideStep) bool { return s.section == labSection })
-	g.after("helm install joiner", g.startPods)
-	g.after("kubectl --namespace lab describe pod", func(output string) {
+	g.checkAfter("helm install joiner", g.startPods)
+	g.checkAfter("kubectl --namespace lab describe pod", func(output string) {
 		if !strings.Contains(output, "FailedScheduling") || !strings.Contains(output, "nvidia.com/gpu") {
 			t.Errorf("want an event with the reason why the pod is not scheduled; got:\n%s", output)
 		}
 	})
-	g.after("kubectl --namespace kube-system logs", g.mustContain("prod"))
-	g.after("aws eks describe-addon", g.mustContain(`"status": "ACTIVE"`))
-	g.after("aws eks list-access-entries", g.mustContain(guideNodeRole))
-	g.after("joiner version", g.mustContain("joiner"))
-	g.after("joiner plan", g.notePlan)
-	g.after("kubectl joiner plan", g.mustContain("$"))
-	g.until("kubectl get nodeclaims --watch", g.exampleRuns)
+	g.checkAfter("kubectl --namespace kube-system logs", g.mustContain("prod"))
+	g.checkAfter("aws eks describe-addon", g.mustContain(`"status": "ACTIVE"`))
+	g.checkAfter("aws eks list-access-entries", g.mustContain(guideNodeRole))
+	g.checkAfter("joiner version", g.mustContain("joiner"))
+	g.checkAfter("joiner plan", g.notePlan)
+	g.checkAfter("kubectl joiner plan", g.mustContain("$"))
+	g.interruptWhen("kubectl get nodeclaims --watch", g.exampleRuns)
 	g.walk()
 	g.checkFirstPlan()
 	g.runReadme()
-	noRefusals(t, g.l, metav1.NamespaceSystem, "joiner")
+	checkNoDenials(t, g.l, metav1.NamespaceSystem, "joiner")
 	if used := g.l.Emulator.Permissions(guideControllerRole); used["ec2:CreateFleet"] == 0 {
 		t.Errorf("the controller did not call ec2:CreateFleet as %s, want a call; it called %v", guideControllerRole, used)
 	}
@@ -82,11 +82,11 @@ type guideWalk struct {
 	planned int                                 // number of nodes that the plan of the example launches
 }
 
-var plannedNodes = regexp.MustCompile(`: (\d+) nodes? to launch for \$`)
+var plannedNodesPattern = regexp.MustCompile(`: (\d+) nodes? to launch for \$`)
 
 func (g *guideWalk) notePlan(output string) {
 	g.t.Helper()
-	found := plannedNodes.FindStringSubmatch(output)
+	found := plannedNodesPattern.FindStringSubmatch(output)
 	if found == nil {
 		g.t.Errorf("want a plan with the number of nodes to launch; got:\n%s", output)
 		return
@@ -157,11 +157,13 @@ func newGuideWalk(t *testing.T) *guideWalk {
 	}
 }
 
-// after makes walk call check with the output of the command with the given prefix.
-func (g *guideWalk) after(prefix string, check func(output string)) { g.checks[prefix] = check }
+// checkAfter makes walk call check with the output of the command with the given prefix.
+func (g *guideWalk) checkAfter(prefix string, check func(output string)) { g.checks[prefix] = check }
 
-// until makes walk interrupt the endless command with the given prefix as soon as enough returns true.
-func (g *guideWalk) until(prefix string, enough func(output string) bool) { g.enough[prefix] = enough }
+// interruptWhen makes walk interrupt the endless command with the given prefix as soon as enough returns true.
+func (g *guideWalk) interruptWhen(prefix string, enough func(output string) bool) {
+	g.enough[prefix] = enough
+}
 
 func (g *guideWalk) mustContain(text string) func(string) {
 	return func(output string) {
@@ -228,7 +230,7 @@ func (g *guideWalk) createPrerequisites() {
 	if _, err := calls.CreateAccessEntry(g.t.Context(), entry); err != nil {
 		g.t.Fatal(err)
 	}
-	(&installation{t: g.t, l: g.l}).systemNodes()
+	(&installation{t: g.t, l: g.l}).launchSystemNodes()
 }
 
 // startPods waits until both pods of the chart exist. For each pod it runs a controller, with the role that Pod

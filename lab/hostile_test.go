@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// chartMemory is the chart's memory limit.
-	chartMemory = 1 << 30
+	// chartMemoryLimit is the chart's memory limit.
+	chartMemoryLimit = 1 << 30
 	// defaultHostile is the default number of pending pods of the hostile tenant, and defaultOrdinary that of the pods
 	// of the other tenant. make soak uses 400 and 20.
 	defaultHostile, defaultOrdinary = 40, 3
@@ -30,9 +30,9 @@ const (
 	maxPlans = 5
 )
 
-// makeHostile has functions that make a pod expensive for the solver, by the name of the overused field. i is the
+// hostileChanges has functions that make a pod expensive for the solver, by the name of the overused field. i is the
 // number of the pod.
-var makeHostile = map[string]func(pod *corev1.Pod, i int){
+var hostileChanges = map[string]func(pod *corev1.Pod, i int){
 	"preferred-anti-affinity": func(pod *corev1.Pod, i int) {
 		for j, term := range hostileTerms(i) {
 			anti := pod.Spec.Affinity.PodAntiAffinity
@@ -113,7 +113,7 @@ func TestHostileTenant(t *testing.T) {
 					return err == nil && p.StatusConditions().IsReady(), err
 				})
 			}
-			createHostilePods(t, l, tenant, many, makeHostile[kind])
+			createHostilePods(t, l, tenant, many, hostileChanges[kind])
 			var totals, afterFailures []time.Duration
 			for i := range others {
 				total, afterFailure := createOrdinaryPod(t, l, c, other, i)
@@ -133,8 +133,8 @@ func TestHostileTenant(t *testing.T) {
 			awaitResults(t, l, tenant, many)
 			peak := peakMemory(t, c.PID())
 			t.Logf("peak memory of the controller: %d MiB", peak>>20)
-			if peak > chartMemory {
-				t.Errorf("peak memory of the controller: %d MiB, want at most %d", peak>>20, chartMemory>>20)
+			if peak > chartMemoryLimit {
+				t.Errorf("peak memory of the controller: %d MiB, want at most %d", peak>>20, chartMemoryLimit>>20)
 			}
 			atOnce := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
 			for _, name := range []string{tenant, other} {

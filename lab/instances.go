@@ -28,16 +28,16 @@ type instances struct {
 	done  sync.WaitGroup
 
 	mu       sync.Mutex
-	booted   int                // number of instances that have started to boot
-	clusters []*Lab             // clusters that the instances can join; the lab's own cluster is the first
-	running  map[string]running // by instance ID
+	booted   int                        // number of instances that have started to boot
+	clusters []*Lab                     // clusters that the instances can join; the lab's own cluster is the first
+	running  map[string]runningInstance // by instance ID
 	// kubelets are the settings of all kubelets that were started, by instance ID, including those of terminated
 	// instances.
 	kubelets map[string]kubelet.Settings
 }
 
-// running controls an instance that EC2 has started.
-type running struct {
+// runningInstance controls an instance that EC2 has started.
+type runningInstance struct {
 	stop    context.CancelFunc
 	restart chan struct{} // holds a value if the instance's kubelet must be restarted
 }
@@ -48,13 +48,13 @@ func newInstances(l *Lab) *instances {
 		lab:      l,
 		clusters: []*Lab{l},
 		ready:    make(chan struct{}),
-		running:  map[string]running{},
+		running:  map[string]runningInstance{},
 		kubelets: map[string]kubelet.Settings{},
 	}
 }
 
-// number counts one more instance that starts to boot, and returns its number, from 0.
-func (m *instances) number() int {
+// nextBootNumber counts one more instance that starts to boot, and returns its number, from 0.
+func (m *instances) nextBootNumber() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.booted++
@@ -77,7 +77,7 @@ func (m *instances) onStateChange(i world.Instance) {
 			return
 		}
 		ctx, cancel := context.WithCancel(m.lab.ctx)
-		up := running{stop: cancel, restart: make(chan struct{}, 1)}
+		up := runningInstance{stop: cancel, restart: make(chan struct{}, 1)}
 		m.running[i.ID] = up
 		m.done.Add(1)
 		go m.run(ctx, i, up.restart)
@@ -122,7 +122,7 @@ func (m *instances) run(ctx context.Context, i world.Instance, restart <-chan st
 	case <-ctx.Done():
 		return
 	}
-	bootTime := time.NewTimer(m.lab.Pace.bootTime(m.number()))
+	bootTime := time.NewTimer(m.lab.Pace.bootTime(m.nextBootNumber()))
 	defer bootTime.Stop()
 	say := func(line string) { m.lab.Emulator.AppendConsole(i.ID, line+"\n") }
 	settings, err := m.boot(ctx, i, say)
@@ -162,12 +162,12 @@ func (m *instances) run(ctx context.Context, i world.Instance, restart <-chan st
 // boot boots an instance from its image and its user data. It returns nil if no kubelet starts.
 func (m *instances) boot(ctx context.Context, i world.Instance, say func(string)) (*kubelet.Settings, error) {
 	var image world.Image
-	var stock world.Stock
+	var stock world.OfferedType
 	var known, isOffered, silent bool
 	m.lab.Emulator.Do(func(w *world.World, _ time.Time) {
 		image, known = w.Region(i.Account, i.Region).Images.ByID(i.ImageID)
 		stock, isOffered = w.Market(i.Region).Stock(i.Type)
-		silent = w.Silent(i.ID)
+		silent = w.SkipsUserData(i.ID)
 	})
 	if silent {
 		return nil, nil
@@ -264,17 +264,19 @@ func (m *instances) reachOf(i world.Instance) func() error {
 		mu.Lock()
 		defer mu.Unlock()
 		if time.Since(evaluated) > time.Second {
-			m.lab.Emulator.Do(func(w *world.World, _ time.Time) { result = connect(w.Region(i.Account, i.Region), m.lab.Cluster, i) })
+			m.lab.Emulator.Do(func(w *world.World, _ time.Time) {
+				result = connectionError(w.Region(i.Account, i.Region), m.lab.Cluster, i)
+			})
 			evaluated = time.Now()
 		}
 		return result
 	}
 }
 
-// connect returns the error of a connection from an instance to the API server, or nil if the network allows the
+// connectionError returns the error of a connection from an instance to the API server, or nil if the network allows the
 // connection. Security groups, network ACLs, missing routes and the endpoint's access settings cause the same error: a
 // timeout.
-func connect(r *world.Region, cluster string, i world.Instance) error {
+func connectionError(r *world.Region, cluster string, i world.Instance) error {
 	c, err := r.EKS.Cluster(cluster)
 	if err != nil {
 		return nil // the cluster is not registered with this EKS, so the lab does not emulate its network
@@ -338,7 +340,7 @@ func hasRoute(r *world.Region, i world.Instance) bool {
 		return true
 	}
 	for _, route := range table.Routes {
-		if route.Destination != "0.0.0.0/0" || route.Gone {
+		if route.Destination != "0.0.0.0/0" || route.IsBlackhole {
 			continue
 		}
 		// An internet gateway works only for instances with a public address.
@@ -347,7 +349,7 @@ func hasRoute(r *world.Region, i world.Instance) bool {
 	return false
 }
 
-// surroundings implements instance.Surroundings for an instance of the lab.
+// surroundings implements instance.Services for an instance of the lab.
 type surroundings struct {
 	lab      *Lab
 	instance world.Instance

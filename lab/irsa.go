@@ -68,7 +68,7 @@ func (r *Roles) TrustServiceAccount(role, namespace, account string) error {
 		host := issuer[len("https://"):]
 		err = owner.UpdateTrust(role, fmt.Sprintf(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Federated":%q},
 			"Action":"sts:AssumeRoleWithWebIdentity","Condition":{"StringEquals":{"%s:sub":%q,"%s:aud":%q}}}]}`,
-			provider.ARN, host, user(namespace, account), host, stsAudience))
+			provider.ARN, host, serviceAccountUser(namespace, account), host, stsAudience))
 	})
 	if err != nil {
 		return fmt.Errorf("let service account %s/%s assume role %s: %w", namespace, account, role, err)

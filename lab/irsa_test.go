@@ -102,16 +102,16 @@ func TestSealedIRSA(t *testing.T) {
 	if err := l.Pods.CheckSupport(); err != nil {
 		t.Skipf("pods cannot be run as processes here: %v", err)
 	}
-	in := &installation{t: t, l: l, d: definitionsOf(t, l), helm: helm}
+	in := &installation{t: t, l: l, crds: definitionsOf(t, l), helm: helm}
 	t.Cleanup(func() { recordRequests(l, chartNamespace, "joiner") })
-	in.systemNodes()
+	in.launchSystemNodes()
 	in.makeNamespace()
 	if err := l.Roles.TrustServiceAccount(lab.ControllerRole, chartNamespace, "joiner"); err != nil {
 		t.Fatal(err)
 	}
 	in.run("install", "joiner", chartFolder(t), "-n", chartNamespace, "--wait", "--timeout", "90s", "--set", "settings.clusterName="+l.Cluster,
 		"--set", `serviceAccount.annotations.eks\.amazonaws\.com/role-arn=`+l.Roles.ARN(lab.ControllerRole))
-	s := &sealed{installation: in, launches: &launchHolder{aws: l.Emulator}, pods: map[string]*lab.Pod{}, all: map[string]*lab.Pod{}}
+	s := &sandboxedInstallation{installation: in, launches: &launchHolder{aws: l.Emulator}, pods: map[string]*lab.Pod{}, all: map[string]*lab.Pod{}}
 	s.template = in.podTemplate()
 	p := s.runPod("joiner-a", "")
 	if err := p.WaitReady(t.Context()); err != nil {
@@ -126,5 +126,5 @@ func TestSealedIRSA(t *testing.T) {
 	if l.Emulator.Calls()["sts:AssumeRoleWithWebIdentity"] == 0 {
 		t.Error("no process called sts:AssumeRoleWithWebIdentity, want at least one call")
 	}
-	noRefusals(t, l, chartNamespace, "joiner")
+	checkNoDenials(t, l, chartNamespace, "joiner")
 }

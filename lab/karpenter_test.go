@@ -31,9 +31,9 @@ const (
 	karpenterProfile = "lab_4242424242424242424"
 )
 
-// predecessor emulates Karpenter in a lab: the instances that it has launched, and the objects that it has written for
+// emulatedKarpenter emulates Karpenter in a lab: the instances that it has launched, and the objects that it has written for
 // them.
-type predecessor struct {
+type emulatedKarpenter struct {
 	t     *testing.T
 	l     *lab.Lab
 	name  string // name of the pool and of the class
@@ -45,9 +45,9 @@ type predecessor struct {
 
 // newPredecessor creates what Karpenter has created before the migration: the pool and class with Karpenter's
 // annotations, the instance profile of the class, and Karpenter's Deployment and service account.
-func newPredecessor(t *testing.T, l *lab.Lab, name string) *predecessor {
+func newPredecessor(t *testing.T, l *lab.Lab, name string) *emulatedKarpenter {
 	t.Helper()
-	p := &predecessor{t: t, l: l, name: name, pool: &karpenterv1.NodePool{}, class: &awsv1.EC2NodeClass{}}
+	p := &emulatedKarpenter{t: t, l: l, name: name, pool: &karpenterv1.NodePool{}, class: &awsv1.EC2NodeClass{}}
 	apply(t, l, class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
 		pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}"), karpentersDeployment(l))
 	key := client.ObjectKey{Name: name}
@@ -86,7 +86,7 @@ func newPredecessor(t *testing.T, l *lab.Lab, name string) *predecessor {
 }
 
 // computeHashes sets the hashes that drift detection compares.
-func (p *predecessor) computeHashes() {
+func (p *emulatedKarpenter) computeHashes() {
 	p.t.Helper()
 	pool, poolVersion, err1 := conversion.PoolHash(p.pool)
 	class, classVersion, err2 := conversion.ClassHash(p.class, base64.StdEncoding.EncodeToString(p.l.Config.CAData))
@@ -132,7 +132,7 @@ spec:
 }
 
 // tags returns the tags that Karpenter sets on everything that it creates for a pool.
-func (p *predecessor) tags() map[string]string {
+func (p *emulatedKarpenter) tags() map[string]string {
 	return map[string]string{
 		"kubernetes.io/cluster/" + p.l.Cluster: "owned", "eks:eks-cluster-name": p.l.Cluster,
 		karpenterv1.LabelNodePool: p.name, awsv1.LabelNodeClass: p.name,
@@ -140,7 +140,7 @@ func (p *predecessor) tags() map[string]string {
 }
 
 // changeAWS calls do with the state of the emulated AWS, and fails the test on an error.
-func (p *predecessor) changeAWS(do func(*world.World, time.Time) error) {
+func (p *emulatedKarpenter) changeAWS(do func(*world.World, time.Time) error) {
 	p.t.Helper()
 	var err error
 	p.l.Emulator.Do(func(w *world.World, now time.Time) { err = do(w, now) })
@@ -151,7 +151,7 @@ func (p *predecessor) changeAWS(do func(*world.World, time.Time) error) {
 
 // launch creates an instance as Karpenter does, in the private subnet with the given index. It waits until the instance
 // has joined, creates the claim, and changes the Node as Karpenter does.
-func (p *predecessor) launch(claim string, subnet int) {
+func (p *emulatedKarpenter) launch(claim string, subnet int) {
 	p.t.Helper()
 	var launched world.Instance
 	p.changeAWS(func(w *world.World, now time.Time) error {
@@ -198,7 +198,7 @@ func isReadyCondition(c corev1.NodeCondition) bool {
 }
 
 // imageAndUserData returns the ID of the newest AL2023 image, and user data as Karpenter generates it.
-func (p *predecessor) imageAndUserData(r *world.Region) (image, data string, err error) {
+func (p *emulatedKarpenter) imageAndUserData(r *world.Region) (image, data string, err error) {
 	c, err := r.EKS.Cluster(p.l.Cluster)
 	if err != nil {
 		return "", "", err
@@ -243,7 +243,7 @@ spec:
 }
 
 // createClaim creates the claim of an instance as Karpenter leaves it once the node is ready.
-func (p *predecessor) createClaim(name string, i world.Instance, node *corev1.Node) *karpenterv1.NodeClaim {
+func (p *emulatedKarpenter) createClaim(name string, i world.Instance, node *corev1.Node) *karpenterv1.NodeClaim {
 	p.t.Helper()
 	began := time.Now().Add(-time.Minute)
 	yes := true
@@ -292,7 +292,7 @@ func (p *predecessor) createClaim(name string, i world.Instance, node *corev1.No
 }
 
 // register changes a Node as Karpenter does once the Node has joined and is ready.
-func (p *predecessor) register(claim *karpenterv1.NodeClaim, name string) {
+func (p *emulatedKarpenter) register(claim *karpenterv1.NodeClaim, name string) {
 	p.t.Helper()
 	node := &corev1.Node{}
 	within(p.t, p.l, 10*time.Second, "the Node to be registered", func(ctx context.Context) (bool, error) {

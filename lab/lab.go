@@ -137,17 +137,17 @@ const (
 // Lab is a running lab.
 type Lab struct {
 	Options
-	Home       string                // folder of the kubeconfig, the logs and all other files
-	Kubeconfig string                // path of the administrator's kubeconfig
-	Endpoint   string                // URL of the emulated AWS, for AWS_ENDPOINT_URL
-	Emulator   *emulator.Server      // emulated AWS
-	Estate     world.Estate          // VPC, subnets and security groups of the cluster
-	AL2Image   string                // ID of an AL2 image for the cluster's version, owned by the account
-	Config     *rest.Config          // the administrator's client configuration
-	Kube       *kubernetes.Clientset // typed client of the administrator, which uses protobuf
-	Client     client.WithWatch      // client of the administrator for all kinds of Scheme
-	Role       string                // name of the controller's role
-	Serverless *fargate.Fargate      // the emulated Fargate; nil unless Options.Fargate
+	Home       string                 // folder of the kubeconfig, the logs and all other files
+	Kubeconfig string                 // path of the administrator's kubeconfig
+	Endpoint   string                 // URL of the emulated AWS, for AWS_ENDPOINT_URL
+	Emulator   *emulator.Server       // emulated AWS
+	Estate     world.ClusterResources // VPC, subnets and security groups of the cluster
+	AL2Image   string                 // ID of an AL2 image for the cluster's version, owned by the account
+	Config     *rest.Config           // the administrator's client configuration
+	Kube       *kubernetes.Clientset  // typed client of the administrator, which uses protobuf
+	Client     client.WithWatch       // client of the administrator for all kinds of Scheme
+	Role       string                 // name of the controller's role
+	Serverless *fargate.Fargate       // the emulated Fargate; nil unless Options.Fargate
 
 	Roles           Roles           // IAM roles in the lab's account
 	ServiceAccounts ServiceAccounts // service accounts in the cluster
@@ -170,16 +170,16 @@ type Lab struct {
 	reviews   *authn.Webhook // authenticates the tokens of nodes
 	admission *http.Server   // serves Fargate's pod webhook; nil without Fargate
 
-	ownCalls atomic.Int64 // calls to AWS by the lab itself
-	ahead    atomic.Int64 // time.Duration by which AWS's clock is ahead of this computer's
-	AddOns   AddOns       // EKS add-ons and the CRDs in the cluster
-	evidence evidence
+	ownCalls      atomic.Int64 // calls to AWS by the lab itself
+	awsClockAhead atomic.Int64 // time.Duration by which AWS's clock is ahead of this computer's
+	AddOns        AddOns       // EKS add-ons and the CRDs in the cluster
+	evidence      evidence
 }
 
 // Roles are the IAM roles of the lab's account, with their policies.
 type Roles struct {
 	lab     *Lab
-	granted grantedPolicies // policies of the controller's role
+	granted policyScope // policies of the controller's role
 }
 
 // ServiceAccounts are the service accounts of the lab's cluster, with their tokens and roles.
@@ -281,7 +281,7 @@ func (l *Lab) start(ctx context.Context) error {
 		return err
 	}
 	if l.Beside != nil {
-		l.instances.serve(l)
+		l.instances.addCluster(l)
 	} else {
 		l.instances.open()
 	}
@@ -373,10 +373,10 @@ func (l *Lab) AWS() aws.Config {
 
 // SetClock sets how far AWS's clock is ahead of this computer's clock. A negative duration sets AWS's clock behind. The
 // cluster and the controller use this computer's clock.
-func (l *Lab) SetClock(ahead time.Duration) { l.ahead.Store(int64(ahead)) }
+func (l *Lab) SetClock(ahead time.Duration) { l.awsClockAhead.Store(int64(ahead)) }
 
 // awsNow returns the time in AWS.
-func (l *Lab) awsNow() time.Time { return time.Now().Add(time.Duration(l.ahead.Load())) }
+func (l *Lab) awsNow() time.Time { return time.Now().Add(time.Duration(l.awsClockAhead.Load())) }
 
 // StopAPIServer kills the API server. etcd keeps its data.
 func (l *Lab) StopAPIServer() { l.plane.StopAPIServer() }
@@ -403,7 +403,7 @@ func (l *Lab) Close() {
 	switch {
 	case l.instances == nil:
 	case l.Beside != nil:
-		l.instances.unserve(l)
+		l.instances.removeCluster(l)
 	default:
 		l.instances.wait()
 	}

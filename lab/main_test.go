@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	}
 	flag.Parse()
 	code := m.Run()
-	_ = os.RemoveAll(built.dir)
+	_ = os.RemoveAll(joinerBuild.dir)
 	if theLab.lab != nil {
 		isWholeRun := flag.Lookup("test.run").Value.String() == "" && flag.Lookup("test.skip").Value.String() == "" && !testing.Short()
 		recordRequests(theLab.lab, "kube-system", lab.ControllerAccount)

@@ -121,5 +121,5 @@ spec: {requirements: [], priceAdjustment: "-10%"}
 	if lines := bytes.Count(text, []byte("this field has no effect")); lines != 3 {
 		t.Errorf("%d log lines about fields without effect, want 3", lines)
 	}
-	noRefusals(t, l, "kube-system", lab.ControllerAccount)
+	checkNoDenials(t, l, "kube-system", lab.ControllerAccount)
 }

@@ -56,7 +56,7 @@ func TestMigration(t *testing.T) {
 	deleted := deleteKarpenterClaim(t, l, name, before)
 	c.Kill()
 	delete(before.claims, deleted)
-	wantFitForKarpenter(t, l, karpenter, before)
+	checkUsableByKarpenter(t, l, karpenter, before)
 	if after := migrateCheck(t, l, joiner); !after.Go {
 		t.Errorf("after the switch back to Karpenter, a finding blocks a new migration: %+v", after.Findings[0])
 	}
@@ -229,9 +229,9 @@ func deleteKarpenterClaim(t *testing.T, l *lab.Lab, name string, before poolStat
 	return claim.Name
 }
 
-// wantFitForKarpenter checks that Karpenter's claims keep their labels and annotations, that its pool and class keep
+// checkUsableByKarpenter checks that Karpenter's claims keep their labels and annotations, that its pool and class keep
 // their annotations, and that the new objects of Joiner have the fields that Karpenter reads.
-func wantFitForKarpenter(t *testing.T, l *lab.Lab, p *predecessor, before poolState) {
+func checkUsableByKarpenter(t *testing.T, l *lab.Lab, p *emulatedKarpenter, before poolState) {
 	t.Helper()
 	now := poolStateOf(t, l, p.name)
 	for name, was := range before.claims {
@@ -253,14 +253,14 @@ func wantFitForKarpenter(t *testing.T, l *lab.Lab, p *predecessor, before poolSt
 	}
 	for name, c := range now.claims {
 		if _, old := before.claims[name]; !old && c.DeletionTimestamp == nil {
-			wantAsKarpenters(t, p, c, now)
+			checkFieldsOfKarpenter(t, p, c, now)
 		}
 	}
 }
 
-// wantAsKarpenters checks that a claim of Joiner, its Node and its instance have the labels, annotations, finalizers,
+// checkFieldsOfKarpenter checks that a claim of Joiner, its Node and its instance have the labels, annotations, finalizers,
 // owners, conditions and tags that Karpenter writes.
-func wantAsKarpenters(t *testing.T, p *predecessor, c karpenterv1.NodeClaim, now poolState) {
+func checkFieldsOfKarpenter(t *testing.T, p *emulatedKarpenter, c karpenterv1.NodeClaim, now poolState) {
 	t.Helper()
 	for key, want := range map[string]string{
 		karpenterv1.AnnotationNodePoolHash: p.poolHash, karpenterv1.AnnotationNodePoolHashVersion: poolHashVersion,

@@ -18,8 +18,8 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// misfit is an EC2NodeClass whose nodes can never join.
-type misfit struct {
+// unjoinableClass is an EC2NodeClass whose nodes can never join.
+type unjoinableClass struct {
 	spec      string // lines of the spec
 	arch      string // CPU architecture that the pod requires
 	preflight string // value of the class's annotation joiner.sh/preflight
@@ -31,7 +31,7 @@ type misfit struct {
 }
 
 // misfits are common mistakes with images and user data.
-var misfits = map[string]misfit{
+var misfits = map[string]unjoinableClass{
 	"settings-in-yaml": {
 		spec: "amiSelectorTerms: [{alias: bottlerocket@latest}]\n  userData: \"max-pods: 3\"", arch: "amd64",
 		wantCondition: "spec.userData, line 1, column ",
@@ -105,7 +105,7 @@ func TestFamiliesThatCannotJoin(t *testing.T) {
 }
 
 // wantReport returns where the error must be reported, and a function that returns true once it is reported there.
-func (m misfit) wantReport(l *lab.Lab, namespace, id string) (where string, ok func(context.Context) (bool, error)) {
+func (m unjoinableClass) wantReport(l *lab.Lab, namespace, id string) (where string, ok func(context.Context) (bool, error)) {
 	switch {
 	case m.wantCondition != "":
 		return "the condition ValidationSucceeded: " + m.wantCondition, func(ctx context.Context) (bool, error) {

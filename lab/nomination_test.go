@@ -72,8 +72,8 @@ func (f *fixture) pod(name string) *corev1.Pod {
 	return p
 }
 
-// join creates a node with the given status of its condition Ready.
-func (f *fixture) join(name, cpu string, ready corev1.ConditionStatus, cordoned bool) {
+// createNode creates a node with the given status of its condition Ready.
+func (f *fixture) createNode(name, cpu string, ready corev1.ConditionStatus, cordoned bool) {
 	f.Helper()
 	size := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu),
 		corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("29")}
@@ -111,8 +111,8 @@ func TestNominationsHold(t *testing.T) {
 		f.createPending(name, "1")
 	}
 	f.createPending("large", "3")
-	f.join("wide", "4500m", corev1.ConditionTrue, true) // DaemonSet pods use some of the cpu
-	f.join("narrow", "2500m", corev1.ConditionTrue, true)
+	f.createNode("wide", "4500m", corev1.ConditionTrue, true) // DaemonSet pods use some of the cpu
+	f.createNode("narrow", "2500m", corev1.ConditionTrue, true)
 	for pod, node := range plan {
 		f.nominate(pod, node)
 	}
@@ -138,13 +138,13 @@ func TestNominationsAreTakenBack(t *testing.T) {
 	l := sharedLab(t)
 	f := newFixture(t, l)
 	f.createPending("tiny", "100m")
-	f.join("full", "900m", corev1.ConditionTrue, false)
+	f.createNode("full", "900m", corev1.ConditionTrue, false)
 	f.within("pod tiny to be bound", func() bool { return f.pod("tiny").Spec.NodeName != "" })
 	waiting := []string{"web-1", "web-2", "web-3"}
 	for _, name := range waiting {
 		f.createPending(name, "1")
 	}
-	f.join("young", "4", corev1.ConditionFalse, false)
+	f.createNode("young", "4", corev1.ConditionFalse, false)
 	for _, name := range waiting {
 		f.nominate(name, "young")
 	}

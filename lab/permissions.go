@@ -15,8 +15,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
-// grantedPolicies has the scope from which package permissions derives the policies of the controller's role.
-type grantedPolicies struct {
+// policyScope has the scope from which package permissions derives the policies of the controller's role.
+type policyScope struct {
 	mu    sync.Mutex
 	scope permissions.Scope
 }

@@ -62,13 +62,13 @@ func TestRandomWorlds(t *testing.T) {
 	}
 	s := newTestbed(t, l)
 	first, worlds := numberFrom(t, "LAB_SEED", 1), numberFrom(t, "LAB_WORLDS", defaultWorlds)
-	var sum tally
+	var sum worldTotals
 	for seed := first; seed < first+worlds; seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			s.T = t
 			w := draw(seed, offered)
 			defer s.clear(w)
-			s.try(w, &sum)
+			s.checkWorld(w, &sum)
 		})
 		if t.Context().Err() != nil {
 			break
@@ -91,22 +91,22 @@ func numberFrom(t *testing.T, variable string, fallback uint64) uint64 {
 	return n
 }
 
-// tally sums up the results of all worlds.
-type tally struct {
+// worldTotals sums up the results of all worlds.
+type worldTotals struct {
 	worlds, pods, instances, placed, refused int
 	repacked                                 int // worlds in which kube-scheduler without pins needed more instances
 	extra                                    int // those instances
 	fitLater                                 int // worlds in which pods fit that the first plan refused
 }
 
-func (t tally) String() string {
+func (t worldTotals) String() string {
 	return fmt.Sprintf("%d worlds, %d pods: %d on %d new instances or existing nodes, %d refused. Without pins, kube-scheduler packed differently in %d worlds, "+
 		"which took %d more instances. In %d worlds some refused pods fitted once the types and zones of the instances were known.",
 		t.worlds, t.pods, t.placed, t.instances, t.refused, t.repacked, t.extra, t.fitLater)
 }
 
-// trial is one world while it is checked.
-type trial struct {
+// worldCheck is one world while it is checked.
+type worldCheck struct {
 	*testbed
 	*randomWorld
 	objects  snapshot.Objects // input of the first plan
@@ -120,9 +120,9 @@ type trial struct {
 	violations []string
 }
 
-// try checks the plans for a world, and adds the results to sum.
-func (s *testbed) try(w *randomWorld, sum *tally) {
-	x := &trial{testbed: s, randomWorld: w}
+// checkWorld checks the plans for a world, and adds the results to sum.
+func (s *testbed) checkWorld(w *randomWorld, sum *worldTotals) {
+	x := &worldCheck{testbed: s, randomWorld: w}
 	defer x.writeEvidence()
 	x.createExisting(w)
 	x.fillDefaults()
@@ -172,9 +172,9 @@ func (s *testbed) try(w *randomWorld, sum *tally) {
 }
 
 // solve makes a plan and checks it with package verify.
-func (x *trial) solve(snapshot cluster.Snapshot) packing.Plan {
+func (x *worldCheck) solve(snapshot cluster.Snapshot) packing.Plan {
 	x.Helper()
-	plan := packing.Solve(snapshot, x.market, packing.Usual)
+	plan := packing.Solve(snapshot, x.market, packing.DefaultEffort)
 	x.plans = append(x.plans, scenario.Scenario{Snapshot: snapshot, Market: x.market, Expect: scenario.PlanText(plan)}.String())
 	for _, rule := range verify.Check(snapshot, x.market, plan) {
 		x.addViolation("plan %d violates a rule: %s", len(x.plans), rule)
@@ -183,7 +183,7 @@ func (x *trial) solve(snapshot cluster.Snapshot) packing.Plan {
 }
 
 // addViolation records a violation and fails the test.
-func (x *trial) addViolation(format string, args ...any) {
+func (x *worldCheck) addViolation(format string, args ...any) {
 	x.Helper()
 	x.violations = append(x.violations, fmt.Sprintf(format, args...))
 	x.Error(x.violations[len(x.violations)-1])
@@ -191,7 +191,7 @@ func (x *trial) addViolation(format string, args ...any) {
 
 // fillDefaults creates the world's NodePools and pending pods as a dry run: the API server validates them and fills in
 // defaults.
-func (x *trial) fillDefaults() {
+func (x *worldCheck) fillDefaults() {
 	x.Helper()
 	forEach(x.testbed, x.pools, func(ctx context.Context, p *karpenterv1.NodePool) error {
 		return x.lab.Client.Create(ctx, p, client.DryRunAll)
@@ -211,7 +211,7 @@ func (x *trial) fillDefaults() {
 }
 
 // readObjects returns the objects of the cluster, with these pods added.
-func (x *trial) readObjects(more []*corev1.Pod) snapshot.Objects {
+func (x *worldCheck) readObjects(more []*corev1.Pod) snapshot.Objects {
 	x.Helper()
 	core, storage := x.lab.Kube.CoreV1(), x.lab.Kube.StorageV1()
 	o := snapshot.Objects{
@@ -232,7 +232,7 @@ func (x *trial) readObjects(more []*corev1.Pod) snapshot.Objects {
 }
 
 // launch creates a Node for each NodeClaim of a plan, and returns the Nodes' names by the NodeClaims' names.
-func (x *trial) launch(plan packing.Plan) map[string]string {
+func (x *worldCheck) launch(plan packing.Plan) map[string]string {
 	x.Helper()
 	names, attachable := map[string]string{}, map[string]int64{}
 	var nodes []*corev1.Node
@@ -263,7 +263,7 @@ func (x *trial) launch(plan packing.Plan) map[string]string {
 
 // launchedNode returns the Node of an instance that was launched for the claim, without startup taints, and the number
 // of volumes that can be attached to it.
-func (x *trial) launchedNode(name string, claim *karpenterv1.NodeClaim, choice packing.Choice) (*corev1.Node, int64) {
+func (x *worldCheck) launchedNode(name string, claim *karpenterv1.NodeClaim, choice packing.Choice) (*corev1.Node, int64) {
 	x.Helper()
 	types := x.market[x.class.Name].Types
 	i := slices.IndexFunc(types, func(t catalog.Type) bool { return t.Name == choice.InstanceType })
@@ -300,7 +300,7 @@ func placesOf(plan packing.Plan, names map[string]string) map[string]string {
 
 // bindPinned pins each placed pod to its planned node. According to package verify, there is an order in which
 // kube-scheduler can bind all of them; bindPinned tries up to six orders.
-func (x *trial) bindPinned(where map[string]string) (bound, left map[string]outcome) {
+func (x *worldCheck) bindPinned(where map[string]string) (bound, left map[string]outcome) {
 	x.Helper()
 	var pods []*corev1.Pod
 	for _, p := range x.pending {
@@ -346,7 +346,7 @@ func pinned(p *corev1.Pod, node string) *corev1.Pod {
 // checkRefusals checks, once the plan is carried out, that a second plan launches nothing, and that the second plan
 // agrees with kube-scheduler about the refused pods. It reports whether some refused pods fit now: an instance may be
 // larger than needed, or its domain may be known now.
-func (x *trial) checkRefusals() (later bool) {
+func (x *worldCheck) checkRefusals() (later bool) {
 	x.Helper()
 	var refused, refusedFilled []*corev1.Pod
 	reasons := map[string][]packing.Reason{}
@@ -389,7 +389,7 @@ func mayChange(reasons []packing.Reason) bool {
 // converge lets kube-scheduler place all pods without pins, and plans again for the remaining pods, until only refused
 // pods are left. It returns the number of plans that launched instances, and the number of additional instances in
 // these worlds.
-func (x *trial) converge() (rounds, extra int) {
+func (x *worldCheck) converge() (rounds, extra int) {
 	x.Helper()
 	_, left := x.settle(x.pending)
 	for ; len(left) > 0; rounds++ {
@@ -427,7 +427,7 @@ func (x *trial) converge() (rounds, extra int) {
 }
 
 // writeEvidence writes the violations of a failed world, and files that explain them, into a folder.
-func (x *trial) writeEvidence() {
+func (x *worldCheck) writeEvidence() {
 	if !x.testbed.Failed() {
 		return
 	}
@@ -453,7 +453,7 @@ func (x *trial) writeEvidence() {
 }
 
 // manifest returns the input of the first plan, for joiner plan -f.
-func (x *trial) manifest() string {
+func (x *worldCheck) manifest() string {
 	var b strings.Builder
 	scheme, err := lab.Scheme()
 	x.must(err)

@@ -40,8 +40,8 @@ func recordRequests(l *lab.Lab, namespace, account string) map[lab.APIRequest]in
 	return requests
 }
 
-// noRefusals fails the test if the API server denied a request of the account.
-func noRefusals(t *testing.T, l *lab.Lab, namespace, account string) {
+// checkNoDenials fails the test if the API server denied a request of the account.
+func checkNoDenials(t *testing.T, l *lab.Lab, namespace, account string) {
 	t.Helper()
 	found, err := l.ServiceAccounts.Requests(namespace, account)
 	if err != nil || len(found) == 0 {

@@ -27,7 +27,7 @@ import (
 // TestCaseSameName plays user report case-3: another cluster of the account launches instances under the same name. The
 // controller names the other cluster in events on NodePools, and joiner doctor names it in the first lines of its
 // output. The other cluster's instances stay unchanged. A controller that is set to the name of another cluster changes
-// nothing; the controller and joiner doctor report the wrong name. TestCaseSameNameWhole runs two controllers with one
+// nothing; the controller and joiner doctor report the wrong name. TestTwoClustersWithOneName runs two controllers with one
 // name at the same time.
 func TestCaseSameName(t *testing.T) {
 	const name, otherUID = "samename", "0a1b2c3d-the-other-cluster"

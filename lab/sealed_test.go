@@ -24,13 +24,13 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestSealed runs the controllers of the chart as the kubelet would, but without what a cluster may lack: cluster DNS,
+// TestSandboxedControllers runs the controllers of the chart as the kubelet would, but without what a cluster may lack: cluster DNS,
 // instance metadata, Pod Identity, a writable root file system, a known user id, and Linux capabilities. The
 // controllers must start and launch a node, on which a pod runs.
 //
 // Then the test kills the active controller, twice, after EC2 has launched an instance and before the controller has
 // the response. The other controller must continue within the duration of the Lease, and launch no instance twice.
-func TestSealed(t *testing.T) {
+func TestSandboxedControllers(t *testing.T) {
 	helm := os.Getenv(helmVariable)
 	if helm == "" {
 		t.Skip(helmVariable + " is not set to a Helm binary: make bin/helm builds one")
@@ -40,13 +40,13 @@ func TestSealed(t *testing.T) {
 		t.Skipf("pods cannot be run as processes here: %v", err)
 	}
 	user := 1_000_000 + rand.IntN(1_000_000) // as on OpenShift: an id that no image knows
-	in := &installation{t: t, l: l, d: definitionsOf(t, l), helm: helm}
+	in := &installation{t: t, l: l, crds: definitionsOf(t, l), helm: helm}
 	t.Cleanup(func() { recordRequests(l, chartNamespace, "joiner") })
-	in.systemNodes()
+	in.launchSystemNodes()
 	in.makeNamespace()
 	in.run("install", "joiner", chartFolder(t), "-n", chartNamespace, "--wait", "--timeout", "90s", "--set", "settings.clusterName="+l.Cluster,
 		"--set", fmt.Sprintf("podSecurityContext.runAsUser=%d,podSecurityContext.runAsGroup=%d,podSecurityContext.fsGroup=%d", user, user, user))
-	s := &sealed{installation: in, launches: &launchHolder{aws: l.Emulator}, pods: map[string]*lab.Pod{}, all: map[string]*lab.Pod{}}
+	s := &sandboxedInstallation{installation: in, launches: &launchHolder{aws: l.Emulator}, pods: map[string]*lab.Pod{}, all: map[string]*lab.Pod{}}
 	s.template = in.podTemplate()
 	s.start("joiner-a", "joiner-b") // at the same time, so that both find the definitions missing
 	s.checkCallsAreRecorded()
@@ -67,11 +67,11 @@ func TestSealed(t *testing.T) {
 			t.Errorf("pod %s called blocked addresses: %v", p.Name, calls)
 		}
 	}
-	noRefusals(t, l, chartNamespace, "joiner")
+	checkNoDenials(t, l, chartNamespace, "joiner")
 }
 
-// sealed is an installation whose controllers run in sandboxes.
-type sealed struct {
+// sandboxedInstallation is an installation whose controllers run in sandboxes.
+type sandboxedInstallation struct {
 	*installation
 	template corev1.PodTemplateSpec
 	launches *launchHolder
@@ -92,11 +92,11 @@ func (in *installation) podTemplate() corev1.PodTemplateSpec {
 }
 
 // runPod starts a pod without waiting for it.
-func (s *sealed) runPod(name, role string, env ...string) *lab.Pod {
+func (s *sandboxedInstallation) runPod(name, role string, env ...string) *lab.Pod {
 	s.t.Helper()
 	user := s.template.Spec.SecurityContext.RunAsUser
 	p, err := s.l.Pods.Run(s.t.Context(), lab.PodRun{
-		Pod: s.template, Name: name, User: int(*user), Path: s.d.path, Role: role, Env: env, AWS: s.launches,
+		Pod: s.template, Name: name, User: int(*user), Path: s.crds.path, Role: role, Env: env, AWS: s.launches,
 	})
 	if err != nil {
 		s.t.Fatal(err)
@@ -106,7 +106,7 @@ func (s *sealed) runPod(name, role string, env ...string) *lab.Pod {
 }
 
 // start starts pods of the Deployment and waits until their probes succeed.
-func (s *sealed) start(names ...string) {
+func (s *sandboxedInstallation) start(names ...string) {
 	s.t.Helper()
 	for _, name := range names {
 		p := s.runPod(name, lab.ControllerRole)
@@ -119,7 +119,7 @@ func (s *sealed) start(names ...string) {
 	}
 }
 
-func (s *sealed) blockedCalls(p *lab.Pod) []string {
+func (s *sandboxedInstallation) blockedCalls(p *lab.Pod) []string {
 	s.t.Helper()
 	calls, err := p.BlockedCalls()
 	if err != nil {
@@ -130,7 +130,7 @@ func (s *sealed) blockedCalls(p *lab.Pod) []string {
 
 // checkCallsAreRecorded checks that the sandbox records a DNS lookup and a call of instance metadata. Otherwise an
 // empty list of blocked calls would prove nothing.
-func (s *sealed) checkCallsAreRecorded() {
+func (s *sandboxedInstallation) checkCallsAreRecorded() {
 	s.t.Helper()
 	for call, p := range map[string]*lab.Pod{
 		"tcp 169.254.169.254:80":     s.runPod("joiner-regionless", ""),
@@ -148,7 +148,7 @@ func (s *sealed) checkCallsAreRecorded() {
 }
 
 // checkRestrictions checks in /proc that a pod's process has the user and the restrictions of the pod's spec.
-func (s *sealed) checkRestrictions(p *lab.Pod) {
+func (s *sandboxedInstallation) checkRestrictions(p *lab.Pod) {
 	s.t.Helper()
 	fields, mounts, err := p.Status()
 	if err != nil {
@@ -185,7 +185,7 @@ func (s *sealed) checkRestrictions(p *lab.Pod) {
 // killDuringLaunch scales the Deployment to want pods, each of which needs its own node. It kills the active controller
 // once EC2 has launched an instance, and before the controller has the response. The other controller must take over in
 // time and continue with that instance.
-func (s *sealed) killDuringLaunch(name string, want int) {
+func (s *sandboxedInstallation) killDuringLaunch(name string, want int) {
 	s.t.Helper()
 	leader, duration := s.lease()
 	if s.pods[leader] == nil {
@@ -217,7 +217,7 @@ func (s *sealed) killDuringLaunch(name string, want int) {
 }
 
 // lease returns the name of the pod that holds the Lease, and the Lease's duration.
-func (s *sealed) lease() (holder string, duration time.Duration) {
+func (s *sandboxedInstallation) lease() (holder string, duration time.Duration) {
 	s.t.Helper()
 	var lease coordinationv1.Lease
 	if err := s.l.Client.Get(s.t.Context(), client.ObjectKey{Namespace: chartNamespace, Name: "karpenter-leader-election"}, &lease); err != nil {

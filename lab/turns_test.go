@@ -18,10 +18,10 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestPodsLeaveInTurn checks that a move evicts the pods of its nodes one after the other, in the order of the move.
+// TestMoveEvictsPodsInOrder checks that a move evicts the pods of its nodes one after the other, in the order of the move.
 // Before the next eviction, the ReplicaSet must have created a replacement for the evicted pod, and kube-scheduler must
 // have bound the replacement to a node.
-func TestPodsLeaveInTurn(t *testing.T) {
+func TestMoveEvictsPodsInOrder(t *testing.T) {
 	l := sharedLab(t)
 	ensureController(t, l)
 	name := newTestNamespace(t, l)

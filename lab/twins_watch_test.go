@@ -208,7 +208,7 @@ func recordCalls(l *lab.Lab, twins []*twin) *recordedCalls {
 	for _, w := range twins {
 		a.uids[w.l.Role], a.ownChanges[w.l.Role] = w.uid, map[string]int{}
 	}
-	l.Emulator.Do(func(*world.World, time.Time) { l.Emulator.OnAsk = a.record })
+	l.Emulator.Do(func(*world.World, time.Time) { l.Emulator.OnVerdict = a.record })
 	return a
 }
 

@@ -17,7 +17,7 @@ const unprivilegedID = 65534
 // user id.
 func TestUnprivileged(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("the test does not run as root: TestSealed and TestSealedIRSA then cover this case")
+		t.Skip("the test does not run as root: TestSandboxedControllers and TestSealedIRSA then cover this case")
 	}
 	helm := os.Getenv(helmVariable)
 	if helm == "" {

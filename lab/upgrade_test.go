@@ -65,12 +65,12 @@ func (in *installation) installOlderDefinitions() {
 		}
 	}
 	for _, m := range crds.Manifests() {
-		in.d.until("definition "+m.Name+" to be served", m.Name, func(c *apiextensionsv1.CustomResourceDefinition) bool {
+		in.crds.until("definition "+m.Name+" to be served", m.Name, func(c *apiextensionsv1.CustomResourceDefinition) bool {
 			return slices.ContainsFunc(c.Status.Conditions, func(is apiextensionsv1.CustomResourceDefinitionCondition) bool {
 				return is.Type == apiextensionsv1.Established && is.Status == apiextensionsv1.ConditionTrue
 			})
 		})
-		if in.hasNewField(in.d.get(m.Name)) == (newFields[m.Name] != nil) {
+		if in.hasNewField(in.crds.get(m.Name)) == (newFields[m.Name] != nil) {
 			in.t.Fatalf("definition %s is not like that of an earlier version", m.Name)
 		}
 	}
@@ -100,7 +100,7 @@ func (in *installation) upgrade(pool string) {
 	in.stop()
 	in.start()
 	for _, m := range crds.Manifests() {
-		in.d.until("definition "+m.Name+" to be updated", m.Name, func(c *apiextensionsv1.CustomResourceDefinition) bool {
+		in.crds.until("definition "+m.Name+" to be updated", m.Name, func(c *apiextensionsv1.CustomResourceDefinition) bool {
 			columns := c.Spec.Versions[0].AdditionalPrinterColumns
 			return c.Annotations[crds.KeyRevision] == strconv.Itoa(crds.Revision()) && in.hasNewField(c) &&
 				!slices.ContainsFunc(columns, func(p apiextensionsv1.CustomResourceColumnDefinition) bool { return p.Name == "Once" })
@@ -122,7 +122,7 @@ func (in *installation) awaitReevaluation(pool string) {
 	in.t.Helper()
 	claims, _ := claimsOf(in.t, in.l, pool)
 	within(in.t, in.l, 30*time.Second, "the new version to evaluate the nodes", func(context.Context) (bool, error) {
-		for _, c := range in.runs {
+		for _, c := range in.podControllers {
 			reconciles, _ := seriesOf(in.t, c.Metrics, "controller_runtime_reconcile_total", `controller="nodeclaim.lifecycle"`)
 			_, hasBudget := seriesOf(in.t, c.Metrics, "karpenter_nodepools_allowed_disruptions", `nodepool="`+pool+`"`)
 			if reconciles >= float64(len(claims)) && hasBudget {

@@ -22,7 +22,7 @@ import (
 func boundOf(kind workload.Kind, s cluster.Snapshot, market catalog.Market,
 	plan packing.Plan) (price catalog.Price, unplaceable int, scope string) {
 	if kind == workload.Preferring {
-		strict := packing.Solve(requireHostAntiAffinity(s), market, packing.Usual)
+		strict := packing.Solve(requireHostAntiAffinity(s), market, packing.DefaultEffort)
 		if len(strict.Refusals) == 0 {
 			return strict.LowerBound, 0, "of plans in which no pod shares a host with pods that its preferred anti-affinity avoids"
 		}
@@ -42,7 +42,7 @@ func boundOf(kind workload.Kind, s cluster.Snapshot, market catalog.Market,
 		}
 		p.Spread, p.Affinity, p.AntiAffinity = nil, nil, nil
 	}
-	relaxed := packing.Solve(s, market, packing.Usual)
+	relaxed := packing.Solve(s, market, packing.DefaultEffort)
 	unplaceable = len(relaxed.Refusals)
 	if len(plan.Refusals) == unplaceable {
 		return plan.LowerBound, unplaceable, scope

@@ -22,7 +22,7 @@ func TestKarpenterMixHasRoomForAll(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := c.Objects.Snapshot(c.View())
-		plan := packing.Solve(s, c.Market, packing.Usual)
+		plan := packing.Solve(s, c.Market, packing.DefaultEffort)
 		if len(plan.Refusals) > 0 {
 			t.Errorf("%s: %d pods are refused, want none; the first: %+v", w.Name, len(plan.Refusals), plan.Refusals[0])
 		}

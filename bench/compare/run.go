@@ -46,7 +46,7 @@ func (l Limits) Run(w workload.Workload, check Check) (Row, error) {
 		return row, fmt.Errorf("build %s: %w", w.Name, err)
 	}
 	row.Pods = c.Pending
-	o := &ours{limits: l, input: c, check: check, row: &row}
+	o := &joinerRun{limits: l, input: c, check: check, row: &row}
 	if err := o.run(); err != nil {
 		return row, err
 	}
@@ -58,7 +58,7 @@ func (l Limits) Run(w workload.Workload, check Check) (Row, error) {
 			}
 			snapshot = c.Objects.Snapshot(c.View())
 		}
-		t := theirs{limits: l, input: c, snapshot: snapshot, check: check, out: &Outcome{Pods: c.Pending}, samples: map[int][]Sample{}}
+		t := upstreamRun{limits: l, input: c, snapshot: snapshot, check: check, out: &Outcome{Pods: c.Pending}, samples: map[int][]Sample{}}
 		row.Theirs = t.out
 		if err := t.run(); err != nil {
 			return row, err
@@ -78,8 +78,8 @@ func (l Limits) startProfile(name string) (stop func(), err error) {
 	return l.StartProfile(name)
 }
 
-// ours runs Joiner's solver on a workload.
-type ours struct {
+// joinerRun runs Joiner's solver on a workload.
+type joinerRun struct {
 	limits Limits
 	input  workload.Case
 	check  Check
@@ -92,7 +92,7 @@ type ours struct {
 }
 
 // run makes the snapshot and the first plan, and repeats the plan.
-func (o *ours) run() error {
+func (o *joinerRun) run() error {
 	out := &o.row.Ours
 	out.Pods = o.input.Pending
 	stop, err := o.limits.startProfile(o.row.Workload.Name)
@@ -106,10 +106,12 @@ func (o *ours) run() error {
 	return nil
 }
 
-func (o *ours) solve() { o.plan = packing.Solve(o.snapshot, o.input.Market, packing.Usual) }
+func (o *joinerRun) solve() {
+	o.plan = packing.Solve(o.snapshot, o.input.Market, packing.DefaultEffort)
+}
 
 // repeat makes the plan again, within the limits.
-func (o *ours) repeat() {
+func (o *joinerRun) repeat() {
 	spent := o.cold.Seconds
 	for n := 0; n < o.limits.OursRuns && spent < o.limits.Ours.Seconds(); n++ {
 		s := measureWarm(o.solve)
@@ -120,7 +122,7 @@ func (o *ours) repeat() {
 
 // record stores the measurements, the plan and the lower bound in the row. Before and Peak are those of the first, cold
 // run; the other measurements are those of the repetitions, if there are any.
-func (o *ours) record() {
+func (o *joinerRun) record() {
 	out := &o.row.Ours
 	out.Sample, out.Runs = o.cold, 1
 	if len(o.samples) > 0 {

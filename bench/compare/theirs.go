@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// theirs runs upstream's scheduler on one case.
-type theirs struct {
+// upstreamRun runs upstream's scheduler on one case.
+type upstreamRun struct {
 	limits   Limits
 	input    workload.Case
 	snapshot cluster.Snapshot // snapshot of the input, for the checker
@@ -24,7 +24,7 @@ type theirs struct {
 
 // run makes upstream's plans: the first with one worker, as upstream's controller does by default, the second with five
 // workers, and the others with the faster of these two numbers. run stops after a slow plan; see Limits.Slow.
-func (t *theirs) run() error {
+func (t *upstreamRun) run() error {
 	var err error
 	if t.loaded, err = upstream.Load(t.input.Objects, t.input.Market); err != nil {
 		return err
@@ -56,7 +56,7 @@ func (t *theirs) run() error {
 }
 
 // fasterWorkers returns the number of workers with which upstream was faster.
-func (t *theirs) fasterWorkers() int {
+func (t *upstreamRun) fasterWorkers() int {
 	if len(t.samples[5]) > 0 && median(t.samples[5]).Seconds < median(t.samples[1]).Seconds {
 		return 5
 	}
@@ -65,7 +65,7 @@ func (t *theirs) fasterWorkers() int {
 
 // plan makes one plan. stopped reports whether upstream was stopped at the time limit. A partial plan is recorded only
 // if there is no complete plan yet.
-func (t *theirs) plan(workers int, limit time.Duration) (sample Sample, stopped bool, err error) {
+func (t *upstreamRun) plan(workers int, limit time.Duration) (sample Sample, stopped bool, err error) {
 	var run *upstream.Run
 	t.out.Prepare = measure(func() { run, err = t.loaded.Prepare(workers) }).Seconds
 	if err != nil {

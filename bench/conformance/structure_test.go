@@ -15,9 +15,9 @@ const (
 	poolTemplate = schemaPath + "template.properties."
 )
 
-// deliberate lists the intended differences, with their reasons. TestBehaviour checks that they do not change which
+// deliberateDifferences lists the intended differences, with their reasons. TestBehaviour checks that they do not change which
 // objects are accepted.
-var deliberate = map[string]map[string]string{
+var deliberateDifferences = map[string]map[string]string{
 	"ec2nodeclasses.karpenter.k8s.aws": {
 		schemaPath + "kubelet.x-kubernetes-preserve-unknown-fields": "" +
 			"Karpenter's next version accepts every kubelet setting; the class's conditions report invalid ones",
@@ -88,11 +88,11 @@ func TestStructure(t *testing.T) {
 		seen := map[string]bool{}
 		for _, difference := range differences {
 			seen[difference.Path] = true
-			if _, ok := deliberate[name][difference.Path]; !ok {
+			if _, ok := deliberateDifferences[name][difference.Path]; !ok {
 				t.Errorf("%s: %s", name, difference)
 			}
 		}
-		for path := range deliberate[name] {
+		for path := range deliberateDifferences[name] {
 			if !seen[path] {
 				t.Errorf("%s: %s is listed as a deliberate difference, but does not differ: remove it from the list", name, path)
 			}
@@ -123,7 +123,7 @@ func TestStructureOfCore(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, difference := range differences {
-			if _, ok := deliberate[theirs.Name][difference.Path]; !ok && !awsRules[difference.Path] {
+			if _, ok := deliberateDifferences[theirs.Name][difference.Path]; !ok && !awsRules[difference.Path] {
 				t.Errorf("%s: %s", theirs.Name, difference)
 			}
 		}

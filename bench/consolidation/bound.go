@@ -30,7 +30,7 @@ func bound(f *fleet.Fleet) catalog.Price {
 		add(s.Nodes[i].Pods)
 	}
 	slices.SortFunc(pending.Pods, func(a, b cluster.Pod) int { return cmp.Compare(a.ID(), b.ID()) })
-	return packing.Solve(pending, f.Market, packing.Usual).LowerBound
+	return packing.Solve(pending, f.Market, packing.DefaultEffort).LowerBound
 }
 
 // boundOverTime returns the lower bound of a fleet over time, sampled at scanInterval during churnTime, while pods come

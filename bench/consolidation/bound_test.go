@@ -69,7 +69,7 @@ func TestLongerPodsCloserToBound(t *testing.T) {
 		if f, err = w.Build(); err != nil {
 			t.Fatal(err)
 		}
-		if row.Ours, err = (Options{Horizon: time.Hour, Real: 10 * time.Minute}).ours(w, f); err != nil {
+		if row.Ours, err = (Options{Horizon: time.Hour, Real: 10 * time.Minute}).runJoiner(w, f); err != nil {
 			t.Fatal(err)
 		}
 		joining, leaving := fleet.SpentInTransition(row.Ours.Bill, churnTime)

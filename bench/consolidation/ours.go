@@ -14,9 +14,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// ours is Joiner as the controller of a fleet. It scans every ten seconds, and checks moves in progress after every
+// joinerController is Joiner as the controller of a fleet. It scans every ten seconds, and checks moves in progress after every
 // change.
-type ours struct {
+type joinerController struct {
 	fleet      *fleet.Fleet
 	reader     *snapshot.Reader // watches the fleet, as in the controller
 	spotToSpot bool
@@ -46,7 +46,7 @@ const maxBlocked = 30 * time.Second
 // pass scans the cluster once, and carries out the decision. It skips the scan if nothing has changed since the last
 // one. It returns true if it acted, if a move is in progress, or if churn is not low yet: when churn becomes low, a
 // deeper search follows.
-func (o *ours) pass() (bool, error) {
+func (o *joinerController) pass() (bool, error) {
 	if lowChurn := o.churn.IsLow(o.fleet.Now()); o.fleet.Changes() == o.scannedChanges && lowChurn == o.lowChurn {
 		return len(o.moves) > 0 || !lowChurn, nil
 	}
@@ -71,14 +71,14 @@ type decision struct {
 
 // decide takes a snapshot, plans for pending and evicted pods, and searches for moves. Its duration counts as the
 // scan's.
-func (o *ours) decide() (decision, error) {
+func (o *joinerController) decide() (decision, error) {
 	s, err := o.snapshot()
 	if err != nil {
 		return decision{}, err
 	}
 	o.churn.Observe(s, o.fleet.Now())
 	o.lowChurn = o.churn.IsLow(o.fleet.Now())
-	plan := packing.Solve(s, o.fleet.Market, packing.Usual)
+	plan := packing.Solve(s, o.fleet.Market, packing.DefaultEffort)
 	d := decision{launch: plan.PlannedNodes}
 	in := disruption.Input{
 		Snapshot: s, Plan: plan, Policies: map[string]disruption.Policy{}, Records: map[string]disruption.Record{}, Now: o.fleet.Now(),
@@ -106,13 +106,13 @@ func (o *ours) decide() (decision, error) {
 	if o.evictsInTurn(s) {
 		return d, nil // the pods that are evicted one after the other need the room of the other nodes
 	}
-	d.moves = consolidation.Find(o.input(disruption.WithoutVacant(in), plan, maxRemovals)).Moves
+	d.moves = consolidation.Find(o.input(disruption.WithoutRemovableEmpty(in), plan, maxRemovals)).Moves
 	return d, nil
 }
 
 // evictsInTurn reports whether pods are being evicted one after the other, or a move in progress will evict its pods in
 // this way.
-func (o *ours) evictsInTurn(s cluster.Snapshot) bool {
+func (o *joinerController) evictsInTurn(s cluster.Snapshot) bool {
 	return slices.ContainsFunc(o.moves, func(m *activeMove) bool { return len(m.evictions) > 0 }) ||
 		slices.ContainsFunc(s.Nodes, func(n cluster.Node) bool {
 			m := o.fleet.Instance(n.Name)
@@ -121,13 +121,13 @@ func (o *ours) evictsInTurn(s cluster.Snapshot) bool {
 }
 
 // snapshot returns the cluster as Joiner's controller sees it through its informers.
-func (o *ours) snapshot() (cluster.Snapshot, error) {
+func (o *joinerController) snapshot() (cluster.Snapshot, error) {
 	return o.reader.Snapshot(context.Background(), o.fleet.Now(), o.fleet.Market)
 }
 
 // input returns the input of the search for moves. The candidates are the ready nodes that have pods, except those on
 // which the plan places further pods.
-func (o *ours) input(s cluster.Snapshot, plan packing.Plan, maxRemovals map[string]int) consolidation.Input {
+func (o *joinerController) input(s cluster.Snapshot, plan packing.Plan, maxRemovals map[string]int) consolidation.Input {
 	in := consolidation.Input{
 		Snapshot: s, Market: o.fleet.Market, Nodes: map[string]consolidation.Candidate{}, SpotToSpot: o.spotToSpot, MaxRemovals: maxRemovals,
 		LowChurn: o.lowChurn, HighChurn: o.churn.IsHigh(o.fleet.Now()), OneAtATime: true,
@@ -145,7 +145,7 @@ func (o *ours) input(s cluster.Snapshot, plan packing.Plan, maxRemovals map[stri
 
 // act carries out a decision. It skips moves of nodes that are no longer ready. It completes moves without replacement
 // nodes at once.
-func (o *ours) act(d decision) error {
+func (o *joinerController) act(d decision) error {
 	for _, planned := range d.launch {
 		if _, err := o.launch(planned); err != nil {
 			return err
@@ -177,7 +177,7 @@ func (o *ours) act(d decision) error {
 }
 
 // launch launches a planned node with its cheapest offering, and returns the node's name.
-func (o *ours) launch(planned packing.PlannedNode) (string, error) {
+func (o *joinerController) launch(planned packing.PlannedNode) (string, error) {
 	order, err := workload.OrderOf(o.fleet.Market, planned)
 	if err != nil {
 		return "", err
@@ -187,7 +187,7 @@ func (o *ours) launch(planned packing.PlannedNode) (string, error) {
 
 // finish completes the moves whose replacement nodes are all ready and whose pods all have a place. It undoes a move
 // that has been blocked for maxBlocked. One plan decides for all these moves together.
-func (o *ours) finish() error {
+func (o *joinerController) finish() error {
 	ready := slices.DeleteFunc(slices.Clone(o.moves), func(m *activeMove) bool { return !o.isReady(m) })
 	if len(ready) == 0 {
 		return nil
@@ -225,14 +225,14 @@ func (o *ours) finish() error {
 }
 
 // isReady reports whether each replacement node of the move is ready or no longer exists.
-func (o *ours) isReady(m *activeMove) bool {
+func (o *joinerController) isReady(m *activeMove) bool {
 	return !slices.ContainsFunc(m.replacements,
 		func(name string) bool { n := o.fleet.Instance(name); return n != nil && n.Phase != fleet.Ready })
 }
 
 // blockedNodes returns those of the given nodes that have a pod without a place elsewhere. It assumes that all given
 // nodes are removed, and that the pods in evictions are evicted one after the other.
-func (o *ours) blockedNodes(nodes, evictions []string) (map[string]bool, error) {
+func (o *joinerController) blockedNodes(nodes, evictions []string) (map[string]bool, error) {
 	s, err := o.snapshot()
 	if err != nil {
 		return nil, err
@@ -246,7 +246,7 @@ func (o *ours) blockedNodes(nodes, evictions []string) (map[string]bool, error) 
 		}
 	}
 	out := map[string]bool{}
-	for _, id := range consolidation.Unschedulable(s, packing.Solve(s, o.fleet.Market, packing.Usual), nodes, evictions) {
+	for _, id := range consolidation.Unschedulable(s, packing.Solve(s, o.fleet.Market, packing.DefaultEffort), nodes, evictions) {
 		out[nodeOf[id]] = true
 	}
 	return out, nil

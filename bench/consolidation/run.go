@@ -80,8 +80,8 @@ func (p Options) Run(w workload.WastefulFleet) (Row, error) {
 	if w.ChurnTime > 0 {
 		row.Bounds = boundOverTime(f, w.ChurnTime)
 	}
-	if row.Ours, err = p.runSide(Joiner, w, p.ours); err == nil {
-		row.Theirs, err = p.runSide(Upstream, w, p.theirs)
+	if row.Ours, err = p.runSide(Joiner, w, p.runJoiner); err == nil {
+		row.Theirs, err = p.runSide(Upstream, w, p.runUpstream)
 	}
 	return row, err
 }
@@ -103,9 +103,9 @@ func (p Options) runSide(by Side, w workload.WastefulFleet,
 	return out, p.Results.save(w.Name, by, out)
 }
 
-func (p Options) ours(w workload.WastefulFleet, f *fleet.Fleet) (Outcome, error) {
+func (p Options) runJoiner(w workload.WastefulFleet, f *fleet.Fleet) (Outcome, error) {
 	f.LargeFirst = true // package drain evicts in this order, too
-	o := &ours{fleet: f, reader: newReader(f), spotToSpot: w.SpotToSpot, scannedChanges: -1}
+	o := &joinerController{fleet: f, reader: newReader(f), spotToSpot: w.SpotToSpot, scannedChanges: -1}
 	run := newSideRun(p, w, f)
 	for run.continues() {
 		busy, err := o.pass()
@@ -123,7 +123,7 @@ func (p Options) ours(w workload.WastefulFleet, f *fleet.Fleet) (Outcome, error)
 }
 
 // wait advances the simulated time to the next scan, and meanwhile completes moves as soon as possible.
-func (o *ours) wait() error {
+func (o *joinerController) wait() error {
 	until := o.fleet.Now().Add(scanInterval)
 	for len(o.moves) > 0 {
 		next, ok := o.fleet.Next()
@@ -139,9 +139,9 @@ func (o *ours) wait() error {
 	return o.finish()
 }
 
-// theirs runs upstream on the fleet. It skips scans of an unchanged cluster until the next event of the fleet, but for
+// runUpstream runs upstream on the fleet. It skips scans of an unchanged cluster until the next event of the fleet, but for
 // at most five minutes plus scanInterval: after five minutes, upstream scans even an unchanged cluster.
-func (p Options) theirs(w workload.WastefulFleet, f *fleet.Fleet) (Outcome, error) {
+func (p Options) runUpstream(w workload.WastefulFleet, f *fleet.Fleet) (Outcome, error) {
 	d, err := upstream.Disrupt(f, w.SpotToSpot, secondsWorked)
 	if err != nil {
 		return Outcome{}, err

@@ -138,11 +138,11 @@ func (r *Row) window() time.Duration {
 type mark string
 
 const (
-	reached  mark = "reached"        // reached by a final result
-	soFar    mark = "reached so far" // reached at the time when upstream was stopped; upstream's final result is unknown
-	unknown  mark = "not known"      // upstream was stopped before the target could be decided
-	notYet   mark = "**not yet**"    // not reached by a final result
-	notSoFar mark = "**not so far**" // not reached at the time when upstream was stopped
+	reached      mark = "reached"        // reached by a final result
+	reachedSoFar mark = "reached so far" // reached at the time when upstream was stopped; upstream's final result is unknown
+	unknown      mark = "not known"      // upstream was stopped before the target could be decided
+	missed       mark = "**not yet**"    // not reached by a final result
+	missedSoFar  mark = "**not so far**" // not reached at the time when upstream was stopped
 )
 
 func (r *Row) writeTargets(b *strings.Builder) {
@@ -215,7 +215,7 @@ func finalMark(ok bool) mark {
 	if ok {
 		return reached
 	}
-	return notYet
+	return missed
 }
 
 // lowerBoundMark returns the mark for a comparison with a number of upstream that a longer run could only have
@@ -234,9 +234,9 @@ func (o *Outcome) comparisonMark(ok bool) mark {
 	case o.Stopped == "":
 		return finalMark(ok)
 	case ok:
-		return soFar
+		return reachedSoFar
 	}
-	return notSoFar
+	return missedSoFar
 }
 
 func dollars(d float64) string { return fmt.Sprintf("%.2f", d) }

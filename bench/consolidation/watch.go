@@ -57,8 +57,8 @@ func (w *informers) Instance(m *fleet.Instance) {
 	}
 }
 
-// Gone reports the instance's claim and node as deleted.
-func (w *informers) Gone(m *fleet.Instance) {
+// InstanceGone reports the instance's claim and node as deleted.
+func (w *informers) InstanceGone(m *fleet.Instance) {
 	w.sendDeletion(w.claims[m.Name])
 	if n := w.nodes[m.Name]; n != nil {
 		w.sendDeletion(n)

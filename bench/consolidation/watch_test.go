@@ -21,7 +21,7 @@ func TestReaderFollowsFleet(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.LargeFirst = true
-		o := &ours{fleet: f, reader: newReader(f), spotToSpot: w.SpotToSpot, scannedChanges: -1}
+		o := &joinerController{fleet: f, reader: newReader(f), spotToSpot: w.SpotToSpot, scannedChanges: -1}
 		scans := 0
 		for f.Since() < 10*time.Minute {
 			if _, err := o.pass(); err != nil {

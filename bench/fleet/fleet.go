@@ -18,9 +18,9 @@ import (
 
 // Durations of the simulation.
 const (
-	Launching        = 2 * time.Second  // from a launch until the instance exists
-	Joining          = 45 * time.Second // from a launch until the node is ready
-	Draining         = 30 * time.Second // from the last eviction on a removed node until the node is no longer paid for
+	LaunchTime       = 2 * time.Second  // from a launch until the instance exists
+	JoinTime         = 45 * time.Second // from a launch until the node is ready
+	DrainTime        = 30 * time.Second // from the last eviction on a removed node until the node is no longer paid for
 	EvictionInterval = time.Second      // from one eviction to the next in RemoveGradually
 )
 
@@ -50,11 +50,11 @@ type Fleet struct {
 
 // Watcher receives changes.
 type Watcher interface {
-	Instance(m *Instance) // the instance was added, or has changed
-	Gone(m *Instance)     // the instance was removed
-	Pod(p *Pod)           // the pod was added, or was bound
-	PodGone(p *Pod)       // the pod was deleted
-	AfterEvent()          // all changes by an event of the simulation have been passed on
+	Instance(m *Instance)     // the instance was added, or has changed
+	InstanceGone(m *Instance) // the instance was removed
+	Pod(p *Pod)               // the pod was added, or was bound
+	PodGone(p *Pod)           // the pod was deleted
+	AfterEvent()              // all changes by an event of the simulation have been passed on
 }
 
 // Phase is a stage of a node's life.
@@ -70,15 +70,15 @@ const (
 
 // Instance is a node with its NodeClaim, from the creation of the claim to the end of the instance.
 type Instance struct {
-	Name     string           // name of the NodeClaim and of the node
-	Pool     string           // name of its NodePool
-	Class    string           // name of its EC2NodeClass
-	Type     catalog.Type     // instance type
-	Offering catalog.Offering // zone, capacity type and price
-	Phase    Phase            // from Requested to Removing
-	Cordoned bool             // no further pod is bound to the node
-	Created  time.Time        // simulated time at which the claim was created
-	For      []string         // the pods that the node was launched for, as "namespace/name"
+	Name          string           // name of the NodeClaim and of the node
+	Pool          string           // name of its NodePool
+	Class         string           // name of its EC2NodeClass
+	Type          catalog.Type     // instance type
+	Offering      catalog.Offering // zone, capacity type and price
+	Phase         Phase            // from Requested to Removing
+	Cordoned      bool             // no further pod is bound to the node
+	Created       time.Time        // simulated time at which the claim was created
+	NominatedPods []string         // the pods that the node was launched for, as "namespace/name"
 
 	pods map[string]*Pod
 	free resources.Amounts
@@ -96,10 +96,10 @@ func (m *Instance) ProviderID() string { return "aws:///" + m.Offering.Zone + "/
 
 // Pod is a pod of the cluster.
 type Pod struct {
-	Object   *corev1.Pod // immutable; replaced when the pod is bound
-	base     string      // the original name, without the number of the replacement
-	requests resources.Amounts
-	node     *Instance // nil while the pod is pending
+	Object       *corev1.Pod // immutable; replaced when the pod is bound
+	originalName string      // the original name, without the number of the replacement
+	requests     resources.Amounts
+	node         *Instance // nil while the pod is pending
 }
 
 // Step is the price of all nodes from a point in time on.
@@ -155,23 +155,23 @@ func (f *Fleet) PendingPods() int { return len(f.pending) }
 
 // Order describes a launch.
 type Order struct {
-	Name        string           // name of the node; generated if empty
-	Pool, Class string           // names of the NodePool and the EC2NodeClass
-	Type        catalog.Type     // instance type
-	Offering    catalog.Offering // zone, capacity type and price
-	For         []string         // the pods that the node is for, as "namespace/name"
+	Name          string           // name of the node; generated if empty
+	Pool, Class   string           // names of the NodePool and the EC2NodeClass
+	Type          catalog.Type     // instance type
+	Offering      catalog.Offering // zone, capacity type and price
+	NominatedPods []string         // the pods that the node is for, as "namespace/name"
 }
 
 // Launch launches an instance, and returns it.
 func (f *Fleet) Launch(o Order) *Instance {
 	m := f.addInstance(o)
 	f.notify(m)
-	f.after(Launching, func() {
+	f.after(LaunchTime, func() {
 		m.Phase = Launched
 		f.notify(m)
-		f.charge()
+		f.recordPrice()
 	})
-	f.after(Joining, func() { f.join(m) })
+	f.after(JoinTime, func() { f.join(m) })
 	return m
 }
 
@@ -181,7 +181,7 @@ func (f *Fleet) Place(o Order, pods []*corev1.Pod) *Instance {
 	m.Created = f.now.AddDate(0, 0, -1)
 	f.join(m)
 	for _, object := range pods {
-		p := &Pod{Object: object, base: object.Name, requests: conversion.Requests(object)}
+		p := &Pod{Object: object, originalName: object.Name, requests: conversion.Requests(object)}
 		f.pods[object.Name] = p
 		f.bindTo(p, m)
 	}
@@ -196,7 +196,7 @@ func (f *Fleet) addInstance(o Order) *Instance {
 	}
 	m := &Instance{
 		Name: o.Name, Pool: o.Pool, Class: o.Class, Type: o.Type, Offering: o.Offering,
-		Created: f.now, For: o.For, pods: map[string]*Pod{}, free: o.Type.Allocatable,
+		Created: f.now, NominatedPods: o.NominatedPods, pods: map[string]*Pod{}, free: o.Type.Allocatable,
 	}
 	f.instances[m.Name] = m
 	return m
@@ -208,7 +208,7 @@ func (f *Fleet) join(m *Instance) {
 	at, _ := slices.BinarySearchFunc(f.ready, m.Name, func(m *Instance, name string) int { return cmp.Compare(m.Name, name) })
 	f.ready = slices.Insert(f.ready, at, m)
 	f.notify(m)
-	f.charge()
+	f.recordPrice()
 	f.schedule()
 }
 
@@ -232,7 +232,7 @@ func (f *Fleet) Remove(names ...string) {
 		f.evict(r.pod)
 	}
 	f.schedule()
-	f.charge()
+	f.recordPrice()
 }
 
 // RemoveGradually removes nodes. It evicts the given pods ("namespace/name") one after the other: the first now, and
@@ -248,10 +248,10 @@ func (f *Fleet) RemoveGradually(pods []string, names ...string) {
 		})
 	}
 	f.startRemoval(names, time.Duration(len(pods))*EvictionInterval)
-	f.charge()
+	f.recordPrice()
 }
 
-// startRemoval cordons the instances now, and removes them after delay plus Draining. During the delay, the caller
+// startRemoval cordons the instances now, and removes them after delay plus DrainTime. During the delay, the caller
 // evicts their pods. Instances that are already being removed are skipped. startRemoval returns the others, sorted by
 // name.
 func (f *Fleet) startRemoval(names []string, delay time.Duration) []*Instance {
@@ -265,13 +265,13 @@ func (f *Fleet) startRemoval(names []string, delay time.Duration) []*Instance {
 		f.ready = slices.DeleteFunc(f.ready, func(r *Instance) bool { return r == m })
 		f.notify(m)
 		out = append(out, m)
-		f.after(delay+Draining, func() {
+		f.after(delay+DrainTime, func() {
 			delete(f.instances, name)
 			f.changes++
 			if f.Watch != nil {
-				f.Watch.Gone(m)
+				f.Watch.InstanceGone(m)
 			}
-			f.charge()
+			f.recordPrice()
 		})
 	}
 	return out
@@ -304,9 +304,9 @@ func (f *Fleet) evict(p *Pod) {
 	f.drop(p)
 	object := p.Object.DeepCopy()
 	f.nameCount++
-	object.Name = fmt.Sprintf("%s.%d", p.base, f.nameCount)
+	object.Name = fmt.Sprintf("%s.%d", p.originalName, f.nameCount)
 	object.UID = p.Object.UID + "." // each eviction changes the UID
-	f.add(object, p.base)
+	f.add(object, p.originalName)
 }
 
 // Add adds a pod. It is bound at once if there is room.
@@ -322,7 +322,7 @@ func (f *Fleet) add(object *corev1.Pod, base string) {
 	object.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
 		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
 	}}}
-	p := &Pod{Object: object, base: base, requests: conversion.Requests(object)}
+	p := &Pod{Object: object, originalName: base, requests: conversion.Requests(object)}
 	f.pods[object.Name] = p
 	f.pending = append(f.pending, p)
 	f.changes++
@@ -334,7 +334,7 @@ func (f *Fleet) add(object *corev1.Pod, base string) {
 // Delete deletes the pod with the given original name, even if evictions have renamed it.
 func (f *Fleet) Delete(base string) {
 	for _, p := range f.pods {
-		if p.base == base {
+		if p.originalName == base {
 			f.drop(p)
 			f.pending = slices.DeleteFunc(f.pending, func(other *Pod) bool { return other == p })
 			f.schedule()

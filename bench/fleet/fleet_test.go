@@ -49,7 +49,7 @@ func podsByNode(f *Fleet) map[string][]string {
 		if p.node != nil {
 			name = p.node.Name
 		}
-		out[name] = append(out[name], p.base)
+		out[name] = append(out[name], p.originalName)
 	}
 	for _, names := range out {
 		slices.Sort(names)
@@ -136,7 +136,7 @@ func TestPaid(t *testing.T) {
 	f.Advance(Start.Add(time.Minute))
 	f.Remove("a") // no other node exists yet
 	f.Launch(node("b", 2))
-	f.Advance(Start.Add(time.Minute + Joining - time.Second))
+	f.Advance(Start.Add(time.Minute + JoinTime - time.Second))
 	if f.PendingPods() != 1 || f.Instance("b").Node() != nil {
 		t.Errorf("before the node is ready, %d pods are pending, want 1; the Node must not exist yet", f.PendingPods())
 	}
@@ -147,14 +147,14 @@ func TestPaid(t *testing.T) {
 	want := []Step{
 		{From: 0, Price: 4 * cent, Settled: 4 * cent},
 		{From: time.Minute, Price: 4 * cent, Leaving: 4 * cent, Moved: 1},
-		{From: time.Minute + Launching, Price: 6 * cent, Joining: 2 * cent, Leaving: 4 * cent, Settled: 2 * cent, Moved: 1},
-		{From: time.Minute + Draining, Price: 2 * cent, Joining: 2 * cent, Settled: 2 * cent, Moved: 1},
-		{From: time.Minute + Joining, Price: 2 * cent, Settled: 2 * cent, Moved: 1},
+		{From: time.Minute + LaunchTime, Price: 6 * cent, Joining: 2 * cent, Leaving: 4 * cent, Settled: 2 * cent, Moved: 1},
+		{From: time.Minute + DrainTime, Price: 2 * cent, Joining: 2 * cent, Settled: 2 * cent, Moved: 1},
+		{From: time.Minute + JoinTime, Price: 2 * cent, Settled: 2 * cent, Moved: 1},
 	}
 	if !slices.Equal(f.Bill(), want) {
 		t.Errorf("the bill is %v, want %v", f.Bill(), want)
 	}
-	if got, want := ConvergedAt(f.Bill()), time.Minute+Draining; got != want {
+	if got, want := ConvergedAt(f.Bill()), time.Minute+DrainTime; got != want {
 		t.Errorf("the price last changed at %s, want %s", got, want)
 	}
 	const centSeconds = 4*62 + 6*28 + 2*(3600-90) // cents per hour times seconds
@@ -168,7 +168,7 @@ func TestPaid(t *testing.T) {
 	f.Cordon("b", true) // Step.Moved counts the pod of b in advance
 	f.Launch(node("c", 1))
 	f.Advance(Start.Add(2 * time.Hour))
-	if got, want := f.Bill()[len(f.Bill())-2], (Step{From: time.Hour + Launching, Price: 3 * cent, Joining: cent,
+	if got, want := f.Bill()[len(f.Bill())-2], (Step{From: time.Hour + LaunchTime, Price: 3 * cent, Joining: cent,
 		Settled: cent, Moved: 2}); got != want {
 		t.Errorf("the bill's second to last step is %v while b is cordoned, want %v", got, want)
 	}

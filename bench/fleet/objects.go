@@ -62,7 +62,7 @@ func (m *Instance) Node() *corev1.Node {
 	}
 	m.node = &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: m.Name, UID: types.UID("uid-" + m.Name), Labels: m.Labels(), CreationTimestamp: metav1.NewTime(m.Created.Add(Joining)),
+			Name: m.Name, UID: types.UID("uid-" + m.Name), Labels: m.Labels(), CreationTimestamp: metav1.NewTime(m.Created.Add(JoinTime)),
 		},
 		Spec: corev1.NodeSpec{ProviderID: m.ProviderID()},
 		Status: corev1.NodeStatus{
@@ -90,8 +90,8 @@ func (m *Instance) newClaim() *karpv1.NodeClaim {
 			Name: m.Name, UID: types.UID("uid-claim-" + m.Name), CreationTimestamp: metav1.NewTime(m.Created), Labels: m.Labels(),
 		},
 	}
-	if len(m.For) > 0 {
-		c.Annotations = map[string]string{conversion.AnnotationPods: strings.Join(m.For, ",")}
+	if len(m.NominatedPods) > 0 {
+		c.Annotations = map[string]string{conversion.AnnotationPods: strings.Join(m.NominatedPods, ",")}
 	}
 	c.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: m.Class}
 	c.Spec.Requirements = karpv1.Requirements{
@@ -103,7 +103,7 @@ func (m *Instance) newClaim() *karpv1.NodeClaim {
 		c.Status.ProviderID = m.ProviderID()
 		c.Status.Capacity, c.Status.Allocatable = conversion.Quantities(m.Type.Capacity), conversion.Quantities(m.Type.Allocatable)
 	}
-	joined := metav1.NewTime(m.Created.Add(Joining))
+	joined := metav1.NewTime(m.Created.Add(JoinTime))
 	if m.Phase >= Ready {
 		c.Status.NodeName = m.Name
 		for _, kind := range []string{karpv1.ConditionRegistered, karpv1.ConditionInitialized} {

@@ -52,9 +52,9 @@ func (f *Fleet) Next() (time.Time, bool) {
 	return f.events[0].at, true
 }
 
-// charge adds a step with the current price to the bill. The new step replaces the last one if both have the same time
+// recordPrice adds a step with the current price to the bill. The new step replaces the last one if both have the same time
 // and AddStep did not add the last one.
-func (f *Fleet) charge() {
+func (f *Fleet) recordPrice() {
 	if n := len(f.bill); n > 0 && f.bill[n-1].From == f.Since() && !f.bill[n-1].kept {
 		f.bill = f.bill[:n-1]
 	}

@@ -35,8 +35,8 @@ func (d *Disruptor) Instance(m *fleet.Instance) {
 	d.state.UpdateNodeClaim(claim.DeepCopy())
 }
 
-// Gone removes an instance's node and claim from upstream's state.
-func (d *Disruptor) Gone(m *fleet.Instance) {
+// InstanceGone removes an instance's node and claim from upstream's state.
+func (d *Disruptor) InstanceGone(m *fleet.Instance) {
 	d.api.mu.Lock()
 	delete(d.api.nodes, m.Name)
 	delete(d.api.claims, m.Name)

@@ -24,24 +24,24 @@ func (d *deployment) spread(key string, skew int32) {
 	})
 }
 
-// apart adds required anti-affinity: no two pods of the deployment share a value of key.
-func (d *deployment) apart(key string) {
+// requireAntiAffinity adds required anti-affinity: no two pods of the deployment share a value of key.
+func (d *deployment) requireAntiAffinity(key string) {
 	a := d.affinity()
 	a.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
 		{TopologyKey: key, LabelSelector: d.podSelector()},
 	}}
 }
 
-// together adds required affinity: all pods of the deployment share one value of key.
-func (d *deployment) together(key string) {
+// requireAffinity adds required affinity: all pods of the deployment share one value of key.
+func (d *deployment) requireAffinity(key string) {
 	a := d.affinity()
 	a.PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
 		{TopologyKey: key, LabelSelector: d.podSelector()},
 	}}
 }
 
-// onlyOn requires a node with the label.
-func (d *deployment) onlyOn(key, value string) {
+// requireNodeLabel requires a node with the label.
+func (d *deployment) requireNodeLabel(key, value string) {
 	if d.template.NodeSelector == nil {
 		d.template.NodeSelector = map[string]string{}
 	}

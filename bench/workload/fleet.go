@@ -136,13 +136,13 @@ type nodeStock struct {
 // adds the most expensive nodes of this plan, because the cheapest nodes of a plan are not full.
 func (s nodeStock) fill(f *fleet.Fleet) error {
 	for pods := s.count * podsPerNode; pods < s.count*podsPerNode*16; pods += pods / 4 {
-		deployments := mixed(pods, max(pods/100, 20), 21)
+		deployments := mixedDeployments(pods, max(pods/100, 20), 21)
 		for i := range deployments {
 			deployments[i] = withPrefix(deployments[i], s.name)
 		}
 		objects := podsOf(deployments)
 		o := snapshot.Objects{Pools: f.Pools, Pods: objects}
-		plan := packing.Solve(o.Snapshot(snapshot.View{Now: fleet.Start, Market: s.market}), s.market, packing.Usual)
+		plan := packing.Solve(o.Snapshot(snapshot.View{Now: fleet.Start, Market: s.market}), s.market, packing.DefaultEffort)
 		if len(plan.PlannedNodes) < s.count {
 			continue
 		}
@@ -179,7 +179,7 @@ func (s nodeStock) place(f *fleet.Fleet, planned []packing.PlannedNode, objects 
 				pods = append(pods, byID[id])
 			}
 		}
-		order.For = nil
+		order.NominatedPods = nil
 		f.Place(order, pods)
 	}
 	return nil
@@ -192,7 +192,7 @@ func OrderOf(market catalog.Market, m packing.PlannedNode) (fleet.Order, error) 
 	for _, t := range market.Types(m.NodeClass, m.Pool) {
 		for _, o := range t.Offerings {
 			if t.Name == c.InstanceType && o.Zone == c.Zone && o.CapacityType == c.CapacityType {
-				return fleet.Order{Pool: m.Pool, Class: m.NodeClass, Type: t, Offering: o, For: m.Pods}, nil
+				return fleet.Order{Pool: m.Pool, Class: m.NodeClass, Type: t, Offering: o, NominatedPods: m.Pods}, nil
 			}
 		}
 	}

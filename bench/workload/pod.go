@@ -102,8 +102,8 @@ var (
 	ratios = []int64{1024, 2048, 2048, 4096, 4096, 4096, 8192, 8192} // MiB of memory per core
 )
 
-// mixed returns deployments with requests from millis and ratios, and the given total number of pods.
-func mixed(pods, deployments int, seed uint64) []deployment {
+// mixedDeployments returns deployments with requests from millis and ratios, and the given total number of pods.
+func mixedDeployments(pods, deployments int, seed uint64) []deployment {
 	random := seededRandom(seed)
 	out := make([]deployment, deployments)
 	for n := range out {
@@ -119,11 +119,11 @@ func mixed(pods, deployments int, seed uint64) []deployment {
 	return out
 }
 
-// broad returns deployments with the given total number of pods. They draw requests of 50 to 3,000 millicores and 64 to
+// broadDeployments returns deployments with the given total number of pods. They draw requests of 50 to 3,000 millicores and 64 to
 // 6,400 MiB. About a third of the deployments request only about a tenth of the drawn CPU and an eighth of the memory.
-func broad(pods, deployments int, seed uint64) []deployment {
+func broadDeployments(pods, deployments int, seed uint64) []deployment {
 	random := seededRandom(seed)
-	out := mixed(pods, deployments, seed)
+	out := mixedDeployments(pods, deployments, seed)
 	for n := range out {
 		milli, mib := 50*(1+random.Int64N(60)), 64*(1+random.Int64N(100))
 		if random.IntN(3) == 0 {

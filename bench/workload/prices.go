@@ -11,7 +11,7 @@ import (
 const pricedPods, pricedDeployments = 5000, 250
 
 // pricedMix returns the deployments of most rows with real prices.
-func pricedMix() []deployment { return mixed(pricedPods, pricedDeployments, 5) }
+func pricedMix() []deployment { return mixedDeployments(pricedPods, pricedDeployments, 5) }
 
 // prices returns the rows of the group Prices: us-east-1 with real on-demand prices.
 func prices() []Workload {
@@ -22,7 +22,7 @@ func prices() []Workload {
 		return func() setup { return realSetup(changeAll(pricedMix(), change)) }
 	}
 	return []Workload{
-		row("thousand", "1,000 pods in 50 deployments, plain", Free, func() setup { return realSetup(mixed(1000, 50, 4)) }),
+		row("thousand", "1,000 pods in 50 deployments, plain", Free, func() setup { return realSetup(mixedDeployments(1000, 50, 4)) }),
 		row("plain", "5,000 pods in 250 deployments, plain", Free, func() setup { return realSetup(pricedMix()) }),
 		row("usual-pool", "the same from families c, m, r above generation 2, as in Karpenter's guide", Free, func() setup {
 			s := realSetup(pricedMix())
@@ -39,7 +39,7 @@ func prices() []Workload {
 		})),
 		row("anti-affinity", "the same, each with anti-affinity by host", Constrained, changed(apartByHost)),
 		row("zone-affinity", "the same, each within one zone", Constrained, changed(func(_ int, d *deployment) {
-			d.together(corev1.LabelTopologyZone)
+			d.requireAffinity(corev1.LabelTopologyZone)
 		})),
 		row("architectures", "the same, a third each for amd64, arm64, either", Free, func() setup { return withArchs(pricedMix()) }),
 		row("daemonsets", "the same, with six DaemonSets", Free, func() setup {
@@ -49,7 +49,7 @@ func prices() []Workload {
 		}),
 		row("existing-250", "the same onto 250 nodes that are nearly full", Free, func() setup {
 			s := realSetup(pricedMix())
-			s.nodes, s.running = 250, light(16_000, 400, "old", 13)
+			s.nodes, s.running = 250, smallDeployments(16_000, 400, "old", 13)
 			return s
 		}),
 		row("everything", "all of this at once, two pools, taints, preferences", Constrained, everything),
@@ -60,7 +60,7 @@ func prices() []Workload {
 func withArchs(deployments []deployment) setup {
 	s := realSetup(changeAll(deployments, func(n int, d *deployment) {
 		if n%3 < 2 {
-			d.onlyOn(corev1.LabelArchStable, []string{"amd64", "arm64"}[n%3])
+			d.requireNodeLabel(corev1.LabelArchStable, []string{"amd64", "arm64"}[n%3])
 		}
 	}))
 	s.pools = []*karpv1.NodePool{pool(poolName, bothArchs(), onDemand())}
@@ -75,7 +75,7 @@ func everything() setup {
 		mixedConstraints(n, d)
 		if n%10 == 7 {
 			d.tolerate("team", "data")
-			d.onlyOn("team", "data")
+			d.requireNodeLabel("team", "data")
 		}
 		if n%10 == 8 {
 			d.prefer(10, catalog.LabelCategory, "m")
@@ -86,6 +86,6 @@ func everything() setup {
 	data.Spec.Template.Spec.Taints = []corev1.Taint{{Key: "team", Value: "data", Effect: corev1.TaintEffectNoSchedule}}
 	s.pools = append(s.pools, data)
 	s.daemons = daemonSets()
-	s.nodes, s.running, s.apart = 100, light(5000, 200, "old", 14), true
+	s.nodes, s.running, s.apart = 100, smallDeployments(5000, 200, "old", 14), true
 	return s
 }

@@ -20,34 +20,34 @@ func speed() []Workload {
 		},
 		{
 			Name: "plain-10000", About: "10,000 pods in 500 deployments, plain", Group: Speed, Target: Target{Ratio: 300},
-			Build: build(func() []deployment { return broad(10_000, 500, 1) }),
+			Build: build(func() []deployment { return broadDeployments(10_000, 500, 1) }),
 		},
 		{
 			Name: "spread-10000", About: "10,000 pods in 500 deployments, each spread over zones and hosts", Group: Speed, Kind: Constrained,
 			Target: Target{Ratio: 100},
-			Build:  build(func() []deployment { return changeAll(broad(10_000, 500, 1), zonesAndHosts) }),
+			Build:  build(func() []deployment { return changeAll(broadDeployments(10_000, 500, 1), zonesAndHosts) }),
 		},
 		{
 			Name: "apart-10000", About: "10,000 pods in 500 deployments, each with anti-affinity by host", Group: Speed, Kind: Constrained,
 			Target: Target{Ratio: 100},
-			Build:  build(func() []deployment { return changeAll(broad(10_000, 500, 1), apartByHost) }),
+			Build:  build(func() []deployment { return changeAll(broadDeployments(10_000, 500, 1), apartByHost) }),
 		},
 		{
 			Name: "onto-1000-plain", About: "5,000 pods onto 1,000 nodes with 30,000 pods, plain", Group: Speed,
-			Build: func() (Case, error) { return onto(false).build() },
+			Build: func() (Case, error) { return existingNodesSetup(false).build() },
 		},
 		{
 			Name: "onto-1000-mixed", About: "5,000 pods onto 1,000 nodes with 30,000 pods, mixed constraints", Group: Speed, Kind: Constrained,
 			Target: Target{Ratio: 50},
-			Build:  func() (Case, error) { return onto(true).build() },
+			Build:  func() (Case, error) { return existingNodesSetup(true).build() },
 		},
 		{
 			Name: "mixed-100000", About: "100,000 pods in 5,000 deployments, 1,000 types, mixed constraints", Group: Speed, Kind: Constrained,
 			Build: func() (Case, error) {
-				return roundSetup(1000, changeAll(broad(100_000, 5000, 3), mixedConstraints)).build()
+				return roundSetup(1000, changeAll(broadDeployments(100_000, 5000, 3), mixedConstraints)).build()
 			},
 			Smaller: func() (Case, error) {
-				return roundSetup(1000, changeAll(broad(10_000, 500, 3), mixedConstraints)).build()
+				return roundSetup(1000, changeAll(broadDeployments(10_000, 500, 3), mixedConstraints)).build()
 			},
 			SmallerAbout: "10,000 pods in 500 deployments",
 			Target:       Target{Seconds: 5, Bytes: 1 << 30},
@@ -66,7 +66,7 @@ func zonesAndHosts(_ int, d *deployment) {
 }
 
 // apartByHost gives the pods of a deployment anti-affinity to each other by host.
-func apartByHost(_ int, d *deployment) { d.apart(corev1.LabelHostname) }
+func apartByHost(_ int, d *deployment) { d.requireAntiAffinity(corev1.LabelHostname) }
 
 // mixedConstraints gives seven of ten deployments constraints. The last digit of the deployment's number n selects the
 // kind of constraint.
@@ -79,22 +79,22 @@ func mixedConstraints(n int, d *deployment) {
 	case 2:
 		apartByHost(n, d)
 	case 3:
-		d.together(corev1.LabelTopologyZone)
+		d.requireAffinity(corev1.LabelTopologyZone)
 	case 4:
-		d.onlyOn(corev1.LabelArchStable, "arm64")
+		d.requireNodeLabel(corev1.LabelArchStable, "arm64")
 	case 5:
 		d.prefer(50, corev1.LabelTopologyZone, threeZones[n/10%len(threeZones)].Name)
 	case 6:
 		d.spread(corev1.LabelTopologyZone, 2)
-		d.onlyOn(corev1.LabelArchStable, "amd64")
+		d.requireNodeLabel(corev1.LabelArchStable, "amd64")
 	}
 }
 
-// onto returns a case with 5,000 pending pods, and 1,000 nodes that run 30,000 pods and have room left. constrained
+// existingNodesSetup returns a case with 5,000 pending pods, and 1,000 nodes that run 30,000 pods and have room left. constrained
 // gives the pods mixed constraints.
-func onto(constrained bool) setup {
-	s := roundSetup(roundTypes, light(5000, 250, "new", 11))
-	s.nodes, s.running = 1000, light(30_000, 1000, "old", 12)
+func existingNodesSetup(constrained bool) setup {
+	s := roundSetup(roundTypes, smallDeployments(5000, 250, "new", 11))
+	s.nodes, s.running = 1000, smallDeployments(30_000, 1000, "old", 12)
 	if constrained {
 		s.apart = true
 		s.pending = changeAll(s.pending, mixedConstraints)
@@ -107,10 +107,10 @@ func onto(constrained bool) setup {
 	return s
 }
 
-// light returns deployments like those of mixed, but with at most 500 millicores: the first nine values of millis. name
+// smallDeployments returns deployments like those of mixed, but with at most 500 millicores: the first nine values of millis. name
 // is the prefix of the deployments' names.
-func light(pods, deployments int, name string, seed uint64) []deployment {
-	out := mixed(pods, deployments, seed)
+func smallDeployments(pods, deployments int, name string, seed uint64) []deployment {
+	out := mixedDeployments(pods, deployments, seed)
 	random := seededRandom(seed + 1)
 	for n := range out {
 		milli := millis[random.IntN(9)]

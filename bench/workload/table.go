@@ -71,14 +71,14 @@ func sizes() []Workload {
 	for _, n := range podCounts {
 		out = append(out, Workload{
 			Name: fmt.Sprintf("fixed-%d", n), About: fmt.Sprintf("%s pods in 500 deployments", thousands(n)), Group: Sizes,
-			Build:    func() (Case, error) { return roundSetup(roundTypes, broad(n, 500, 1)).build() },
+			Build:    func() (Case, error) { return roundSetup(roundTypes, broadDeployments(n, 500, 1)).build() },
 			OursOnly: n > maxUpstreamPods,
 		})
 	}
 	for _, n := range podCounts {
 		out = append(out, Workload{
 			Name: fmt.Sprintf("growing-%d", n), About: fmt.Sprintf("%s pods in %s deployments", thousands(n), thousands(n/20)), Group: Sizes,
-			Build:    func() (Case, error) { return roundSetup(roundTypes, broad(n, n/20, 1)).build() },
+			Build:    func() (Case, error) { return roundSetup(roundTypes, broadDeployments(n, n/20, 1)).build() },
 			OursOnly: true,
 		})
 	}
@@ -87,7 +87,7 @@ func sizes() []Workload {
 			Name: fmt.Sprintf("constrained-%d", n), About: fmt.Sprintf("%s pods in 500 deployments, mixed constraints", thousands(n)),
 			Group: Sizes, Kind: Constrained,
 			Build: func() (Case, error) {
-				return roundSetup(roundTypes, changeAll(broad(n, 500, 1), mixedConstraints)).build()
+				return roundSetup(roundTypes, changeAll(broadDeployments(n, 500, 1), mixedConstraints)).build()
 			},
 			OursOnly: true,
 		})

@@ -39,8 +39,8 @@ type awsSide struct {
 	vpc      string                // ID of the cluster's VPC; empty if EKS did not return it
 	// authority is the certificate authority for drift hashes, from hashedAuthority.
 	authority string
-	arn       string    // ARN of the cluster; empty if EKS did not return it
-	proof     eks.Proof // whether the EKS cluster is the cluster of the API server
+	arn       string         // ARN of the cluster; empty if EKS did not return it
+	proof     eks.Comparison // whether the EKS cluster is the cluster of the API server
 	table     catalog.Table
 
 	ec2     *ec2.Client
@@ -124,7 +124,7 @@ func (a *awsSide) configure(ctx context.Context, settings config.Settings, log *
 		}
 		cfg.Region = out.Region
 	}
-	webIdentity.use(cfg)
+	webIdentity.setConfig(cfg)
 	if _, err := cfg.Credentials.Retrieve(limited); err != nil {
 		return cfg, fmt.Errorf("find AWS credentials: %s%s", connection.CredentialsProblem(err), credentialsAdvice())
 	}
@@ -177,7 +177,7 @@ func (a *awsSide) readFacts(ctx context.Context, settings config.Settings, kube 
 	if endpoint == "" {
 		endpoint = facts.Endpoint
 	}
-	if a.proof, err = a.prove(ctx, facts, kube, log); err != nil {
+	if a.proof, err = a.proveIdentity(ctx, facts, kube, log); err != nil {
 		return err
 	}
 	if err := checkJoinSettings(settings, facts); err != nil {

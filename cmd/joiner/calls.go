@@ -61,7 +61,7 @@ func (c *callMetrics) recordAttempt(a ratelimit.Attempt) {
 	}
 	m.CallWait.WithLabelValues(a.Action).Observe(a.Waited.Seconds())
 	if a.Throttled {
-		m.CallsRefused.WithLabelValues(a.Action).Inc()
+		m.CallsThrottled.WithLabelValues(a.Action).Inc()
 	}
 }
 

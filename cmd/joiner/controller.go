@@ -62,7 +62,7 @@ Settings:
 			}
 			log := newLogger(cmd.ErrOrStderr(), settings.LogLevel)
 			for _, n := range notes {
-				log.Warn("this setting has no effect", "setting", n.Setting, "value", n.Value, "cause", n.Says)
+				log.Warn("this setting has no effect", "setting", n.Setting, "value", n.Value, "cause", n.Explanation)
 			}
 			ctx, stop := signalContext(cmd.Context())
 			defer stop()
@@ -76,7 +76,7 @@ func runController(ctx context.Context, settings config.Settings, log *slog.Logg
 	if settings.MemoryLimit > 0 {
 		debug.SetMemoryLimit(settings.MemoryLimit / 10 * 9) // 10 % is for memory that the Go runtime does not count
 	}
-	if err := tryPorts(ctx, settings); err != nil {
+	if err := checkPorts(ctx, settings); err != nil {
 		return err
 	}
 	defaultSpread, err := conversion.ReadDefaultSpread(settings.SchedulerConfig)
@@ -192,19 +192,19 @@ func wire(d dependencies) controller.Controllers {
 		Market:   market,
 		Pods:     pods,
 		Provisioner: &provisioner.Provisioner{
-			Batch:         batch,
-			Cluster:       reader,
-			Market:        market,
-			Solve:         provisioner.Plan,
-			Claims:        writer,
-			Ledger:        ledger,
-			LaunchBackoff: launchBackoff,
-			PodBackoff:    podBackoff,
-			Stopwatch:     stopwatch,
-			Departures:    plannedEvictions,
-			Events:        loop.NewRateLimitedRecorder(recorder),
-			Metrics:       d.metrics,
-			Log:           d.log,
+			Batch:            batch,
+			Cluster:          reader,
+			Market:           market,
+			Solve:            provisioner.Plan,
+			Claims:           writer,
+			Ledger:           ledger,
+			LaunchBackoff:    launchBackoff,
+			PodBackoff:       podBackoff,
+			Stopwatch:        stopwatch,
+			PlannedEvictions: plannedEvictions,
+			Events:           loop.NewRateLimitedRecorder(recorder),
+			Metrics:          d.metrics,
+			Log:              d.log,
 		},
 		Claims: &nodeclaim.Reconciler{
 			Cache: cache, Cluster: reader, Objects: writer, Evictor: writer, Nominator: writer, Pods: pods,
@@ -213,7 +213,7 @@ func wire(d dependencies) controller.Controllers {
 			Events: recorder, Metrics: d.metrics, Log: d.log,
 			Registrations: registrations,
 			Replacements: &nodeclaim.Replacements{
-				Cache: cache, Cluster: reader, Departures: plannedEvictions, Ledger: ledger, Batch: batch, Statics: d.settings.StaticPools,
+				Cache: cache, Cluster: reader, PlannedEvictions: plannedEvictions, Ledger: ledger, Batch: batch, Statics: d.settings.StaticPools,
 			},
 		},
 		Orphans: &nodeclaim.OrphanReconciler{
@@ -272,7 +272,7 @@ func wire(d dependencies) controller.Controllers {
 			SpotToSpot:    d.settings.SpotToSpot,
 			Staying:       conditionWriter,
 			History: &disruptor.MoveHistory{
-				Store: kubeclient.TripStore{Live: d.manager.GetAPIReader(), Writer: cache, Namespace: leaseNamespace(d.settings)}, Log: d.log,
+				Store: kubeclient.MoveStore{Live: d.manager.GetAPIReader(), Writer: cache, Namespace: leaseNamespace(d.settings)}, Log: d.log,
 			},
 		},
 		Sweeper: &gc.Collector{
@@ -317,31 +317,31 @@ func wire(d dependencies) controller.Controllers {
 		loops.Claims.Repair = &nodeclaim.Repair{Cache: cache, Events: recorder}
 	}
 	if !d.settings.DisableDryRun {
-		loops.NodeClasses.Tester = d.aws.ec2
+		loops.NodeClasses.DryRunner = d.aws.ec2
 	}
 	if d.settings.ReservedCapacity {
 		loops.NodeClasses.Reservations = d.aws.ec2
 	}
 	loops.Interruption = &interruptions.Handler{
-		Cache:      cache,
-		Cluster:    reader,
-		Objects:    writer,
-		Instances:  d.aws.ec2,
-		Troubles:   d.aws.ec2,
-		Shortages:  shortages,
-		Departures: plannedEvictions,
-		Ledger:     ledger,
-		Batch:      batch,
-		ClusterUID: d.kube.uid,
-		Account:    accountOf(d.aws.arn),
-		Region:     d.aws.unlimited.Region,
-		Events:     recorder,
-		Metrics:    d.metrics,
-		Log:        d.log,
+		Cache:            cache,
+		Cluster:          reader,
+		Objects:          writer,
+		Instances:        d.aws.ec2,
+		StatusChecks:     d.aws.ec2,
+		Shortages:        shortages,
+		PlannedEvictions: plannedEvictions,
+		Ledger:           ledger,
+		Batch:            batch,
+		ClusterUID:       d.kube.uid,
+		Account:          accountOf(d.aws.arn),
+		Region:           d.aws.unlimited.Region,
+		Events:           recorder,
+		Metrics:          d.metrics,
+		Log:              d.log,
 	}
-	diagnoses := d.diagnoses(loops)
+	diagnoses := d.newDiagnoser(loops)
 	loops.Diagnoses, loops.Claims.Diagnoses, loops.Moves.Diagnoses, loops.NodeClasses.Diagnoses = diagnoses, diagnoses, diagnoses, diagnoses
-	driftCheck := d.drift(loops)
+	driftCheck := d.newDriftCheck(loops)
 	loops.Drift, loops.Claims.Drift, loops.Sweeper.Drift, loops.Moves.Drift, loops.Claims.Authority = driftCheck, driftCheck,
 		driftCheck, driftCheck, d.aws.authority
 	if d.aws.shifts != nil {
@@ -361,8 +361,8 @@ func wire(d dependencies) controller.Controllers {
 	return loops
 }
 
-// drift creates the loop that detects drifted nodes.
-func (d dependencies) drift(l controller.Controllers) *driftcheck.Reconciler {
+// newDriftCheck creates the loop that detects drifted nodes.
+func (d dependencies) newDriftCheck(l controller.Controllers) *driftcheck.Reconciler {
 	return &driftcheck.Reconciler{
 		Cache:                d.manager.GetClient(),
 		Fleet:                d.aws.ec2,

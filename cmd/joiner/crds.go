@@ -15,7 +15,7 @@ import (
 // crdInstaller applies the CRDs. Every starting controller applies missing CRDs, because no controller can run without
 // them. Only the leader replaces older CRDs, before its loops start.
 type crdInstaller struct {
-	definitions *kubeclient.Definitions
+	definitions *kubeclient.DefinitionInstaller
 	log         *slog.Logger
 	isDone      atomic.Bool // all CRDs are up to date, or no other attempt can help
 }
@@ -41,7 +41,7 @@ func newCRDInstaller(cfg *rest.Config, log *slog.Logger) (*crdInstaller, error) 
 // managed by other tools.
 func (c *crdInstaller) applyMissing(ctx context.Context) error {
 	err := c.apply(ctx, kubeclient.SelectMissing)
-	if kubeclient.WhatNext(err) == kubeclient.Tell {
+	if kubeclient.Classify(err) == kubeclient.ReportToUser {
 		c.log.Warn("cannot check the definitions of the API", "error", err.Error(), "hint", kubeclient.Hint(err)+", or set APPLY_CRDS=false")
 		c.isDone.Store(true) // no later attempt helps
 		return nil

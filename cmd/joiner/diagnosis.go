@@ -31,12 +31,12 @@ func (a *awsSide) openDiagnosis(settings config.Settings) error {
 	a.diagnosis = collector.Clients{EKS: eksClient, EC2: ec2Client,
 		IAM:    iam.New(cfg, iam.Cluster{Name: a.identity.Name, UID: a.identity.UID, Region: cfg.Region}),
 		Images: ami.New(cfg), Network: vpc.New(cfg), NoIAM: settings.IsolatedVPC,
-		Cluster: a.identity.Name, Region: cfg.Region, Patience: diagnoser.QueryTimeout}
+		Cluster: a.identity.Name, Region: cfg.Region, ItemTimeout: diagnoser.QueryTimeout}
 	return nil
 }
 
-// diagnoses creates the loop that diagnoses why nodes do not join.
-func (d dependencies) diagnoses(l controller.Controllers) *diagnoser.Diagnoser {
+// newDiagnoser creates the loop that diagnoses why nodes do not join.
+func (d dependencies) newDiagnoser(l controller.Controllers) *diagnoser.Diagnoser {
 	clients := d.aws.diagnosis
 	clients.Kube = evidence.NewCacheReader(d.manager.GetClient(), d.manager.GetAPIReader())
 	return &diagnoser.Diagnoser{

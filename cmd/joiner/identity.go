@@ -20,11 +20,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
-// prove compares the EKS cluster of the configured name with the cluster of the API server, and returns the result. If a
+// proveIdentity compares the EKS cluster of the configured name with the cluster of the API server, and returns the result. If a
 // fact proves that they are different clusters, prove emits an event on the NodePools and returns an error, so that the
 // process stops before it changes AWS.
-func (a *awsSide) prove(ctx context.Context, facts eks.Facts, kube *kubeSide, log *slog.Logger) (eks.Proof, error) {
-	proof := facts.Prove(eks.Local{CA: authority(kube.config), Issuer: kube.issuer(ctx), Endpoint: kube.config.Host,
+func (a *awsSide) proveIdentity(ctx context.Context, facts eks.Facts, kube *kubeSide, log *slog.Logger) (eks.Comparison, error) {
+	proof := facts.CompareWith(eks.LocalFacts{CA: authority(kube.config), Issuer: kube.issuer(ctx), Endpoint: kube.config.Host,
 		Region: a.identity.Region})
 	if !proof.Refuted() {
 		if !proof.Proven() && facts.Name != "" {
@@ -35,7 +35,7 @@ func (a *awsSide) prove(ctx context.Context, facts eks.Facts, kube *kubeSide, lo
 	}
 	err := fmt.Errorf("EKS cluster %q in %s is not the cluster at %s, so nothing is changed: %s; correct --cluster-name (CLUSTER_NAME), AWS_REGION or the kubeconfig",
 		a.identity.Name, a.identity.Region, kube.config.Host, proof)
-	if eventErr := kube.announce(ctx, kubeclient.ReasonWrongCluster, err.Error()); eventErr != nil {
+	if eventErr := kube.emitOnNodePools(ctx, kubeclient.ReasonWrongCluster, err.Error()); eventErr != nil {
 		log.Warn("cannot write events to the NodePools about the wrong cluster name", "error", eventErr.Error())
 	}
 	return proof, err
@@ -84,8 +84,8 @@ func bearer(cfg *rest.Config) string {
 	return strings.TrimSpace(string(text))
 }
 
-// announce emits an event on each NodePool, because users check the NodePools when no node is launched.
-func (k *kubeSide) announce(ctx context.Context, reason kubeclient.Reason, message string) error {
+// emitOnNodePools emits an event on each NodePool, because users check the NodePools when no node is launched.
+func (k *kubeSide) emitOnNodePools(ctx context.Context, reason kubeclient.Reason, message string) error {
 	scheme, err := kubeclient.Scheme()
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ func (k *kubeSide) announce(ctx context.Context, reason kubeclient.Reason, messa
 		return err
 	}
 	for i := range pools.Items {
-		if err := kubeclient.Announce(ctx, live, &pools.Items[i], reason, message); err != nil {
+		if err := kubeclient.WriteEvent(ctx, live, &pools.Items[i], reason, message); err != nil {
 			return err
 		}
 	}

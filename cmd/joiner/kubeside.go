@@ -101,7 +101,7 @@ func restConfig(settings config.Settings) (*rest.Config, error) {
 	if settings.Kubeconfig != "" {
 		rules.Precedence = filepath.SplitList(settings.Kubeconfig)
 	} else if cfg, err := rest.InClusterConfig(); err == nil {
-		return tune(cfg, settings), nil
+		return setClientOptions(cfg, settings), nil
 	} else if !errors.Is(err, rest.ErrNotInCluster) {
 		return nil, fmt.Errorf("read the pod's service account: %w", err)
 	}
@@ -110,11 +110,11 @@ func restConfig(settings config.Settings) (*rest.Config, error) {
 		return nil, fmt.Errorf("find the API server: %w; set --kubeconfig (KUBECONFIG), or run in a pod with a service account",
 			connection.KubeconfigProblem(rules.Precedence, err))
 	}
-	return tune(cfg, settings), nil
+	return setClientOptions(cfg, settings), nil
 }
 
-// tune sets the rate limit and the user agent of cfg, and returns it.
-func tune(cfg *rest.Config, settings config.Settings) *rest.Config {
+// setClientOptions sets the rate limit and the user agent of cfg, and returns it.
+func setClientOptions(cfg *rest.Config, settings config.Settings) *rest.Config {
 	cfg.QPS, cfg.Burst = float32(settings.KubeQPS), settings.KubeBurst
 	cfg.UserAgent = "joiner/" + version()
 	return cfg
@@ -142,14 +142,14 @@ func (k *kubeSide) readFacts(ctx context.Context, live client.Client) error {
 	return nil
 }
 
-// versionLife is how long the version of the control plane is cached.
-const versionLife = 5 * time.Minute
+// versionTTL is how long the version of the control plane is cached.
+const versionTTL = 5 * time.Minute
 
 // Version returns the Kubernetes version of the control plane, "1.33". It may be called concurrently.
 func (k *kubeSide) Version(ctx context.Context) (string, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.version != "" && time.Since(k.versionReadAt) < versionLife {
+	if k.version != "" && time.Since(k.versionReadAt) < versionTTL {
 		return k.version, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
@@ -185,7 +185,7 @@ func newManager(kube *kubeSide, settings config.Settings, log *slog.Logger) (ctr
 		Cache:  conversion.CacheOptions(),
 		Metrics: metricsserver.Options{
 			BindAddress:   address(settings, settings.MetricsPort),
-			ExtraHandlers: profiling(settings.Profiling),
+			ExtraHandlers: profilingHandlers(settings.Profiling),
 		},
 		HealthProbeBindAddress:              address(settings, settings.ProbePort),
 		LeaderElection:                      settings.LeaderElection,
@@ -216,8 +216,8 @@ func newManager(kube *kubeSide, settings config.Settings, log *slog.Logger) (ctr
 	return manager, nil
 }
 
-// profiling returns the handlers of /debug/pprof by path; nil unless isOn.
-func profiling(isOn bool) map[string]http.Handler {
+// profilingHandlers returns the handlers of /debug/pprof by path; nil unless isOn.
+func profilingHandlers(isOn bool) map[string]http.Handler {
 	if !isOn {
 		return nil
 	}

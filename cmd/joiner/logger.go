@@ -12,12 +12,12 @@ import (
 )
 
 // newLogger returns a logger that writes lines of the level and above: as text if the writer is a terminal, else as
-// JSON. It also makes controller-runtime and klog write to the same writer, through quietHandler.
+// JSON. It also makes controller-runtime and klog write to the same writer, through libraryLogHandler.
 func newLogger(to io.Writer, level string) *slog.Logger {
 	minLevel := map[string]slog.Level{"debug": slog.LevelDebug, "error": slog.LevelError}[level] // info is LevelInfo, the zero value
 	handler := newHandler(to, minLevel, isTerminal(to))
-	ctrl.SetLogger(logr.FromSlogHandler(quietHandler{handler}))
-	klog.SetSlogLogger(slog.New(quietHandler{handler}))
+	ctrl.SetLogger(logr.FromSlogHandler(libraryLogHandler{handler}))
+	klog.SetSlogLogger(slog.New(libraryLogHandler{handler}))
 	return slog.New(handler)
 }
 

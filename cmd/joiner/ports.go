@@ -19,10 +19,10 @@ func address(settings config.Settings, port int) string {
 	return net.JoinHostPort(settings.BindAddress, strconv.Itoa(port))
 }
 
-// tryPorts checks that the controller can listen on its ports, before the controller calls Kubernetes or AWS. The
+// checkPorts checks that the controller can listen on its ports, before the controller calls Kubernetes or AWS. The
 // manager would report an occupied metrics port only when the manager is created, and an occupied probe port only when
 // it runs.
-func tryPorts(ctx context.Context, settings config.Settings) error {
+func checkPorts(ctx context.Context, settings config.Settings) error {
 	for _, p := range []struct {
 		what, setting string
 		port          int

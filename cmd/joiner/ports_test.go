@@ -31,7 +31,7 @@ func TestTryPorts(t *testing.T) {
 		"not our address": {config.Settings{BindAddress: "192.0.2.1", MetricsPort: taken},
 			"does not have the address 192.0.2.1: correct --bind-address (BIND_ADDRESS)"},
 	} {
-		err := tryPorts(t.Context(), c.settings)
+		err := checkPorts(t.Context(), c.settings)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want %q in it", name, err, c.want)
 		}

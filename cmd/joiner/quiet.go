@@ -6,17 +6,17 @@ import (
 	"slices"
 )
 
-// quietHandler is a handler for the logs of libraries. It drops stack traces, and lines below warning unless the log
+// libraryLogHandler is a handler for the logs of libraries. It drops stack traces, and lines below warning unless the log
 // level is debug, so that the log has mainly the controller's own decisions.
-type quietHandler struct{ slog.Handler }
+type libraryLogHandler struct{ slog.Handler }
 
 // Enabled reports whether a library's line of the level is written.
-func (q quietHandler) Enabled(ctx context.Context, level slog.Level) bool {
+func (q libraryLogHandler) Enabled(ctx context.Context, level slog.Level) bool {
 	return q.Handler.Enabled(ctx, level) && (level >= slog.LevelWarn || q.Handler.Enabled(ctx, slog.LevelDebug))
 }
 
 // Handle writes the line without stack traces.
-func (q quietHandler) Handle(ctx context.Context, r slog.Record) error {
+func (q libraryLogHandler) Handle(ctx context.Context, r slog.Record) error {
 	out := slog.NewRecord(r.Time, r.Level, r.Message, r.PC)
 	r.Attrs(func(a slog.Attr) bool {
 		if !slices.Contains([]string{"stacktrace", "stack"}, a.Key) {
@@ -27,12 +27,12 @@ func (q quietHandler) Handle(ctx context.Context, r slog.Record) error {
 	return q.Handler.Handle(ctx, out)
 }
 
-// WithAttrs returns a quietHandler with the attributes.
-func (q quietHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return quietHandler{q.Handler.WithAttrs(attrs)}
+// WithAttrs returns a libraryLogHandler with the attributes.
+func (q libraryLogHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return libraryLogHandler{q.Handler.WithAttrs(attrs)}
 }
 
-// WithGroup returns a quietHandler with the group.
-func (q quietHandler) WithGroup(name string) slog.Handler {
-	return quietHandler{q.Handler.WithGroup(name)}
+// WithGroup returns a libraryLogHandler with the group.
+func (q libraryLogHandler) WithGroup(name string) slog.Handler {
+	return libraryLogHandler{q.Handler.WithGroup(name)}
 }

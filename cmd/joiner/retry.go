@@ -11,9 +11,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// maxTries is the maximum number of attempts of a call during startup. retry pauses for 1, 2, 4 and 8 seconds between
+// maxAttempts is the maximum number of attempts of a call during startup. retry pauses for 1, 2, 4 and 8 seconds between
 // them.
-const maxTries = 5
+const maxAttempts = 5
 
 // verdict defines how retry handles an error.
 type verdict struct {
@@ -22,7 +22,7 @@ type verdict struct {
 }
 
 func judgeKube(err error) verdict {
-	return verdict{kubeclient.WhatNext(err) == kubeclient.Retry, kubeclient.Hint(err)}
+	return verdict{kubeclient.Classify(err) == kubeclient.Retry, kubeclient.Hint(err)}
 }
 
 func judgeAWS(err error) verdict {
@@ -30,7 +30,7 @@ func judgeAWS(err error) verdict {
 	return verdict{f.Kind == awserr.Transient || f.Kind == awserr.Throttled, f.Hint}
 }
 
-// retry calls do until it succeeds, up to maxTries times, with at most 30 seconds for each call. It stops at the first
+// retry calls do until it succeeds, up to maxAttempts times, with at most 30 seconds for each call. It stops at the first
 // error for which judge returns that another attempt does not help. what names the operation in messages. The returned
 // error is one line, with the hint of judge if there is one.
 func retry(ctx context.Context, log *slog.Logger, what string, judge func(error) verdict, do func(context.Context) error) error {
@@ -46,13 +46,13 @@ func retry(ctx context.Context, log *slog.Logger, what string, judge func(error)
 			return fmt.Errorf("%w while waiting to %s", context.Cause(ctx), what)
 		}
 		v := judge(err)
-		if !v.retry || try == maxTries {
+		if !v.retry || try == maxAttempts {
 			if v.hint == "" || errors.As(err, new(*awserr.Error)) { // the text of an awserr.Error contains the hint
 				return fmt.Errorf("%s: %w", what, err)
 			}
 			return fmt.Errorf("%s: %w (%s)", what, err, v.hint)
 		}
-		log.Warn("cannot "+what+" yet", "error", err.Error(), "try", try, "of", maxTries)
+		log.Warn("cannot "+what+" yet", "error", err.Error(), "try", try, "of", maxAttempts)
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%w while waiting to %s: %w", context.Cause(ctx), what, err)

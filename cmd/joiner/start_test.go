@@ -103,7 +103,7 @@ func TestRetry(t *testing.T) {
 	}{
 		"first attempt succeeds": {nil, 1, 0, ""},
 		"third attempt succeeds": {[]error{transient, transient}, 3, 3 * time.Second, ""},
-		"all attempts fail": {[]error{transient, transient, transient, transient, transient, transient}, maxTries,
+		"all attempts fail": {[]error{transient, transient, transient, transient, transient, transient}, maxAttempts,
 			15 * time.Second, "do it: X: try later"},
 		"error without retry":             {[]error{denied}, 1, 0, "do it: X: no (ask for it)"},
 		"retry, then error without retry": {[]error{transient, denied}, 2, time.Second, "do it: X: no (ask for it)"},
@@ -169,7 +169,7 @@ func TestQuiet(t *testing.T) {
 		slog.LevelDebug: "debug info warn error",
 	} {
 		var out bytes.Buffer
-		log := slog.New(quietHandler{slog.NewTextHandler(&out, &slog.HandlerOptions{Level: level})})
+		log := slog.New(libraryLogHandler{slog.NewTextHandler(&out, &slog.HandlerOptions{Level: level})})
 		log.Debug("debug")
 		log.Info("info")
 		log.With("a", 1).WithGroup("g").Warn("warn", "stacktrace", "long")

@@ -21,8 +21,8 @@ func (c *webIdentityClient) option() func(*awsconfig.LoadOptions) error {
 	return awsconfig.WithWebIdentityRoleCredentialOptions(func(o *stscreds.WebIdentityRoleOptions) { o.Client = c })
 }
 
-// use creates the STS client of c from the complete configuration.
-func (c *webIdentityClient) use(cfg aws.Config) { c.client = sts.NewFromConfig(cfg) }
+// setConfig creates the STS client of c from the complete configuration.
+func (c *webIdentityClient) setConfig(cfg aws.Config) { c.client = sts.NewFromConfig(cfg) }
 
 // AssumeRoleWithWebIdentity calls STS. It returns an error if use was not called before.
 func (c *webIdentityClient) AssumeRoleWithWebIdentity(

@@ -25,7 +25,7 @@ func TestLeftoverTable(t *testing.T) {
 	}
 	want := map[string]string{}
 	for _, l := range config.Leftovers() {
-		want[l.Path] = l.Says
+		want[l.Path] = l.Replacement
 	}
 	if !maps.Equal(rules.Leftovers, want) {
 		t.Errorf("leftovers of %s are\n%v\nwant\n%v", rulesFile, rules.Leftovers, want)

@@ -14,9 +14,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/config"
 )
 
-// unsearched lists values of Karpenter's chart for which TestValuesOfKarpenter does not search the rendered objects,
+// excludedValues lists values of Karpenter's chart for which TestValuesOfKarpenter does not search the rendered objects,
 // with the reason.
-var unsearched = map[string]string{
+var excludedValues = map[string]string{
 	"webhook":                            "there is no webhook",
 	"postInstallHook":                    "there is no hook",
 	"serviceAccount.create":              "defines only whether the object exists",
@@ -65,7 +65,7 @@ func TestValuesOfKarpenter(t *testing.T) {
 				t.Fatal(err)
 			}
 			for path, want := range scalars("", values) {
-				if want != "" && !isUnsearched(path) && !strings.Contains(got, want) {
+				if want != "" && !isExcluded(path) && !strings.Contains(got, want) {
 					t.Errorf("%s is %q, but no rendered object contains this text", path, want)
 				}
 			}
@@ -82,9 +82,9 @@ func TestValuesOfKarpenter(t *testing.T) {
 	}
 }
 
-// isUnsearched reports whether unsearched has the path or a path above it.
-func isUnsearched(path string) bool {
-	for prefix := range unsearched {
+// isExcluded reports whether unsearched has the path or a path above it.
+func isExcluded(path string) bool {
+	for prefix := range excludedValues {
 		if path == prefix || strings.HasPrefix(path, prefix+".") {
 			return true
 		}

@@ -161,9 +161,9 @@ func TestObjectNames(t *testing.T) {
 	s, _, err := config.Load([]string{"--cluster-name=demo"}, func(string) (string, bool) { return "", false })
 	if err != nil || s.LeaderElectionName != permissions.LeaseName || evidence.LeaseName != permissions.LeaseName ||
 		kubeclient.MeasuredName != permissions.MeasuredName || kubeclient.PauseName != permissions.PauseName ||
-		kubeclient.TripsName != permissions.TripsName {
+		kubeclient.MovesName != permissions.TripsName {
 		t.Errorf("the lease is %s, package permissions has %s; the ConfigMaps are %s, %s and %s, package permissions has %s, %s and %s (%v)", s.LeaderElectionName, permissions.LeaseName,
-			kubeclient.MeasuredName, kubeclient.PauseName, kubeclient.TripsName, permissions.MeasuredName, permissions.PauseName,
+			kubeclient.MeasuredName, kubeclient.PauseName, kubeclient.MovesName, permissions.MeasuredName, permissions.PauseName,
 			permissions.TripsName, err)
 	}
 	var names []string

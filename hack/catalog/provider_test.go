@@ -129,7 +129,7 @@ func compare(ours catalog.Type, f catalog.Facts, theirs *cloudprovider.InstanceT
 		Capacity, Allocatable resources.Amounts
 	}
 	return cmp.Diff(
-		node{labelsOf(theirs, f), amountsOf(theirs.Capacity), amountsOf(theirs.Allocatable()).Floor()},
+		node{labelsOf(theirs, f), amountsOf(theirs.Capacity), amountsOf(theirs.Allocatable()).RaiseNegatives()},
 		node{withoutTenancy(ours.Labels), ours.Capacity, ours.Allocatable},
 	)
 }

@@ -36,17 +36,17 @@ const (
 func newController(t *testing.T) controller {
 	t.Helper()
 	return scrapeHour(t, func(m *metrics.Metrics, n float64) {
-		work(m, n)
+		recordMinute(m, n)
 		m.PricesAt.WithLabelValues("on-demand").Set(float64(scrapedAt(0).Unix()))
 		m.PricesAt.WithLabelValues("spot").Set(0) // never received from AWS
 	})
 }
 
-// newTroubled returns the data about a controller with all the problems that have an alert.
-func newTroubled(t *testing.T) controller {
+// newFailingController returns the data about a controller with all the problems that have an alert.
+func newFailingController(t *testing.T) controller {
 	t.Helper()
 	return scrapeHour(t, func(m *metrics.Metrics, n float64) {
-		work(m, n)
+		recordMinute(m, n)
 		m.Disrupted.WithLabelValues("registration_timeout", "general", "spot", "", "graceful").Add(1)
 		m.Join.WithLabelValues("initialized", "general").Observe(590)
 		m.JoinFailures.WithLabelValues("AUTH-2", "general").Add(1)
@@ -54,7 +54,7 @@ func newTroubled(t *testing.T) controller {
 		m.LaunchFailures.WithLabelValues("us-east-1a", "on-demand", "VcpuLimitExceeded").Add(3)
 		m.Shortages.Set(200)
 		m.Usage.WithLabelValues("cpu", "general").Set(98)
-		m.CallsRefused.WithLabelValues("CreateFleet").Add(5)
+		m.CallsThrottled.WithLabelValues("CreateFleet").Add(5)
 		for range 50 {
 			m.CallWait.WithLabelValues("CreateFleet").Observe(50)
 			m.Scheduling.Duration.WithLabelValues("provisioner").Observe(50)
@@ -86,9 +86,9 @@ func newEngine() *promql.Engine {
 	return promql.NewEngine(promql.EngineOpts{MaxSamples: 1_000_000, Timeout: time.Minute, Parser: parser.NewParser(parser.Options{})})
 }
 
-// work updates the metrics as a controller does in one minute, n minutes after its start. In this minute a few pods are
+// recordMinute updates the metrics as a controller does in one minute, n minutes after its start. In this minute a few pods are
 // created and a few nodes are removed.
-func work(m *metrics.Metrics, n float64) {
+func recordMinute(m *metrics.Metrics, n float64) {
 	m.Scheduling.Duration.WithLabelValues("provisioner").Observe(0.1)
 	m.Unschedulable.WithLabelValues("provisioner").Set(0)
 	m.Claims.Created.WithLabelValues("provisioned", "general", "false").Add(2)
@@ -110,7 +110,7 @@ func work(m *metrics.Metrics, n float64) {
 	m.LaunchFailures.WithLabelValues("us-east-1a", "spot", "InsufficientInstanceCapacity").Inc()
 	m.Received.WithLabelValues("spot_interrupted").Inc()
 	m.Dropped.WithLabelValues("unreadable").Add(0.01)
-	m.Stage.WithLabelValues(metrics.StageBeyond).Observe(0.2)
+	m.Stage.WithLabelValues(metrics.StageAfterBatch).Observe(0.2)
 	m.Join.WithLabelValues("registered", "general").Observe(35)
 	m.Join.WithLabelValues("initialized", "general").Observe(50)
 	m.Refused.WithLabelValues("too_small").Set(0)
@@ -121,7 +121,7 @@ func work(m *metrics.Metrics, n float64) {
 	m.Proven.WithLabelValues("region").Set(1)
 	m.Failures.WithLabelValues("nodeclaim", "retry").Inc()
 	m.CallWait.WithLabelValues("CreateFleet").Observe(0.01)
-	m.CallsRefused.WithLabelValues("CreateFleet").Add(0.1)
+	m.CallsThrottled.WithLabelValues("CreateFleet").Add(0.1)
 	m.Moves.Ended.WithLabelValues("Underutilized", "done").Add(0.1)
 	m.Moves.Saving.WithLabelValues("promised").Add(0.01)
 	m.Staying.WithLabelValues("WorthItsPrice").Set(9)

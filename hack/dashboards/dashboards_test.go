@@ -179,7 +179,7 @@ func TestHealthyController(t *testing.T) {
 // annotations can be rendered with the result.
 func TestAlertsFire(t *testing.T) {
 	t.Parallel()
-	c := newTroubled(t)
+	c := newFailingController(t)
 	for _, g := range readRules(t).Groups {
 		for _, r := range g.Rules {
 			if r.Alert == "JoinerIsAbsent" {

@@ -64,10 +64,10 @@ func pinnedDatabase(ctx context.Context) (folder, version string, err error) {
 	return m.Dir, m.Version, nil
 }
 
-// layOut reads the entries in the folder from, which are files ID.json. It writes them to the folder to, in the format
+// writeDatabase reads the entries in the folder from, which are files ID.json. It writes them to the folder to, in the format
 // of a Go vulnerability database: index/db.json, index/modules.json, index/vulns.json and ID/*.json
 // (https://go.dev/security/vuln/database#api).
-func layOut(from, to string) error {
+func writeDatabase(from, to string) error {
 	entries, err := filepath.Glob(filepath.Join(from, "*.json"))
 	if err != nil {
 		return fmt.Errorf("list the vulnerability database: %w", err)
@@ -155,7 +155,7 @@ func database(ctx context.Context, cache string) (string, error) {
 		return "", err
 	}
 	defer func() { _ = os.RemoveAll(unfinished) }()
-	if err := layOut(filepath.Join(module, "data", "osv"), unfinished); err != nil {
+	if err := writeDatabase(filepath.Join(module, "data", "osv"), unfinished); err != nil {
 		return "", err
 	}
 	if err := os.Rename(unfinished, folder); err != nil {

@@ -103,7 +103,7 @@ func TestDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	to := t.TempDir()
-	if err := layOut(filepath.Join(module, "data", "osv"), to); err != nil {
+	if err := writeDatabase(filepath.Join(module, "data", "osv"), to); err != nil {
 		t.Fatal(err)
 	}
 	want, err := filepath.Glob(filepath.Join(module, "data", "osv", "*.json"))
@@ -137,7 +137,7 @@ func TestDatabase(t *testing.T) {
 			seen[v.ID] = true
 		}
 	}
-	if err := layOut(t.TempDir(), t.TempDir()); err == nil {
+	if err := writeDatabase(t.TempDir(), t.TempDir()); err == nil {
 		t.Error("a folder without entries is accepted as a database")
 	}
 }

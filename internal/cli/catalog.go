@@ -37,7 +37,7 @@ the JSON output.`,
 				return err
 			}
 			text := func() string {
-				text := output.Types(c).Fit(out.width(cmd.OutOrStdout())) + output.Count(len(c.Types), "type") + "\n"
+				text := output.TypesTable(c).Fit(out.width(cmd.OutOrStdout())) + output.Count(len(c.Types), "type") + "\n"
 				if market.prices != nil {
 					text += "On-demand prices: " + market.prices.OnDemand + ". Spot prices: " + market.prices.Spot + ".\n"
 				}

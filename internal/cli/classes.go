@@ -48,8 +48,8 @@ func (r *renderFlags) objects(ctx context.Context, s Streams) (manifest.Manifest
 	return m, nil
 }
 
-// searchedPlace returns, for error messages, the place where the method objects finds its objects.
-func (r *renderFlags) searchedPlace() string {
+// objectSource returns, for error messages, the place where the method objects finds its objects.
+func (r *renderFlags) objectSource() string {
 	if len(r.files) > 0 {
 		return "among the manifests"
 	}

@@ -68,9 +68,9 @@ func completeChecks(_ *cobra.Command, _ []string, typed string) ([]cobra.Complet
 	return withPrefix(names, typed), cobra.ShellCompDirectiveNoFileComp
 }
 
-// names returns a function that completes the names of the cluster's objects of a kind. If the cluster cannot be read,
+// completeNames returns a function that completes the names of the cluster's objects of a kind. If the cluster cannot be read,
 // the shell shows the reason.
-func (c *clusterFlags) names(kind schema.GroupVersionResource) cobra.CompletionFunc {
+func (c *clusterFlags) completeNames(kind schema.GroupVersionResource) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		names, err := c.listNames(cmd.Context(), kind)
 		if err != nil {
@@ -109,8 +109,8 @@ func (c *clusterFlags) listNames(ctx context.Context, kind schema.GroupVersionRe
 	return names, nil
 }
 
-// contexts completes the contexts of the kubeconfig.
-func (c *clusterFlags) contexts(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+// completeContexts completes the contexts of the kubeconfig.
+func (c *clusterFlags) completeContexts(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.kubeconfig
 	cfg, err := rules.Load()
@@ -120,9 +120,9 @@ func (c *clusterFlags) contexts(_ *cobra.Command, _ []string, typed string) ([]c
 	return withPrefix(slices.Sorted(maps.Keys(cfg.Contexts)), typed), cobra.ShellCompDirectiveNoFileComp
 }
 
-// ofManifests returns a function that completes the names which pick returns for the manifests in files. Without files
+// completeFromManifests returns a function that completes the names which pick returns for the manifests in files. Without files
 // it completes with live, the completion of the names in the cluster.
-func ofManifests(files *[]string, pick func(manifest.Manifests) []string, live cobra.CompletionFunc) cobra.CompletionFunc {
+func completeFromManifests(files *[]string, pick func(manifest.Manifests) []string, live cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(*files) == 0 {
 			return live(cmd, args, typed)
@@ -137,15 +137,15 @@ func ofManifests(files *[]string, pick func(manifest.Manifests) []string, live c
 	}
 }
 
-// words returns a function that completes one of the given words.
-func words(of ...string) cobra.CompletionFunc {
+// completeWords returns a function that completes one of the given words.
+func completeWords(of ...string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return withPrefix(of, typed), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-// regions completes the regions of the embedded table.
-func regions(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+// completeRegions completes the regions of the embedded table.
+func completeRegions(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	table, err := catalog.Embedded()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
@@ -153,8 +153,8 @@ func regions(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, co
 	return withPrefix(table.Regions(), typed), cobra.ShellCompDirectiveNoFileComp
 }
 
-// instanceTypes completes the instance types of the embedded table.
-func instanceTypes(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+// completeInstanceTypes completes the instance types of the embedded table.
+func completeInstanceTypes(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	table, err := catalog.Embedded()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
@@ -188,10 +188,10 @@ func withPrefix(names []string, typed string) []cobra.Completion {
 // without a completion would complete file names: completeFlags switches that off, except for flags that take a path.
 func completeFlags(cmd *cobra.Command) {
 	registerCompletions(cmd, map[string]cobra.CompletionFunc{
-		"output": words(string(asTable), string(asWide), string(asJSON), string(asYAML)), "region": regions, "from": words(fromAWS, fromEmbedded),
-		"instance-type": instanceTypes, "capacity-type": words(catalog.OnDemand, catalog.Spot, catalog.Reserved),
-		"fix": completeChecks, "check": completeChecks, "min-values-policy": words(strictValues,
-			relaxedValues), "partition": words("aws", "aws-cn", "aws-us-gov"),
+		"output": completeWords(string(asTable), string(asWide), string(asJSON), string(asYAML)), "region": completeRegions, "from": completeWords(fromAWS, fromEmbedded),
+		"instance-type": completeInstanceTypes, "capacity-type": completeWords(catalog.OnDemand, catalog.Spot, catalog.Reserved),
+		"fix": completeChecks, "check": completeChecks, "min-values-policy": completeWords(strictValues,
+			relaxedValues), "partition": completeWords("aws", "aws-cn", "aws-us-gov"),
 	})
 	if cmd.ValidArgsFunction == nil && len(cmd.ValidArgs) == 0 && !cmd.HasSubCommands() {
 		cmd.ValidArgsFunction = cobra.NoFileCompletions

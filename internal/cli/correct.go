@@ -22,13 +22,13 @@ import (
 
 // correctFlags are the flags of joiner correct.
 type correctFlags struct {
-	class  string             // name of the EC2NodeClass
-	name   string             // --cluster-name
-	render renderFlags        // reads the EC2NodeClass, and renders its user data
-	checks []string           // ids of the checks whose problems are fixed; empty: all
-	named  reading.Correction // from --without-flag, --without-program, --forgive and --max-pods; zero: none
-	diff   bool
-	out    format
+	class     string             // name of the EC2NodeClass
+	name      string             // --cluster-name
+	render    renderFlags        // reads the EC2NodeClass, and renders its user data
+	checks    []string           // ids of the checks whose problems are fixed; empty: all
+	requested reading.Correction // from --without-flag, --without-program, --forgive and --max-pods; zero: none
+	diff      bool
+	out       format
 }
 
 func newCorrect() *cobra.Command {
@@ -57,7 +57,7 @@ Exit status: 0 a patch is printed, 2 there is no problem that it can fix.`,
 			c.class = args[0]
 			return c.run(cmd.Context(), Streams{In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr()})
 		},
-		ValidArgsFunction: c.render.live.names(nodeClassResource()),
+		ValidArgsFunction: c.render.live.completeNames(nodeClassResource()),
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&c.render.files, "filename", "f", nil,
@@ -65,15 +65,15 @@ Exit status: 0 a patch is printed, 2 there is no problem that it can fix.`,
 	flags.StringVar(&c.name, "cluster-name", "",
 		"the `NAME` of the EKS cluster; without it the controller's setting, then the environment variable CLUSTER_NAME, then the kubeconfig")
 	flags.StringSliceVar(&c.checks, "check", nil, "fix only problems of this `CHECK`; may be repeated")
-	flags.StringVar(&c.named.Flag, "without-flag", "", "remove this `FLAG` of the kubelet, also from spec.kubelet")
-	flags.StringVar(&c.named.Program, "without-program", "", "remove the calls of this `PROGRAM`")
-	flags.StringVar(&c.named.Forgive, "forgive", "", "continue the script if this `PROGRAM` fails")
-	flags.IntVar(&c.named.MaxPods, "max-pods", 0, "maximum number of pods to set, for an image that does not know the instance type")
+	flags.StringVar(&c.requested.Flag, "without-flag", "", "remove this `FLAG` of the kubelet, also from spec.kubelet")
+	flags.StringVar(&c.requested.Program, "without-program", "", "remove the calls of this `PROGRAM`")
+	flags.StringVar(&c.requested.IgnoreFailureOf, "forgive", "", "continue the script if this `PROGRAM` fails")
+	flags.IntVar(&c.requested.MaxPods, "max-pods", 0, "maximum number of pods to set, for an image that does not know the instance type")
 	c.out.flag(flags)
 	flags.BoolVar(&c.diff, "diff", false, "print the changed lines instead of the patch")
 	c.render.live.instead = manifestsGiven
 	c.render.live.flags(flags)
-	registerCompletions(cmd, map[string]cobra.CompletionFunc{"context": c.render.live.contexts})
+	registerCompletions(cmd, map[string]cobra.CompletionFunc{"context": c.render.live.completeContexts})
 	return cmd
 }
 
@@ -149,7 +149,7 @@ func (c *correctFlags) read(ctx context.Context, s Streams) (*awsv1.EC2NodeClass
 		}
 		names = append(names, class.Name)
 	}
-	return nil, fmt.Errorf("there is no EC2NodeClass %s %s%s", c.class, c.render.searchedPlace(), suggest.Hint(c.class, names))
+	return nil, fmt.Errorf("there is no EC2NodeClass %s %s%s", c.class, c.render.objectSource(), suggest.Hint(c.class, names))
 }
 
 // correction is a change of an EC2NodeClass.
@@ -186,11 +186,11 @@ func (c correction) json() (string, error) {
 // correction that fixes the problems of the user data.
 func (c *correctFlags) patch(class *awsv1.EC2NodeClass) correction {
 	in := c.render.input(class)
-	out := correction{kubelet: kubeletField(class, c.named.Flag)}
-	if c.named == (reading.Correction{}) {
+	out := correction{kubelet: kubeletField(class, c.requested.Flag)}
+	if c.requested == (reading.Correction{}) {
 		in.Own = reading.Correct(in, c.render.userDataParser(class), c.checks...)
 	} else {
-		in.Own = reading.ApplyCorrection(in, c.named)
+		in.Own = reading.ApplyCorrection(in, c.requested)
 	}
 	if in.Own != textOrEmpty(class.Spec.UserData) {
 		out.data = &in.Own

@@ -47,7 +47,7 @@ overwrites it.
 Exit status: 0 all are up to date, 1 a CRD of another program was left unchanged.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withDefinitions(cmd.Context(), &cluster, func(ctx context.Context, d *kubeclient.Definitions) error {
+			return withDefinitions(cmd.Context(), &cluster, func(ctx context.Context, d *kubeclient.DefinitionInstaller) error {
 				d.Force = force
 				seen, err := d.Install(ctx, kubeclient.SelectAll)
 				if err != nil {
@@ -76,7 +76,7 @@ func newCRDsCheck() *cobra.Command {
 Exit status: 0 all are up to date, 1 a CRD is missing, older, or of another program.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withDefinitions(cmd.Context(), &cluster, func(ctx context.Context, d *kubeclient.Definitions) error {
+			return withDefinitions(cmd.Context(), &cluster, func(ctx context.Context, d *kubeclient.DefinitionInstaller) error {
 				seen, err := d.Compare(ctx)
 				if err != nil {
 					return err
@@ -138,8 +138,8 @@ NodeClaim, NodeOverlay or EC2NodeClass exists, because deleting a definition del
 its objects.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withDefinitions(cmd.Context(), &cluster, func(ctx context.Context, d *kubeclient.Definitions) error {
-				return out.lines(cmd.OutOrStdout(), func(w io.Writer) error {
+			return withDefinitions(cmd.Context(), &cluster, func(ctx context.Context, d *kubeclient.DefinitionInstaller) error {
+				return out.writeLines(cmd.OutOrStdout(), func(w io.Writer) error {
 					removed, err := d.Remove(ctx)
 					for _, name := range removed {
 						fmt.Fprintf(w, "%s: deleted\n", name)
@@ -159,7 +159,7 @@ its objects.`,
 
 // withDefinitions calls do with a client for the CRDs of the cluster, and the timeout crdsTimeout. Errors other than
 // Findings get a hint.
-func withDefinitions(ctx context.Context, cluster *clusterFlags, do func(context.Context, *kubeclient.Definitions) error) error {
+func withDefinitions(ctx context.Context, cluster *clusterFlags, do func(context.Context, *kubeclient.DefinitionInstaller) error) error {
 	cfg, err := cluster.config()
 	if err != nil {
 		return err
@@ -184,7 +184,7 @@ func withDefinitions(ctx context.Context, cluster *clusterFlags, do func(context
 func printDefinitions(format *format, out io.Writer, seen []kubeclient.DefinitionComparison,
 	isWrong func(kubeclient.DefinitionComparison) bool) error {
 	count := 0
-	err := format.lines(out, func(w io.Writer) error {
+	err := format.writeLines(out, func(w io.Writer) error {
 		for _, s := range seen {
 			if isWrong(s) {
 				count++

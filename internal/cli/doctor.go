@@ -126,7 +126,7 @@ func (d *doctorFlags) run(ctx context.Context, s Streams) error {
 		bundleErr = writeBundle(d.bundle, text)
 	}
 	findings := checks.Diagnose(e)
-	unseen := e.Unseen()
+	unseen := e.UnreadableSystems()
 	if len(unseen) == 2 && !unseen[0].Answered && !unseen[1].Answered { // there is no evidence to judge
 		return errors.Join(fmt.Errorf("read the evidence: neither Kubernetes nor AWS could be reached. Kubernetes: %s. AWS: %s", unseen[0].Why,
 			unseen[1].Why), bundleErr)
@@ -152,7 +152,7 @@ func (d *doctorFlags) run(ctx context.Context, s Streams) error {
 
 // unseenError returns an error that names the systems (Kubernetes, AWS) that could not be read at all; nil if there is
 // none.
-func unseenError(unseen []diagnosis.Unseen) error {
+func unseenError(unseen []diagnosis.UnreadableSystem) error {
 	if len(unseen) == 0 {
 		return nil
 	}
@@ -199,18 +199,18 @@ func absenceReason[T any](i diagnosis.Item[T]) string {
 
 // doctorReport is the output of joiner doctor -o json.
 type doctorReport struct {
-	Cluster  string              `json:"cluster"`
-	Region   string              `json:"region"`
-	At       time.Time           `json:"at"`
-	Findings []diagnosis.Finding `json:"findings"` // of all checks, the worst first
-	Unseen   []diagnosis.Unseen  `json:"unseen,omitempty"`
+	Cluster  string                       `json:"cluster"`
+	Region   string                       `json:"region"`
+	At       time.Time                    `json:"at"`
+	Findings []diagnosis.Finding          `json:"findings"` // of all checks, the worst first
+	Unseen   []diagnosis.UnreadableSystem `json:"unseen,omitempty"`
 	// Truncated names the lists that were read only partly, each with the number of objects read.
 	Truncated []string `json:"truncated,omitempty"`
 }
 
 // report returns the output of joiner doctor -o json.
 func report(e diagnosis.Evidence, findings []diagnosis.Finding) doctorReport {
-	return doctorReport{Cluster: e.Name, Region: e.Region, At: e.At, Findings: findings, Unseen: e.Unseen(), Truncated: e.Truncated()}
+	return doctorReport{Cluster: e.Name, Region: e.Region, At: e.At, Findings: findings, Unseen: e.UnreadableSystems(), Truncated: e.Truncated()}
 }
 
 // evidence returns the evidence in the bundle that -f names, or collects it from the cluster and AWS.
@@ -225,13 +225,13 @@ func (d *doctorFlags) evidence(ctx context.Context, s Streams) (diagnosis.Eviden
 	case "-":
 		text, err := inputfile.ReadAll(s.In, "standard input")
 		if err != nil {
-			return diagnosis.Evidence{}, fmt.Errorf("read bundle: %w", message.Plain(err))
+			return diagnosis.Evidence{}, fmt.Errorf("read bundle: %w", message.WithoutSyscall(err))
 		}
 		return diagnosis.Parse(bytes.TrimPrefix(text, []byte("\ufeff")))
 	}
 	text, err := inputfile.Read(d.file)
 	if err != nil {
-		return diagnosis.Evidence{}, fmt.Errorf("read bundle: %w", message.Plain(err))
+		return diagnosis.Evidence{}, fmt.Errorf("read bundle: %w", message.WithoutSyscall(err))
 	}
 	e, err := diagnosis.Parse(bytes.TrimPrefix(text, []byte("\ufeff")))
 	if err != nil {

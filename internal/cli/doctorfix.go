@@ -106,7 +106,7 @@ func (d *doctorFlags) fixableFindings(id string, findings []diagnosis.Finding) (
 
 // fixClients returns clients that apply changes with the permissions of the user.
 func (d *doctorFlags) fixClients(e diagnosis.Evidence) remedy.Clients {
-	out := remedy.Clients{NoKube: absenceReason(e.Home), NoAWS: absenceReason(e.Cluster), Ask: d.runCorrect}
+	out := remedy.Clients{NoKube: absenceReason(e.Home), NoAWS: absenceReason(e.Cluster), RunCorrect: d.runCorrect}
 	if cfg, err := d.cluster.config(); err != nil {
 		out.NoKube = message.OneLine(err.Error())
 	} else if p, err := kubeclient.NewPatcher(cfg); err != nil {
@@ -172,7 +172,7 @@ func (d *doctorFlags) confirm(s Streams, f diagnosis.Finding) (bool, error) {
 	}
 	answer, err := bufio.NewReader(s.In).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
-		return false, fmt.Errorf("read the answer: %w", message.Plain(err))
+		return false, fmt.Errorf("read the answer: %w", message.WithoutSyscall(err))
 	}
 	if strings.EqualFold(strings.TrimSpace(answer), "yes") {
 		return true, nil

@@ -70,7 +70,7 @@ func TestDoctorHostile(t *testing.T) {
 				t.Error(err)
 			}
 			e.Name = deployment.Spec.Template.Spec.Containers[0].Env[0].Value
-			e.Cluster = diagnosis.Lacking[diagnosis.Cluster]("eks:DescribeCluster", e.At, diagnosis.Missing, "")
+			e.Cluster = diagnosis.AbsentItem[diagnosis.Cluster]("eks:DescribeCluster", e.At, diagnosis.Missing, "")
 		}, "ID-1"},
 		"terminal": {func(e *diagnosis.Evidence) {
 			e.Classes.Value[0].Name = "web\x1b[2J\u202e"
@@ -94,7 +94,7 @@ func TestDoctorHostile(t *testing.T) {
 			}
 			for _, f := range checks.Diagnose(e) {
 				changes, err := remedy.Plan(t.Context(), f.Fix, remedy.Clients{Kube: readOnlyCluster{t}, NoAWS: "closed"})
-				var byHand *remedy.ByHand
+				var byHand *remedy.ManualStepError
 				if f.Check == c.check && f.Verdict != diagnosis.Fine && !errors.As(err, &byHand) {
 					t.Errorf("--fix %s plans the changes %+v (%v), want the error remedy.ByHand", f.Check, changes, err)
 				}
@@ -107,14 +107,14 @@ func TestDoctorHostile(t *testing.T) {
 func tenantEvidence() diagnosis.Evidence {
 	at := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	return diagnosis.Evidence{Format: diagnosis.Format, At: at, Name: "prod", Region: "us-east-1",
-		Home:      diagnosis.Found("namespace kube-system", at, diagnosis.Home{UID: "uid-1", DNSReady: true}),
-		Pods:      diagnosis.Found("pods", at, []diagnosis.Pod{}),
-		Nodes:     diagnosis.Found("nodes", at, []diagnosis.Node{{Name: "node-1", Ready: true, Arch: "arm64"}}),
-		Pools:     diagnosis.Found("nodepools", at, []diagnosis.Pool{}),
-		Claims:    diagnosis.Found("nodeclaims", at, []diagnosis.Claim{{Name: "claim-1"}}),
-		Classes:   diagnosis.Found("ec2nodeclasses", at, []diagnosis.Class{{Name: "web", HopLimit: 2}}),
-		Instances: diagnosis.Found("instances", at, []diagnosis.Instance{}),
-		Events:    diagnosis.Found("events", at, []diagnosis.Event{})}
+		Home:      diagnosis.KnownItem("namespace kube-system", at, diagnosis.ClusterIdentity{UID: "uid-1", DNSReady: true}),
+		Pods:      diagnosis.KnownItem("pods", at, []diagnosis.Pod{}),
+		Nodes:     diagnosis.KnownItem("nodes", at, []diagnosis.Node{{Name: "node-1", Ready: true, Arch: "arm64"}}),
+		Pools:     diagnosis.KnownItem("nodepools", at, []diagnosis.Pool{}),
+		Claims:    diagnosis.KnownItem("nodeclaims", at, []diagnosis.Claim{{Name: "claim-1"}}),
+		Classes:   diagnosis.KnownItem("ec2nodeclasses", at, []diagnosis.Class{{Name: "web", HopLimit: 2}}),
+		Instances: diagnosis.KnownItem("instances", at, []diagnosis.Instance{}),
+		Events:    diagnosis.KnownItem("events", at, []diagnosis.Event{})}
 }
 
 // checkOutput runs doctor on a bundle and checks its output: it reports the check (empty: no problem), has no control
@@ -164,16 +164,16 @@ func checkOutput(t *testing.T, bundle, format, check string) {
 // readOnlyCluster is a cluster that fails the test on any change.
 type readOnlyCluster struct{ t *testing.T }
 
-func (c readOnlyCluster) Try(_ context.Context, p kubeclient.Patch) (kubeclient.Trial, error) {
-	return kubeclient.Trial{}, errors.New("not tried: " + p.Kind)
+func (c readOnlyCluster) DryRun(_ context.Context, p kubeclient.Patch) (kubeclient.PatchDryRun, error) {
+	return kubeclient.PatchDryRun{}, errors.New("not tried: " + p.Kind)
 }
 
-func (c readOnlyCluster) Apply(_ context.Context, p kubeclient.Patch, _ kubeclient.Trial) error {
+func (c readOnlyCluster) Apply(_ context.Context, p kubeclient.Patch, _ kubeclient.PatchDryRun) error {
 	c.t.Errorf("%s %s is patched", p.Kind, p.Name)
 	return nil
 }
 
-func (c readOnlyCluster) TryDelete(context.Context, string, string) (kubeclient.Deletion, bool, error) {
+func (c readOnlyCluster) DryRunDelete(context.Context, string, string) (kubeclient.Deletion, bool, error) {
 	return kubeclient.Deletion{}, false, nil
 }
 

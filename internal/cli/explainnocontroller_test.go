@@ -148,7 +148,7 @@ func TestNoControllerIsNoted(t *testing.T) {
 					}
 					return
 				}
-				var rows []output.NodeStay
+				var rows []output.NodeExplanation
 				if err := json.Unmarshal(out.Bytes(), &rows); err != nil || len(rows) != 1 {
 					t.Fatalf("%v, want one row: %s", err, &out)
 				}

@@ -55,8 +55,8 @@ note says since when, because the causes may be outdated.`,
 	cmd.Flags().BoolVar(&e.all, "all", false, "all nodes of NodePools")
 	e.cluster.flags(cmd.Flags())
 	e.out.flag(cmd.Flags())
-	cmd.ValidArgsFunction = mergeCompletions(e.cluster.names(nodeResource()), e.cluster.names(nodeClaimResource()))
-	registerCompletions(cmd, map[string]cobra.CompletionFunc{"context": e.cluster.contexts})
+	cmd.ValidArgsFunction = mergeCompletions(e.cluster.completeNames(nodeResource()), e.cluster.completeNames(nodeClaimResource()))
+	registerCompletions(cmd, map[string]cobra.CompletionFunc{"context": e.cluster.completeContexts})
 	return cmd
 }
 
@@ -65,7 +65,7 @@ func (e *explainNodeFlags) run(ctx context.Context, s Streams, names []string) e
 	if err != nil {
 		return err
 	}
-	rows, err := nodeStays(objects, names, time.Now())
+	rows, err := explainNodes(objects, names, time.Now())
 	if err != nil {
 		return err
 	}
@@ -88,13 +88,13 @@ func (e *explainNodeFlags) noControllerSince(ctx context.Context) time.Time {
 
 // print prints the rows. If since is not zero, no controller has been active since that time: print then removes
 // recheckNote from the rows and prints a note.
-func (e *explainNodeFlags) print(s Streams, rows []output.NodeStay, since time.Time) error {
+func (e *explainNodeFlags) print(s Streams, rows []output.NodeExplanation, since time.Time) error {
 	for i := range rows {
 		if !since.IsZero() {
 			rows[i].NoControllerSince, rows[i].Why = since, strings.TrimSuffix(rows[i].Why, recheckNote)
 		}
 	}
-	if err := e.out.write(s.Out, func() string { return output.NodeStays(rows, e.out.width(s.Out)) }, func() any { return rows }); err != nil {
+	if err := e.out.write(s.Out, func() string { return output.NodeExplanations(rows, e.out.width(s.Out)) }, func() any { return rows }); err != nil {
 		return err
 	}
 	if !since.IsZero() {
@@ -104,13 +104,13 @@ func (e *explainNodeFlags) print(s Streams, rows []output.NodeStay, since time.T
 	return nil
 }
 
-// nodeStays returns a row for each NodeClaim with one of the names, and for each NodeClaim whose Node has one of the
+// explainNodes returns a row for each NodeClaim with one of the names, and for each NodeClaim whose Node has one of the
 // names. Without names, it returns a row for each NodeClaim. Rows are sorted by the name of the Node. The error lists
 // the names that match nothing.
-func nodeStays(o snapshot.Objects, names []string, now time.Time) ([]output.NodeStay, error) {
-	rows, known := []output.NodeStay{}, []string{}
+func explainNodes(o snapshot.Objects, names []string, now time.Time) ([]output.NodeExplanation, error) {
+	rows, known := []output.NodeExplanation{}, []string{}
 	found := map[string]bool{}
-	holds := o.Holds(now)
+	holds := o.BlockingPods(now)
 	for _, claim := range o.Claims {
 		claimNames := []string{claim.Name}
 		if claim.Status.NodeName != "" { // a NodeClaim has no Node until its instance has joined
@@ -123,7 +123,7 @@ func nodeStays(o snapshot.Objects, names []string, now time.Time) ([]output.Node
 		for _, name := range claimNames {
 			found[name] = true
 		}
-		rows = append(rows, nodeStay(claim, holds))
+		rows = append(rows, explainNode(claim, holds))
 	}
 	var missing []error
 	for _, name := range names {
@@ -132,7 +132,7 @@ func nodeStays(o snapshot.Objects, names []string, now time.Time) ([]output.Node
 				fmt.Errorf("no Node of a NodePool and no NodeClaim has the name %s%s", name, suggest.Hint(name, known)))
 		}
 	}
-	slices.SortFunc(rows, func(a, b output.NodeStay) int {
+	slices.SortFunc(rows, func(a, b output.NodeExplanation) int {
 		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Claim, b.Claim))
 	})
 	return rows, errors.Join(missing...)
@@ -150,10 +150,10 @@ const (
 	undecided      = "Undecided"
 )
 
-// nodeStay returns the row of the NodeClaim's node, with the cause why the node is not being disrupted. If the node is
+// explainNode returns the row of the NodeClaim's node, with the cause why the node is not being disrupted. If the node is
 // being disrupted, the cause is leaving. holds are the blocking pods and budgets, by Node.
-func nodeStay(claim *karpv1.NodeClaim, holds map[string]snapshot.Hold) output.NodeStay {
-	out := output.NodeStay{Node: claim.Status.NodeName, Claim: claim.Name, Pool: claim.Labels[karpv1.LabelNodePool]}
+func explainNode(claim *karpv1.NodeClaim, holds map[string]snapshot.BlockingPod) output.NodeExplanation {
+	out := output.NodeExplanation{Node: claim.Status.NodeName, Claim: claim.Name, Pool: claim.Labels[karpv1.LabelNodePool]}
 	conditions := claim.StatusConditions()
 	disruption, isDisrupting := conditions.Find(karpv1.ConditionDisruptionReason)
 	stay, hasStay := conditions.Find(karpv1.ConditionDisruptable)

@@ -51,7 +51,7 @@ func TestNodesAreExplained(t *testing.T) {
 		},
 		Pods: []*corev1.Pod{blockingPod("n5"), blockingPod("n7"), blockingPod("n9")},
 	}
-	rows, err := nodeStays(o, nil, now)
+	rows, err := explainNodes(o, nil, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,21 +66,21 @@ n7    web       Never           consolidateAfter is Never; also, pod a/x has the
 n8    web       Undecided       the last reason no longer applies (pod a/y has no room in PodDisruptionBudget a/gone (0 allowed)); the controller checks it again within seconds
 n9    web       Blocked         pod a/x has the annotation karpenter.sh/do-not-disrupt
 `
-	if got := output.NodeStays(rows, 0); got != want {
+	if got := output.NodeExplanations(rows, 0); got != want {
 		t.Errorf("rows\n%s\nwant\n%s", got, want)
 	}
-	if rows, err := nodeStays(o, []string{"claim-n1", "n4"}, now); err != nil || len(rows) != 2 || rows[0].Node != "n1" {
+	if rows, err := explainNodes(o, []string{"claim-n1", "n4"}, now); err != nil || len(rows) != 2 || rows[0].Node != "n1" {
 		t.Errorf("by name: %+v, %v; want the rows of n1 and n4", rows, err)
 	}
-	if _, err := nodeStays(o, []string{"claim-n11"}, now); err == nil || !strings.Contains(err.Error(), "did you mean claim-n1?") {
+	if _, err := explainNodes(o, []string{"claim-n11"}, now); err == nil || !strings.Contains(err.Error(), "did you mean claim-n1?") {
 		t.Errorf("a misspelt name: %v, want a hint at claim-n1", err)
 	}
 	o.Claims = append([]*karpv1.NodeClaim{claim("", nil)}, append(o.Claims, claim("", nil))...)
 	o.Claims[0].Name, o.Claims[len(o.Claims)-1].Name = "claim-first", "claim-last"
-	if rows, err := nodeStays(o, []string{"claim-first"}, now); err != nil || len(rows) != 1 || rows[0].Claim != "claim-first" {
+	if rows, err := explainNodes(o, []string{"claim-first"}, now); err != nil || len(rows) != 1 || rows[0].Claim != "claim-first" {
 		t.Errorf("a claim that has no Node yet: %+v, %v; want its row", rows, err)
 	}
-	if got := output.NodeStays(nil, 0); got != "There is no node of a NodePool.\n" {
+	if got := output.NodeExplanations(nil, 0); got != "There is no node of a NodePool.\n" {
 		t.Errorf("no nodes: %q, want a sentence", got)
 	}
 }

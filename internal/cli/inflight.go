@@ -20,7 +20,7 @@ func inFlight(o snapshot.Objects, s cluster.Snapshot, now time.Time) *output.InF
 	for i := range s.Pods {
 		planned[s.Pods[i].ID()] = true
 	}
-	out := &output.InFlight{Pods: []string{}, NodeClaims: []output.Flight{}}
+	out := &output.InFlight{Pods: []string{}, NodeClaims: []output.LaunchingClaim{}}
 	for _, p := range o.Pods {
 		if id := p.Namespace + "/" + p.Name; conversion.Provisionable(p) && !planned[id] {
 			out.Pods = append(out.Pods, id)
@@ -30,7 +30,7 @@ func inFlight(o snapshot.Objects, s cluster.Snapshot, now time.Time) *output.InF
 		if c.DeletionTimestamp != nil || c.StatusConditions().IsTrue(karpv1.ConditionInitialized) {
 			continue
 		}
-		out.NodeClaims = append(out.NodeClaims, output.Flight{
+		out.NodeClaims = append(out.NodeClaims, output.LaunchingClaim{
 			Name: c.Name, NodePool: c.Labels[karpv1.LabelNodePool], Step: stepOf(c),
 			AgeSeconds: max(now.Sub(c.CreationTimestamp.Time), 0).Truncate(time.Second).Seconds(),
 		})
@@ -39,7 +39,7 @@ func inFlight(o snapshot.Objects, s cluster.Snapshot, now time.Time) *output.InF
 		return nil
 	}
 	slices.Sort(out.Pods)
-	slices.SortFunc(out.NodeClaims, func(a, b output.Flight) int {
+	slices.SortFunc(out.NodeClaims, func(a, b output.LaunchingClaim) int {
 		return cmp.Or(cmp.Compare(b.AgeSeconds, a.AgeSeconds), cmp.Compare(a.Name, b.Name))
 	})
 	return out

@@ -131,7 +131,7 @@ func (m *marketFlags) fromFile() (catalogBuilder, error) {
 	}
 	data, err := inputfile.Read(m.file)
 	if err != nil {
-		return nil, fmt.Errorf("read the catalog: %w", message.Plain(err))
+		return nil, fmt.Errorf("read the catalog: %w", message.WithoutSyscall(err))
 	}
 	var types []output.Type
 	if err := json.Unmarshal(data, &types); err != nil {
@@ -200,7 +200,7 @@ func (m *marketFlags) fromAWS(ctx context.Context, notes io.Writer) (catalogBuil
 			m.timeout, checkAWSHint, withoutAWSHint)
 	case err != nil:
 		return nil, fmt.Errorf("read the offerings of %s from AWS: %w; %s", cfg.Region,
-			advised(err, aws.ToString(cfg.BaseEndpoint)), withoutAWSHint)
+			withOneHint(err, aws.ToString(cfg.BaseEndpoint)), withoutAWSHint)
 	}
 	priceClient := pricing.New(pricing.Config{AWS: cfg, Table: table})
 	if err := priceClient.Refresh(ctx); err != nil {
@@ -218,9 +218,9 @@ func pricesOf(book pricing.Book) *output.Prices {
 	return &output.Prices{OnDemand: onDemand, Spot: spot}
 }
 
-// advised returns err with one hint: the hint of err, or checkAWSHint if err has no hint. If the user has set an
+// withOneHint returns err with one hint: the hint of err, or checkAWSHint if err has no hint. If the user has set an
 // endpoint, checkAWSHint also replaces the hint of a network error.
-func advised(err error, endpoint string) error {
+func withOneHint(err error, endpoint string) error {
 	f := *awserr.Of(err)
 	if f.Hint == "" || f.Reason == "Unreachable" && endpoint != "" {
 		f.Hint = checkAWSHint

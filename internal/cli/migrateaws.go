@@ -93,7 +93,7 @@ func ownerOf(o ec2.Ownership) migration.Owner {
 		return migration.Legacy
 	case ec2.SameName:
 		return migration.SameName
-	case ec2.Unmarked:
+	case ec2.Untagged:
 		return migration.Untagged
 	case ec2.Foreign:
 	}
@@ -130,7 +130,7 @@ func (m *migrationAWS) readPolicies() ([]iampolicy.Policy, error) {
 	for _, file := range m.policies {
 		text, err := inputfile.Read(file)
 		if err != nil {
-			return nil, fmt.Errorf("read policy: %w", message.Plain(err))
+			return nil, fmt.Errorf("read policy: %w", message.WithoutSyscall(err))
 		}
 		p, err := iampolicy.Read(text)
 		if err != nil {

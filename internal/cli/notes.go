@@ -76,8 +76,8 @@ func gatedPodNotes(pods []*corev1.Pod) []string {
 	return out
 }
 
-// fargate is the scheduler of pods that run on Fargate. Snapshots do not include such pods.
-const fargate = "fargate-scheduler"
+// fargateScheduler is the scheduler of pods that run on Fargate. Snapshots do not include such pods.
+const fargateScheduler = "fargate-scheduler"
 
 // schedulerNotes returns notes about pods that name a scheduler other than kube-scheduler. It considers only pods for
 // which isToPlan is true.
@@ -91,7 +91,7 @@ func schedulerNotes(pods []*corev1.Pod, isToPlan func(*corev1.Pod) bool) []strin
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(byScheduler)) {
 		podsText := fmt.Sprintf("%s (%s)", output.Count(len(byScheduler[name]), "pod"), firstAndCount(byScheduler[name]))
-		if name == fargate {
+		if name == fargateScheduler {
 			out = append(out, "left out, because Fargate runs them: "+podsText)
 			continue
 		}

@@ -15,7 +15,7 @@ func TestLinesHaveNoControls(t *testing.T) {
 		asJSON:  "[\n  {\n    \"object\": \"NodePool a\\u001b[2J\\u202e\",\n    \"says\": \"paused\"\n  }\n]\n",
 	} {
 		var out strings.Builder
-		err := format.lines(&out, func(w io.Writer) error {
+		err := format.writeLines(&out, func(w io.Writer) error {
 			_, err := fmt.Fprintf(w, "NodePool %s: paused\n", "a\x1b[2J\u202e")
 			return err
 		})

@@ -21,7 +21,7 @@ import (
 // pauseFlags are the flags of joiner pause and joiner resume.
 type pauseFlags struct {
 	namespace string
-	span      span
+	span      durationWithDays
 	hasEnd    bool // the pause ends after span; otherwise joiner resume ends it
 	cluster   clusterFlags
 	out       format
@@ -49,9 +49,9 @@ With --for the pause ends after that time.`,
 			if err != nil {
 				return err
 			}
-			return p.out.lines(cmd.OutOrStdout(), func(w io.Writer) error { return p.set(cmd.Context(), w, args, value) })
+			return p.out.writeLines(cmd.OutOrStdout(), func(w io.Writer) error { return p.set(cmd.Context(), w, args, value) })
 		},
-		ValidArgsFunction: p.cluster.names(nodePoolResource()),
+		ValidArgsFunction: p.cluster.completeNames(nodePoolResource()),
 	}
 	cmd.Flags().Var(&p.span, "for", "the pause ends after this `DURATION`, for instance 90m, 2h or 1d; without it joiner resume ends it")
 	p.flags(cmd)
@@ -69,9 +69,9 @@ NodePools. It prints which NodePools are still paused.`,
 		Example: `  joiner resume
   joiner resume batch web`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.out.lines(cmd.OutOrStdout(), func(w io.Writer) error { return p.set(cmd.Context(), w, args, "") })
+			return p.out.writeLines(cmd.OutOrStdout(), func(w io.Writer) error { return p.set(cmd.Context(), w, args, "") })
 		},
-		ValidArgsFunction: p.cluster.names(nodePoolResource()),
+		ValidArgsFunction: p.cluster.completeNames(nodePoolResource()),
 	}
 	p.flags(cmd)
 	return cmd
@@ -82,7 +82,7 @@ func (p *pauseFlags) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&p.namespace, "namespace", "n", "", "the `NAMESPACE` of the controller; without it the namespace of its Deployment")
 	p.cluster.flags(cmd.Flags())
 	p.out.flag(cmd.Flags())
-	registerCompletions(cmd, map[string]cobra.CompletionFunc{"context": p.cluster.contexts})
+	registerCompletions(cmd, map[string]cobra.CompletionFunc{"context": p.cluster.completeContexts})
 }
 
 // value returns the text of a pause that starts now: "true", or the time when it ends.

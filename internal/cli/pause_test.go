@@ -225,7 +225,7 @@ func TestPauseValue(t *testing.T) {
 		t.Errorf("without --for: %q, %v; want true", got, err)
 	}
 	for length, want := range map[time.Duration]string{0: "", 2 * time.Hour: "2026-03-01T13:00:00Z", -time.Second: "", time.Nanosecond: ""} {
-		p := pauseFlags{span: span(length), hasEnd: true}
+		p := pauseFlags{span: durationWithDays(length), hasEnd: true}
 		if got, err := p.value(now); got != want || (err == nil) != (want != "") {
 			t.Errorf("for %s: %q, %v; want %q", length, got, err, want)
 		}
@@ -241,7 +241,7 @@ func TestBlockersArePrinted(t *testing.T) {
 		{Kind: snapshot.NeverAllows, Budgets: []string{"a/b"}, Why: "maxUnavailable 0 never allows a disruption",
 			Fix:       "set maxUnavailable to 1 or more",
 			Workloads: []string{"Deployment a/web"}, Pods: []string{"a/1", "a/2", "a/3", "a/4", "a/5", "a/6", "a/7"}, Nodes: []string{"n"}},
-		{Kind: snapshot.AskedFor, Why: "pods have the annotation karpenter.sh/do-not-disrupt", Pods: []string{"a/8"}, Nodes: []string{"m"}},
+		{Kind: snapshot.DoNotDisrupt, Why: "pods have the annotation karpenter.sh/do-not-disrupt", Pods: []string{"a/8"}, Nodes: []string{"m"}},
 	})
 	const want = `NeverAllows PodDisruptionBudget a/b: maxUnavailable 0 never allows a disruption
   owners Deployment a/web

@@ -74,7 +74,7 @@ pod is unschedulable; 2 an input cannot be read.`,
 	flags.StringToIntVar(&p.instances, "reservation", nil,
 		"number of available instances of a capacity reservation, as `ID=COUNT`; may be repeated")
 	flags.BoolVar(&p.strict, "strict", false, "exit with status 1 if a pod is unschedulable")
-	registerCompletions(cmd, map[string]cobra.CompletionFunc{"context": p.cluster.contexts})
+	registerCompletions(cmd, map[string]cobra.CompletionFunc{"context": p.cluster.completeContexts})
 	return cmd
 }
 
@@ -117,7 +117,7 @@ func (p *planFlags) run(ctx context.Context, s Streams) error {
 	if err != nil {
 		return err
 	}
-	dedicate(market, objects.Pools)
+	applyDedicatedTenancy(market, objects.Pools)
 	notes = append(notes, overReservedNotes(classes, market)...)
 	snapshot := objects.Snapshot(snapshot.View{
 		Now: time.Now(), Live: len(p.files) == 0, Market: market, RelaxMinValues: isRelaxed,
@@ -125,7 +125,7 @@ func (p *planFlags) run(ctx context.Context, s Streams) error {
 
 	// 2. Plan.
 	start := time.Now()
-	plan := packing.Solve(snapshot, market, packing.Usual)
+	plan := packing.Solve(snapshot, market, packing.DefaultEffort)
 	seconds := time.Since(start).Seconds()
 
 	// 3. Print.

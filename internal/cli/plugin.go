@@ -131,9 +131,9 @@ func rejectUnknownHelpTopics(root *cobra.Command) {
 	}
 }
 
-// clearerFlagError clarifies err, an error about the flags of cmd. For an unknown flag it adds a similar name. For an
+// clarifyFlagError clarifies err, an error about the flags of cmd. For an unknown flag it adds a similar name. For an
 // invalid value it returns an error with the valid values. It returns other errors unchanged.
-func clearerFlagError(cmd *cobra.Command, err error) error {
+func clarifyFlagError(cmd *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
 	if errors.As(err, &invalid) {
 		if want := validValues(invalid.GetFlag(), invalid.GetValue()); want != "" {

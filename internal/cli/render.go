@@ -82,9 +82,9 @@ larger than EC2 accepts.`,
 	}
 	r.flags(cmd.Flags())
 	registerCompletions(cmd, map[string]cobra.CompletionFunc{
-		"context":   r.live.contexts,
-		"nodepool":  ofManifests(&r.files, poolNames, r.live.names(nodePoolResource())),
-		"nodeclass": ofManifests(&r.files, classNames, r.live.names(nodeClassResource())),
+		"context":   r.live.completeContexts,
+		"nodepool":  completeFromManifests(&r.files, poolNames, r.live.completeNames(nodePoolResource())),
+		"nodeclass": completeFromManifests(&r.files, classNames, r.live.completeNames(nodeClassResource())),
 	})
 	return cmd
 }
@@ -108,8 +108,8 @@ func (r *renderFlags) flags(flags *pflag.FlagSet) {
 	r.out.flag(flags)
 }
 
-// rendered is the output of joiner render userdata -o json.
-type rendered struct {
+// renderReport is the output of joiner render userdata -o json.
+type renderReport struct {
 	NodeClass    string             `json:"nodeClass"`
 	NodePool     string             `json:"nodePool,omitempty"`
 	InstanceType string             `json:"instanceType"`
@@ -142,7 +142,7 @@ func (r *renderFlags) run(ctx context.Context, s Streams) error {
 
 	// 2. Render.
 	choice := packing.Choice{InstanceType: typ.Name, CapacityType: r.capacityType}
-	node, err := conversion.BootOfPool(pool, class, choice, typ.Capacity.Pods)
+	node, err := conversion.BootstrapNodeOfPool(pool, class, choice, typ.Capacity.Pods)
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (r *renderFlags) run(ctx context.Context, s Streams) error {
 	for _, note := range r.notes(class, found, parsed.Problems) {
 		fmt.Fprintln(s.Err, "note: "+message.OneLine(note))
 	}
-	result := rendered{
+	result := renderReport{
 		NodeClass: class.Name, InstanceType: typ.Name, CapacityType: r.capacityType, AMIFamily: node.Family, Image: image.ID,
 		MaxPods: typ.Capacity.Pods, Bytes: len(data), UserData: string(data), Kubelet: parsed.Kubelet,
 		Taints: parsed.Taints, Labels: parsed.Labels, Problems: parsed.Problems,
@@ -215,7 +215,7 @@ func (r *renderFlags) read(ctx context.Context, s Streams) (*awsv1.EC2NodeClass,
 		i := slices.IndexFunc(m.Pools, func(p *karpv1.NodePool) bool { return p.Name == r.pool })
 		if i < 0 {
 			return nil, nil, fmt.Errorf("--nodepool %s: there is no such NodePool %s%s", r.pool,
-				r.searchedPlace(), suggest.Hint(r.pool, poolNames(m)))
+				r.objectSource(), suggest.Hint(r.pool, poolNames(m)))
 		}
 		pool = m.Pools[i]
 	}
@@ -247,9 +247,9 @@ func (r *renderFlags) pickClass(classes []*awsv1.EC2NodeClass, pool *karpv1.Node
 	}
 	switch {
 	case name != "":
-		return nil, fmt.Errorf("there is no EC2NodeClass %s %s%s: add its file with -f", name, r.searchedPlace(), suggest.Hint(name, names))
+		return nil, fmt.Errorf("there is no EC2NodeClass %s %s%s: add its file with -f", name, r.objectSource(), suggest.Hint(name, names))
 	case len(classes) == 0:
-		return nil, fmt.Errorf("there is no EC2NodeClass %s: add its file with -f", r.searchedPlace())
+		return nil, fmt.Errorf("there is no EC2NodeClass %s: add its file with -f", r.objectSource())
 	case len(classes) > 1:
 		slices.Sort(names)
 		return nil, fmt.Errorf("there are several EC2NodeClasses: choose one with --nodeclass: %s", strings.Join(names, ", "))
@@ -326,7 +326,7 @@ func (r *renderFlags) notes(class *awsv1.EC2NodeClass, hasImage bool, problems [
 }
 
 // text returns the output for -o table.
-func (r rendered) text() (string, error) {
+func (r renderReport) text() (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "EC2NodeClass %s", r.NodeClass)
 	if r.NodePool != "" {
@@ -356,7 +356,7 @@ func (r rendered) text() (string, error) {
 
 // registrationText returns a line for each taint and label that the node registers with, with its origin; empty if
 // there are none.
-func (r rendered) registrationText() string {
+func (r renderReport) registrationText() string {
 	var b strings.Builder
 	add := func(kind string, object fmt.Stringer, origin userdata.Position) {
 		if b.Len() == 0 {

@@ -50,7 +50,7 @@ SIGTERM stopped it.`,
 	root.SetIn(s.In)
 	root.SetOut(&stdoutWriter{w: s.Out})
 	root.SetErr(s.Err)
-	root.SetFlagErrorFunc(clearerFlagError)
+	root.SetFlagErrorFunc(clarifyFlagError)
 	root.AddCommand(newPlan(), newDoctor(), newCorrect(), newExplain(), newPause(), newResume(), newMigrate(),
 		newCatalog(), newRender(), newCRDs(), newVersion(version))
 	root.AddCommand(more...)
@@ -70,7 +70,7 @@ func Run(ctx context.Context, root *cobra.Command, args []string) int {
 		err = execute(ctx, root, args)
 	}
 	if out, ok := root.OutOrStdout().(*stdoutWriter); ok && out.err != nil {
-		err = fmt.Errorf("write the output: %w", message.Plain(out.err)) // cobra ignores errors of writing help texts
+		err = fmt.Errorf("write the output: %w", message.WithoutSyscall(out.err)) // cobra ignores errors of writing help texts
 	}
 	var found Findings
 	var unseen Unseen

@@ -44,7 +44,7 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits2": exitsTwo},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits2": mustExitTwo},
 		Setup: func(e *testscript.Env) error {
 			for key, value := range map[string]string{
 				"HOME": e.WorkDir, "AWS": aws.URL, "BROKEN": broken.URL, "STRANGER": untrusted.URL,
@@ -58,9 +58,9 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// exitsTwo runs a command that must fail with status 2, print nothing on standard output, and print one line, not a stack
+// mustExitTwo runs a command that must fail with status 2, print nothing on standard output, and print one line, not a stack
 // trace, on standard error.
-func exitsTwo(ts *testscript.TestScript, neg bool, args []string) {
+func mustExitTwo(ts *testscript.TestScript, neg bool, args []string) {
 	err := ts.Exec(args[0], args[1:]...)
 	var exit *exec.ExitError
 	switch stderr := ts.ReadFile("stderr"); {
@@ -91,7 +91,7 @@ func newAWS(t *testing.T) *emulator.Server {
 		if !ok {
 			t.Fatalf("the embedded table lacks %s", name)
 		}
-		setup.Stock = append(setup.Stock, world.Stock{Facts: f, OnDemand: region.OnDemand[name]})
+		setup.Stock = append(setup.Stock, world.OfferedType{Facts: f, OnDemand: region.OnDemand[name]})
 	}
 	w, _, err := world.New(time.Now(), setup)
 	if err != nil {

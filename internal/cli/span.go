@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// span is the value of a flag: a Go duration, optionally with a number of days before it ("1d12h"), or only days
+// durationWithDays is the value of a flag: a Go duration, optionally with a number of days before it ("1d12h"), or only days
 // ("1d").
-type span time.Duration
+type durationWithDays time.Duration
 
 // daysPattern matches a number of days, and the duration after it.
 var daysPattern = regexp.MustCompile(`^([0-9]+)d(.*)$`)
 
 // String returns the value of the flag.
-func (s *span) String() string { return time.Duration(*s).String() }
+func (s *durationWithDays) String() string { return time.Duration(*s).String() }
 
 // Type names the kind of value, for the help text.
-func (s *span) Type() string { return "duration" }
+func (s *durationWithDays) Type() string { return "duration" }
 
 // Set reads the value of the flag.
-func (s *span) Set(text string) error {
+func (s *durationWithDays) Set(text string) error {
 	rest, days := strings.TrimSpace(text), time.Duration(0)
 	if match := daysPattern.FindStringSubmatch(rest); match != nil {
 		n, err := strconv.ParseInt(match[1], 10, 32)
@@ -32,7 +32,7 @@ func (s *span) Set(text string) error {
 		days, rest = time.Duration(n)*24*time.Hour, match[2]
 	}
 	if rest == "" && days > 0 {
-		*s = span(days)
+		*s = durationWithDays(days)
 		return nil
 	}
 	duration, err := time.ParseDuration(rest)
@@ -42,6 +42,6 @@ func (s *span) Set(text string) error {
 	if days > 0 && (duration < 0 || days+duration < 0) {
 		return fmt.Errorf("%q is not a duration", text)
 	}
-	*s = span(days + duration)
+	*s = durationWithDays(days + duration)
 	return nil
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// misspeltVariable returns an error about the first variable, by name, that is probably a misspelled setting. A
+// checkVariableNames returns an error about the first variable, by name, that is probably a misspelled setting. A
 // variable without the prefix JOINER_ or KARPENTER_ may belong to another program. Such a variable is no error if the
-// setting that it resembles has a value. misspeltVariable returns nil if args are invalid, because Load reports invalid
+// setting that it resembles has a value. checkVariableNames returns nil if args are invalid, because Load reports invalid
 // args.
-func misspeltVariable(args []string, variables map[string]string) error {
+func checkVariableNames(args []string, variables map[string]string) error {
 	flags := (&Settings{}).byFlag()
 	given, err := parse(args, flags)
 	if err != nil {
@@ -86,7 +86,7 @@ func withoutPrefix(variable string) (bare string, hasPrefix bool) {
 }
 
 // isNear reports whether two names differ by at most two edits, or by one if a name has fewer than eight letters. It is
-// stricter than package suggest, because the controller does not start if misspeltVariable returns an error.
+// stricter than package suggest, because the controller does not start if checkVariableNames returns an error.
 func isNear(a, b string) bool {
 	maxEdits := 2
 	if min(len(a), len(b)) < 8 {

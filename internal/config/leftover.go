@@ -1,10 +1,10 @@
 package config
 
 // Leftover is a value of Karpenter's Helm chart before 1.0 that later versions ignore. Joiner's chart ignores it, too,
-// and prints Says.
+// and prints Replacement.
 type Leftover struct {
-	Path string // "settings.aws.defaultInstanceProfile"
-	Says string // what to set instead, or that there is no replacement
+	Path        string // "settings.aws.defaultInstanceProfile"
+	Replacement string // what to set instead, or that there is no replacement
 }
 
 // Leftovers returns all leftovers, sorted by path. A path also stands for all values below it.

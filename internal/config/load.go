@@ -11,16 +11,16 @@ import (
 
 // Note reports that a setting of Karpenter was given, but has no effect.
 type Note struct {
-	Setting string // "--feature-gates (FEATURE_GATES)"
-	Value   string // as configured
-	Says    string // what Joiner does instead, or which feature Joiner does not have
+	Setting     string // "--feature-gates (FEATURE_GATES)"
+	Value       string // as configured
+	Explanation string // what Joiner does instead, or which feature Joiner does not have
 }
 
 // ErrHelp is returned when the arguments ask for help.
 var ErrHelp = errors.New("the arguments ask for help")
 
 // FromProcess reads the settings as Load does, from the arguments and the environment ("NAME=value") of a process. A
-// variable that is probably a misspelled setting (see misspeltVariable) is an error that names the setting.
+// variable that is probably a misspelled setting (see checkVariableNames) is an error that names the setting.
 func FromProcess(args, environ []string) (Settings, []Note, error) {
 	variables := map[string]string{}
 	for _, v := range environ {
@@ -28,7 +28,7 @@ func FromProcess(args, environ []string) (Settings, []Note, error) {
 			variables[name] = value
 		}
 	}
-	if err := misspeltVariable(args, variables); err != nil {
+	if err := checkVariableNames(args, variables); err != nil {
 		return Settings{}, nil, err
 	}
 	return Load(args, func(name string) (string, bool) {
@@ -172,7 +172,7 @@ func notes(given map[string]string, lookup func(string) (string, bool)) []Note {
 		if u := all[name]; !ok || value == "" || u.note == "" || strings.EqualFold(value, u.harmless) || areGatesOff(name, value) {
 			continue
 		}
-		out = append(out, Note{Setting: s.bothNames(), Value: value, Says: all[name].note})
+		out = append(out, Note{Setting: s.bothNames(), Value: value, Explanation: all[name].note})
 	}
 	gates := setting{flag: "feature-gates"}
 	value, ok := given[gates.flag]
@@ -195,7 +195,7 @@ func gateNotes(setting, value string) []Note {
 	var out []Note
 	for _, name := range slices.Sorted(maps.Keys(consequences)) {
 		if on[name] {
-			out = append(out, Note{Setting: setting, Value: name + "=true", Says: consequences[name]})
+			out = append(out, Note{Setting: setting, Value: name + "=true", Explanation: consequences[name]})
 		}
 	}
 	return out

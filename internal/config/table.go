@@ -45,9 +45,9 @@ func (c *Settings) table() []setting {
 			flag:     "batch-idle-duration",
 			fallback: "1s",
 			help:     "plan when no new pending pod has appeared for this long",
-			set:      period(&c.BatchIdle, 0),
+			set:      duration(&c.BatchIdle, 0),
 		},
-		{flag: "batch-max-duration", fallback: "10s", help: "plan at the latest after this long", set: period(&c.BatchMax, 0)},
+		{flag: "batch-max-duration", fallback: "10s", help: "plan at the latest after this long", set: duration(&c.BatchMax, 0)},
 
 		{flag: "scheduler-config", help: "the default topology spread constraints of kube-scheduler: the YAML or JSON itself, not the path of a file", set: text(&c.SchedulerConfig)},
 
@@ -89,9 +89,9 @@ func (c *Settings) table() []setting {
 			flag:     "subnet-refresh-interval",
 			fallback: "1m",
 			help:     "interval of reading subnets and security groups",
-			set:      period(&c.SubnetRefresh, time.Second),
+			set:      duration(&c.SubnetRefresh, time.Second),
 		},
-		{flag: "ami-refresh-interval", fallback: "1m", help: "interval of reading AMIs", set: period(&c.AMIRefresh, time.Second)},
+		{flag: "ami-refresh-interval", fallback: "1m", help: "interval of reading AMIs", set: duration(&c.AMIRefresh, time.Second)},
 
 		{
 			flag:     "enable-zonal-shift",
@@ -107,8 +107,8 @@ func (c *Settings) table() []setting {
 			isBool:   true,
 			set:      boolean(&c.DisableDryRun),
 		},
-		{flag: "shortage-backoff", fallback: "3m", help: "how long to skip an offering after an insufficient-capacity error; while the shortage lasts, one launch per interval probes it", set: period(&c.ShortageBackoff, time.Second)},
-		{flag: "late-after", fallback: "90s", help: "diagnose an instance that has not joined the cluster this long after its launch, and report the cause; after 15m it is terminated in any case", set: below(&c.LateAfter, time.Second, registrationTimeout)},
+		{flag: "shortage-backoff", fallback: "3m", help: "how long to skip an offering after an insufficient-capacity error; while the shortage lasts, one launch per interval probes it", set: duration(&c.ShortageBackoff, time.Second)},
+		{flag: "late-after", fallback: "90s", help: "diagnose an instance that has not joined the cluster this long after its launch, and report the cause; after 15m it is terminated in any case", set: durationBelow(&c.LateAfter, time.Second, registrationTimeout)},
 		{flag: "ec2-api-limits", help: "EC2 API limits of the account, if they differ from those that AWS publishes: ACTION=BURST:RATE_PER_SECOND, for example CreateFleet=100:20,Describe*=200:40", set: rates(&c.EC2Limits)},
 		{flag: "breaker-count", fallback: "10", help: "garbage-collect up to this many orphaned instances or NodeClaims at once, regardless of --breaker-share", set: count(&c.BreakerCount, 1, 1_000_000)},
 		{flag: "breaker-share", fallback: "0.25", help: "garbage-collect nothing if more than this fraction of all instances or NodeClaims would be removed at once; 1 for no limit", set: fractionAboveZero(&c.BreakerShare)},
@@ -134,7 +134,7 @@ func (c *Settings) table() []setting {
 			fallback: "false",
 			help:     "run the controllers without holding the Lease",
 			isBool:   true,
-			set:      negated(&c.LeaderElection),
+			set:      negatedBoolean(&c.LeaderElection),
 		},
 		{flag: "leader-election-name", fallback: "karpenter-leader-election", help: "name of the Lease", set: objectName(&c.LeaderElectionName)},
 		{
@@ -265,8 +265,8 @@ func ip(to *string) func(string) error {
 	}
 }
 
-// period returns a parser of a duration of at least minimum.
-func period(to *time.Duration, minimum time.Duration) func(string) error {
+// duration returns a parser of a duration of at least minimum.
+func duration(to *time.Duration, minimum time.Duration) func(string) error {
 	return func(s string) error {
 		d, err := time.ParseDuration(s)
 		if err != nil {
@@ -284,11 +284,11 @@ func period(to *time.Duration, minimum time.Duration) func(string) error {
 // lifecycle.RegistrationTimeout.
 const registrationTimeout = 15 * time.Minute
 
-// below returns a parser of a duration of at least minimum and less than limit.
-func below(to *time.Duration, minimum, limit time.Duration) func(string) error {
+// durationBelow returns a parser of a duration of at least minimum and less than limit.
+func durationBelow(to *time.Duration, minimum, limit time.Duration) func(string) error {
 	return func(s string) error {
 		var d time.Duration
-		if err := period(&d, minimum)(s); err != nil {
+		if err := duration(&d, minimum)(s); err != nil {
 			return err
 		}
 		if d >= limit {
@@ -376,8 +376,8 @@ func boolean(to *bool) func(string) error {
 	}
 }
 
-// negated returns a parser of a boolean that stores the opposite.
-func negated(to *bool) func(string) error {
+// negatedBoolean returns a parser of a boolean that stores the opposite.
+func negatedBoolean(to *bool) func(string) error {
 	set := boolean(to)
 	return func(s string) error {
 		if err := set(s); err != nil {

@@ -78,7 +78,7 @@ func (r *rig) launchAll(t *testing.T) {
 	for range claimWorkers {
 		workers.Go(func() {
 			for name := range queue {
-				pause, isDone := r.visitOnce(t, name)
+				pause, isDone := r.reconcileOne(t, name)
 				switch {
 				case isDone:
 					unfinished.Done()
@@ -95,9 +95,9 @@ func (r *rig) launchAll(t *testing.T) {
 	workers.Wait()
 }
 
-// visitOnce reconciles a claim, and returns the pause until the next reconcile. isDone reports whether the claim is
+// reconcileOne reconciles a claim, and returns the pause until the next reconcile. isDone reports whether the claim is
 // gone, is being deleted, or had its instance before this reconcile.
-func (r *rig) visitOnce(t *testing.T, name string) (pause time.Duration, isDone bool) {
+func (r *rig) reconcileOne(t *testing.T, name string) (pause time.Duration, isDone bool) {
 	claim, err := r.Claims.Read(t.Context(), name)
 	if claim == nil || err != nil {
 		return 0, true

@@ -79,19 +79,19 @@ func scenario() []phase {
 		{"a class and a pool exist", func(*stage) {}, func(s *stage) bool {
 			return s.class(s.t).StatusConditions().IsReady() && s.pool(s.t).StatusConditions().IsReady()
 		}},
-		{"a pod waits for a node", func(s *stage) { s.wanted = 1 }, func(s *stage) bool { return s.isConverged() }},
+		{"a pod waits for a node", func(s *stage) { s.replicas = 1 }, func(s *stage) bool { return s.isConverged() }},
 		{"its Node and the launch templates are deleted", func(s *stage) {
-			s.old = s.claims(s.t)[0].Name
+			s.removedClaim = s.claims(s.t)[0].Name
 			s.sweepTemplates()
 			s.check(s.api.Delete(s.t.Context(), &s.nodes(s.t)[0]))
 		}, func(s *stage) bool { return s.isConverged() }},
 		{"EC2 interrupts the next instance", func(s *stage) {
-			s.old = s.claims(s.t)[0].Name
+			s.removedClaim = s.claims(s.t)[0].Name
 			id := s.instances()[0].ID
 			s.Do(func(w *world.World, now time.Time) { w.Interrupt(now, id) })
 		}, func(s *stage) bool { return s.isConverged() }},
 		{"the pod is deleted", func(s *stage) {
-			s.wanted = 0
+			s.replicas = 0
 			s.check(s.api.DeleteAllOf(s.t.Context(), &corev1.Pod{}, client.InNamespace("ns")))
 		}, func(s *stage) bool { return s.isConverged() }},
 		{"pool and class are deleted", func(s *stage) {
@@ -129,7 +129,7 @@ func runScenario(t *testing.T, at int, late bool) runResult {
 		for _, p := range scenario() {
 			p.act(s)
 			for n := 0; n < maxRounds && !p.isDone(s); n++ {
-				s.turn(roundPause)
+				s.roundAndEnvironment(roundPause)
 			}
 			s.settle()
 			out.endStates = append(out.endStates, s.describe())
@@ -146,12 +146,12 @@ func runScenario(t *testing.T, at int, late bool) runResult {
 // ReplicaSet, kube-scheduler.
 type stage struct {
 	*rig
-	t        *testing.T
-	wanted   int             // spec.replicas of the ReplicaSet
-	made     int             // number of pods created so far
-	launched map[string]bool // IDs of all instances launched so far
-	booted   map[string]bool // IDs of the instances whose kubelet has started
-	old      string          // name of the claim that the current phase removes
+	t            *testing.T
+	replicas     int             // spec.replicas of the ReplicaSet
+	made         int             // number of pods created so far
+	launched     map[string]bool // IDs of all instances launched so far
+	booted       map[string]bool // IDs of the instances whose kubelet has started
+	removedClaim string          // name of the claim that the current phase removes
 
 	classSeen string    // the objects that the class's loop watches, at its last reconcile
 	classDue  time.Time // when the class is due again without a change of these objects
@@ -194,7 +194,7 @@ func (s *stage) startProcess() {
 	s.start(s.t)
 	s.withQueue(s.t)
 	var isDryRunner, isProfileStore bool
-	s.NodeClasses.Tester, isDryRunner = s.Claims.Instances.(nodeclass.DryRunner)
+	s.NodeClasses.DryRunner, isDryRunner = s.Claims.Instances.(nodeclass.DryRunner)
 	s.Sweeper.Profiles, isProfileStore = s.NodeClasses.Profiles.(gc.ProfileStore)
 	if !isDryRunner || !isProfileStore {
 		s.t.Fatal("the rig's clients have changed")
@@ -202,9 +202,9 @@ func (s *stage) startProcess() {
 	s.Sweeper.Live = s.api
 }
 
-// turn runs each loop once, then the simulated environment, and waits for the pause. If the process dies, turn starts
+// roundAndEnvironment runs each loop once, then the simulated environment, and waits for the pause. If the process dies, turn starts
 // the next process.
-func (s *stage) turn(pause time.Duration) {
+func (s *stage) roundAndEnvironment(pause time.Duration) {
 	s.t.Helper()
 	ended, loops := make(chan struct{}), s.Controllers
 	go func() {
@@ -230,10 +230,10 @@ func (s *stage) turn(pause time.Duration) {
 func (s *stage) settle() {
 	deaths := len(s.died)
 	for range settleRounds {
-		s.turn(roundPause)
+		s.roundAndEnvironment(roundPause)
 	}
 	for range sweepRounds {
-		s.turn(longPause)
+		s.roundAndEnvironment(longPause)
 	}
 	if len(s.died) > deaths {
 		s.settle()
@@ -261,7 +261,7 @@ func (s *stage) logs() string {
 // round runs each loop once. A failed step is retried in the next round, as in production.
 func (s *stage) round(ctx context.Context, l Controllers) {
 	_ = l.Market.Measured.Pass(ctx, s.now())
-	s.visitClass(ctx, l)
+	s.reconcileClassIfDue(ctx, l)
 	_, _ = l.Pools.Reconcile(ctx, named("apps"))
 	if messages, err := l.Interruption.Queue.Receive(ctx, 0); err == nil {
 		_ = l.Interruption.Pass(ctx, messages)
@@ -281,8 +281,8 @@ func (s *stage) round(ctx context.Context, l Controllers) {
 	_ = l.Sweeper.Pass(ctx, s.now())
 }
 
-// visitClass reconciles the class if it is due, or if an object that its loop watches has changed.
-func (s *stage) visitClass(ctx context.Context, l Controllers) {
+// reconcileClassIfDue reconciles the class if it is due, or if an object that its loop watches has changed.
+func (s *stage) reconcileClassIfDue(ctx context.Context, l Controllers) {
 	classes := s.everyClass()
 	if len(classes) == 0 {
 		return

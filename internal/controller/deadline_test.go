@@ -51,7 +51,7 @@ func TestDeadlineIsNotBeforeTheDeletion(t *testing.T) {
 	if err := r.api.Update(t.Context(), claim); err != nil {
 		t.Fatal(err)
 	}
-	r.visitEachSecond(t, name, 2)
+	r.reconcileEachSecond(t, name, 2)
 	if node := r.nodes(t)[0]; node.DeletionTimestamp == nil {
 		t.Errorf("the Node is not being deleted\n%s", r.log)
 	}

@@ -16,10 +16,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// lossy is EC2 behind a connection that loses the answers to launches.
-type lossy struct{ nodeclaim.InstanceLauncher }
+// lossyLauncher is EC2 behind a connection that loses the answers to launches.
+type lossyLauncher struct{ nodeclaim.InstanceLauncher }
 
-func (l lossy) Launch(ctx context.Context, request ec2.LaunchRequest) (ec2.Launch, error) {
+func (l lossyLauncher) Launch(ctx context.Context, request ec2.LaunchRequest) (ec2.Launch, error) {
 	if _, err := l.InstanceLauncher.Launch(ctx, request); err != nil {
 		return ec2.Launch{}, err
 	}
@@ -35,7 +35,7 @@ func TestInstanceOfAClaimDeletedDuringItsLaunchIsTerminated(t *testing.T) {
 	r.Do(func(w *world.World, _ time.Time) { w.Faults.ReadLag = 10 * time.Second })
 	r.addPendingPod(t, "web", "500m", "512Mi")
 	r.plan(t)
-	r.Claims.Launcher = lossy{r.Claims.Launcher}
+	r.Claims.Launcher = lossyLauncher{r.Claims.Launcher}
 	// A long call: when it ends, the claim has been deleted for longer than EC2 takes to show an instance.
 	claim := onlyClaim(t, r)
 	if err := r.api.Delete(t.Context(), claim); err != nil {
@@ -61,7 +61,7 @@ func TestInstanceIsRecordedInFull(t *testing.T) {
 	r.reconcileClassAndPool(t)
 	r.addPendingPod(t, "web", "500m", "512Mi")
 	r.plan(t)
-	r.Claims.Launcher = lossy{r.Claims.Launcher}
+	r.Claims.Launcher = lossyLauncher{r.Claims.Launcher}
 	r.reconcileClaims(t)
 	r.start(t)
 	offered := r.Market.Offered

@@ -85,8 +85,8 @@ func leavingNode(t *testing.T, grace *karpv1.Duration, others ...*corev1.Pod) (*
 	return r, b, name
 }
 
-// visitEachSecond lets the given number of seconds pass, and reconciles the claim every second.
-func (r *rig) visitEachSecond(t *testing.T, name string, seconds int) {
+// reconcileEachSecond lets the given number of seconds pass, and reconciles the claim every second.
+func (r *rig) reconcileEachSecond(t *testing.T, name string, seconds int) {
 	t.Helper()
 	for range seconds {
 		r.reconcileClaim(t, name)
@@ -143,7 +143,7 @@ func TestPodsAreEvictedInOrder(t *testing.T) {
 		!nodeclaim.HasTaint(&node, karpv1.TaintDisrupted) {
 		t.Errorf("the node is not out of service: %v %v", node.Labels, node.Spec.Taints)
 	}
-	r.visitEachSecond(t, name, 30)
+	r.reconcileEachSecond(t, name, 30)
 	if got := b.order(); got != "web agent dns cni" {
 		t.Errorf("pods were evicted in the order %q, want web agent dns cni\n%s", got, r.log)
 	}
@@ -158,7 +158,7 @@ func TestPodDisruptionBudgetHoldsNode(t *testing.T) {
 	t.Parallel()
 	r, b, name := leavingNode(t, nil)
 	b.guarded["web"] = true
-	r.visitEachSecond(t, name, 200)
+	r.reconcileEachSecond(t, name, 200)
 	if b.order() != "" || len(r.instances()) != 1 {
 		t.Fatalf("against the PodDisruptionBudget, %q were evicted or the instance was terminated\n%s", b.order(), r.log)
 	}
@@ -172,7 +172,7 @@ func TestPodDisruptionBudgetHoldsNode(t *testing.T) {
 	b.mu.Lock()
 	b.guarded = nil
 	b.mu.Unlock()
-	r.visitEachSecond(t, name, 30)
+	r.reconcileEachSecond(t, name, 30)
 	if b.order() != "web" || r.claim(t, name) != nil {
 		t.Errorf("the node was not removed, or web was not evicted: %q\n%s", b.order(), r.log)
 	}
@@ -192,7 +192,7 @@ func TestGracePeriodEndsAllProtection(t *testing.T) {
 	brief.Status.StartTime = &started
 	r, b, name := leavingNode(t, &karpv1.Duration{Duration: 5 * time.Minute}, kept, odd, brief)
 	b.guarded["web"] = true
-	r.visitEachSecond(t, name, 4*60)
+	r.reconcileEachSecond(t, name, 4*60)
 	if got := b.order(); got != "odd brief" {
 		t.Fatalf("a minute before the deadline %q were evicted, want odd brief\n%s", got, r.log)
 	}
@@ -200,7 +200,7 @@ func TestGracePeriodEndsAllProtection(t *testing.T) {
 		r.events.find("Pod/DoNotDisruptUntil") == "" || r.events.find("Pod/DoNotDisruptGracePeriodElapsed") == "" {
 		t.Error("no event reports which pods are protected")
 	}
-	r.visitEachSecond(t, name, 60)
+	r.reconcileEachSecond(t, name, 60)
 	if got := strings.Fields(b.order()); !slices.Contains(got, "!kept") || !slices.Contains(got, "!web") || r.claim(t, name) != nil {
 		t.Errorf("evicted %v, want also !kept and !web, and then no claim\n%s", got, r.log)
 	}
@@ -231,7 +231,7 @@ func TestVolumesAreDetachedFirst(t *testing.T) {
 				},
 			}
 			r.create(t, attachment)
-			r.visitEachSecond(t, name, 20)
+			r.reconcileEachSecond(t, name, 20)
 			if len(r.instances()) != 1 {
 				t.Fatalf("the instance was terminated with its volume attached\n%s", r.log)
 			}
@@ -243,7 +243,7 @@ func TestVolumesAreDetachedFirst(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			r.visitEachSecond(t, name, 40)
+			r.reconcileEachSecond(t, name, 40)
 			if terminated := len(r.instances()) == 0; terminated != c.wantTerminated {
 				t.Errorf("the instance was terminated: %t, want the opposite\n%s", terminated, r.log)
 			}

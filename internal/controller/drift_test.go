@@ -169,9 +169,9 @@ func TestDriftSettingsOfAPool(t *testing.T) {
 	}
 }
 
-// TestNonsenseAboutDrift: a drift setting that cannot be parsed is reported on the pool, and blocks all replacements. Drift
+// TestInvalidDriftSettings: a drift setting that cannot be parsed is reported on the pool, and blocks all replacements. Drift
 // is still reported, and the parts of the setting that can be parsed have their effect.
-func TestNonsenseAboutDrift(t *testing.T) {
+func TestInvalidDriftSettings(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		key, value string

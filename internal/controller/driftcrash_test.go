@@ -16,7 +16,7 @@ import (
 // held.
 func TestCrashWhileRefreshing(t *testing.T) {
 	t.Parallel()
-	afterEachWrite(t, 30, refreshWithCrash)
+	crashAfterEachWrite(t, 30, refreshWithCrash)
 }
 
 // refreshWithCrash rolls out a newer image; the process dies after the given number of writes. It returns the number of
@@ -42,7 +42,7 @@ func refreshWithCrash(t *testing.T, crashAfter int) int {
 // image is found, the bad one is forgotten, and all nodes get the better one.
 func TestCrashWhileRollingBack(t *testing.T) {
 	t.Parallel()
-	afterEachWrite(t, 40, rollBackWithCrash)
+	crashAfterEachWrite(t, 40, rollBackWithCrash)
 }
 
 // rollBackWithCrash rolls out a broken image and then a better one; the process dies after the given number of writes. It
@@ -63,7 +63,7 @@ func rollBackWithCrash(t *testing.T, crashAfter int) int {
 	f.retryAfterCrash(t, func() { f.until(t, func() bool { return f.byImage(t)[better] == 2 }) })
 	writes := f.fuse.writes()
 	f.wantRefreshed(t, better)
-	if m := driftcheck.MemoryOf(f.class(t)); len(m.Bad) > 0 || len(m.Good) != 1 || m.Good[0].ID != better {
+	if m := driftcheck.ImageHistoryOf(f.class(t)); len(m.Bad) > 0 || len(m.Good) != 1 || m.Good[0].ID != better {
 		t.Errorf("the class remembers %+v, want %s as good and nothing bad", m, better)
 	}
 	return writes
@@ -85,7 +85,7 @@ func (f *replicaRig) isRolledBack(t *testing.T, image string) bool {
 	t.Helper()
 	class := f.class(t)
 	_, isHeld := class.StatusConditions().Find(awsv1.ConditionImageHeldBack)
-	return isHeld && len(class.Status.AMIs) == 1 && class.Status.AMIs[0].ID == image && len(driftcheck.MemoryOf(class).Bad) == 1
+	return isHeld && len(class.Status.AMIs) == 1 && class.Status.AMIs[0].ID == image && len(driftcheck.ImageHistoryOf(class).Bad) == 1
 }
 
 // until runs rounds until isDone is true and no change is in progress, or the process is dead. After a round that changes
@@ -127,7 +127,7 @@ func (f *replicaRig) wantRefreshed(t *testing.T, image string) {
 			t.Errorf("%s takes no pods", n.Name)
 		}
 	}
-	if good, ok := driftcheck.MemoryOf(f.class(t)).GoodOf(driftcheck.ImagesIn(f.class(t))[0].Slot); !ok || good.ID != image {
+	if good, ok := driftcheck.ImageHistoryOf(f.class(t)).GoodOf(driftcheck.ImagesIn(f.class(t))[0].Slot); !ok || good.ID != image {
 		t.Errorf("the class remembers %+v as good, want %s", good, image)
 	}
 }

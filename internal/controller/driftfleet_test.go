@@ -32,8 +32,8 @@ func goldenRig(t *testing.T, nodes int) (f *replicaRig, image string) {
 		f.ahead += driftcheck.MaxListAge
 		f.runDisruption(t)
 	}
-	if in := f.class(t).Status.AMIs; len(in) != 1 || in[0].ID != image || len(driftcheck.MemoryOf(f.class(t)).Good) != 1 {
-		t.Fatalf("the class uses %v and remembers %+v, want %s\n%s", in, driftcheck.MemoryOf(f.class(t)), image, f.tail())
+	if in := f.class(t).Status.AMIs; len(in) != 1 || in[0].ID != image || len(driftcheck.ImageHistoryOf(f.class(t)).Good) != 1 {
+		t.Fatalf("the class uses %v and remembers %+v, want %s\n%s", in, driftcheck.ImageHistoryOf(f.class(t)), image, f.tail())
 	}
 	return f, image
 }
@@ -134,7 +134,7 @@ func TestBrokenImageStopsAfterOneLaunch(t *testing.T) {
 	}
 
 	f.ahead += time.Hour // after an instance that did not join, the pool launches nothing for a while
-	f.wanted++
+	f.replicas++
 	f.addPendingPod(t, "one-more", f.cpu, "512Mi")
 	f.plan(t)
 	f.reconcileClaims(t)

@@ -22,26 +22,26 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
-// refresh is a cluster in fake time whose nodes run an image that the user owns. It simulates the replacement of drifted
+// imageRollout is a cluster in fake time whose nodes run an image that the user owns. It simulates the replacement of drifted
 // nodes, up to the budget at once: a node is deleted when its replacement is ready; if the replacement fails, the move is
 // undone.
-type refresh struct {
+type imageRollout struct {
 	*rig
-	t       *testing.T
-	broken  map[string]bool // images with which no kubelet starts
-	budget  int
-	moves   map[string]string // by name of the Node to be removed: the pod for which its replacement is launched
-	most    int               // largest number of concurrent moves so far
-	started int               // number of moves started so far
-	undone  int               // number of moves undone so far
+	t         *testing.T
+	broken    map[string]bool // images with which no kubelet starts
+	budget    int
+	moves     map[string]string // by name of the Node to be removed: the pod for which its replacement is launched
+	mostMoves int               // largest number of concurrent moves so far
+	started   int               // number of moves started so far
+	undone    int               // number of moves undone so far
 }
 
-func newRefresh(t *testing.T, nodes, budget int) *refresh {
+func newRefresh(t *testing.T, nodes, budget int) *imageRollout {
 	t.Helper()
-	r := &refresh{rig: makeRig(t, []string{"t3.medium"}), t: t, broken: map[string]bool{}, budget: budget, moves: map[string]string{}}
+	r := &imageRollout{rig: makeRig(t, []string{"t3.medium"}), t: t, broken: map[string]bool{}, budget: budget, moves: map[string]string{}}
 	r.url, r.transport, r.log = "http://aws.example", inProcess{r.Server}, &bytes.Buffer{}
 	r.start(t)
-	r.release("golden-1")
+	r.releaseImage("golden-1")
 	r.editClass(t, func(c *awsv1.EC2NodeClass) {
 		c.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Name: "golden-*"}}
 	})
@@ -55,8 +55,8 @@ func newRefresh(t *testing.T, nodes, budget int) *refresh {
 	return r
 }
 
-// release publishes an image that the user owns, an hour newer than all other images, and returns its ID.
-func (r *refresh) release(name string) string {
+// releaseImage publishes an image that the user owns, an hour newer than all other images, and returns its ID.
+func (r *imageRollout) releaseImage(name string) string {
 	time.Sleep(time.Hour)
 	var id string
 	r.Do(func(_ *world.World, now time.Time) {
@@ -76,7 +76,7 @@ func (r *refresh) release(name string) string {
 }
 
 // detect runs the loops of classes, pools and drift, with a new list of EC2's instances.
-func (r *refresh) detect() {
+func (r *imageRollout) detect() {
 	r.t.Helper()
 	time.Sleep(driftcheck.MaxListAge)
 	r.reconcileClassAndPool(r.t)
@@ -84,8 +84,8 @@ func (r *refresh) detect() {
 	_ = r.Drift.Pass(r.t.Context(), time.Now())
 }
 
-// minutes runs all loops n times, each time after MaxListAge, which is one minute.
-func (r *refresh) minutes(n int) {
+// runMinutes runs all loops n times, each time after MaxListAge, which is one minute.
+func (r *imageRollout) runMinutes(n int) {
 	for range n {
 		r.detect()
 		r.startMoves()
@@ -99,7 +99,7 @@ func (r *refresh) minutes(n int) {
 
 // startMoves starts the moves that the drift loop allows, within the budget. It creates a pod for which the replacement is
 // launched.
-func (r *refresh) startMoves() {
+func (r *imageRollout) startMoves() {
 	moving := []string{}
 	for node := range r.moves {
 		moving = append(moving, node)
@@ -110,10 +110,10 @@ func (r *refresh) startMoves() {
 		r.moves[node] = fmt.Sprintf("move-%d", r.started)
 		r.addPendingPod(r.t, r.moves[node], "1500m", "1Gi")
 	}
-	r.most = max(r.most, len(r.moves))
+	r.mostMoves = max(r.mostMoves, len(r.moves))
 }
 
-func (r *refresh) reconcileChanging() {
+func (r *imageRollout) reconcileChanging() {
 	for _, c := range r.claims(r.t) {
 		if c.DeletionTimestamp != nil || !c.StatusConditions().IsReady() {
 			r.reconcileUntilOpen(r.t, c)
@@ -121,7 +121,7 @@ func (r *refresh) reconcileChanging() {
 	}
 }
 
-func (r *refresh) boot() {
+func (r *imageRollout) boot() {
 	known := map[string]bool{}
 	for _, n := range r.nodes(r.t) {
 		known[n.Spec.ProviderID] = true
@@ -135,7 +135,7 @@ func (r *refresh) boot() {
 }
 
 // finishMoves completes the moves whose replacement is ready, and undoes those whose replacement claim has ended.
-func (r *refresh) finishMoves() {
+func (r *imageRollout) finishMoves() {
 	claims := r.claims(r.t)
 	for _, node := range slices.Sorted(maps.Keys(r.moves)) {
 		pod := r.moves[node]
@@ -162,7 +162,7 @@ func (r *refresh) finishMoves() {
 }
 
 // hasWaited reports whether the pod is gone or older than ten minutes: its claim was created and given up by then.
-func (r *refresh) hasWaited(pod string) bool {
+func (r *imageRollout) hasWaited(pod string) bool {
 	var p corev1.Pod
 	if err := r.api.Get(r.t.Context(), client.ObjectKey{Namespace: "ns", Name: pod}, &p); err != nil {
 		return true
@@ -170,12 +170,12 @@ func (r *refresh) hasWaited(pod string) bool {
 	return time.Since(p.CreationTimestamp.Time) > 10*time.Minute
 }
 
-func (r *refresh) deletePod(pod string) {
+func (r *imageRollout) deletePod(pod string) {
 	_ = r.api.Delete(r.t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: pod}})
 }
 
 // images counts the claims that have an instance, by the ID of the instance's image.
-func (r *refresh) images() map[string]int {
+func (r *imageRollout) images() map[string]int {
 	out := map[string]int{}
 	for _, c := range r.claims(r.t) {
 		if c.Status.ImageID != "" {
@@ -200,17 +200,17 @@ func TestBrokenImageStopsAtTheCanary(t *testing.T) {
 		if got := r.images(); got[first] != nodes {
 			t.Fatalf("the nodes run %v, want one image\n%s", got, r.log)
 		}
-		bad := r.release("golden-2")
+		bad := r.releaseImage("golden-2")
 		r.broken[bad] = true
 		r.detect()
 		if n := len(r.conditionTexts(t, karpv1.ConditionDrifted)); n != nodes {
 			t.Fatalf("%d nodes drift, want all %d\n%s", n, nodes, r.log)
 		}
-		r.minutes(2)
+		r.runMinutes(2)
 		time.Sleep(12 * time.Minute)
-		r.minutes(5)
-		if r.most != 1 || r.started != 1 {
-			t.Errorf("%d moves at once and %d in all, want one", r.most, r.started)
+		r.runMinutes(5)
+		if r.mostMoves != 1 || r.started != 1 {
+			t.Errorf("%d moves at once and %d in all, want one", r.mostMoves, r.started)
 		}
 		class, _ := r.class(t).StatusConditions().Find(awsv1.ConditionImageHeldBack)
 		pool, _ := r.pool(t).StatusConditions().Find(karpv1.ConditionDriftHeld)
@@ -233,7 +233,7 @@ func TestBrokenImageStopsAtTheCanary(t *testing.T) {
 		}
 
 		r.start(t)
-		r.minutes(2)
+		r.runMinutes(2)
 		if in := r.class(t).Status.AMIs; len(in) != 1 || in[0].ID != first {
 			t.Errorf("after a restart the class uses %v, want %s", in, first)
 		}
@@ -241,11 +241,11 @@ func TestBrokenImageStopsAtTheCanary(t *testing.T) {
 			t.Errorf("%d moves were started in all, want no further one after the restart", r.started)
 		}
 
-		good := r.release("golden-3")
-		r.most = 0
-		r.minutes(1)
-		if r.most != 1 {
-			t.Errorf("%d moves at once before the canary was fit, want one", r.most)
+		good := r.releaseImage("golden-3")
+		r.mostMoves = 0
+		r.runMinutes(1)
+		if r.mostMoves != 1 {
+			t.Errorf("%d moves at once before the canary was fit, want one", r.mostMoves)
 		}
 		_ = r.Drift.Pass(t.Context(), time.Now())
 		r.startMoves()
@@ -253,12 +253,12 @@ func TestBrokenImageStopsAtTheCanary(t *testing.T) {
 			t.Errorf("before the new canary was fit for FitAfter, %d moves were started in all and %d are in progress; want 2 and 0",
 				r.started, len(r.moves))
 		}
-		r.minutes(nodes/budget + 3)
+		r.runMinutes(nodes/budget + 3)
 		if got := r.images(); got[good] != nodes {
 			t.Errorf("the nodes run %v, want %d with %s; %d moves were undone\n%s", got, nodes, good, r.undone, r.log)
 		}
-		if r.most > budget || r.most < 2 {
-			t.Errorf("%d moves at once, want 2 to %d", r.most, budget)
+		if r.mostMoves > budget || r.mostMoves < 2 {
+			t.Errorf("%d moves at once, want 2 to %d", r.mostMoves, budget)
 		}
 		if _, ok := r.pool(t).StatusConditions().Find(karpv1.ConditionDriftHeld); ok {
 			t.Error("the pool still has the condition DriftHeld")

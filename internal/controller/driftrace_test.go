@@ -40,7 +40,7 @@ func TestForgettingImagesOverwritesNothing(t *testing.T) {
 		t.Fatalf("the class finds %v, want images of two kinds", found)
 	}
 	class := r.class(t)
-	memory := drift.Memory{
+	memory := drift.ImageHistory{
 		Good: []drift.Image{{ID: "ami-good", Slot: found[0].Slot}, {ID: "ami-fine", Slot: found[1].Slot}},
 		Bad:  []drift.BadImage{{Image: drift.Image{ID: "ami-gone", Slot: found[0].Slot}, Generation: class.Generation}},
 	}
@@ -51,7 +51,7 @@ func TestForgettingImagesOverwritesNothing(t *testing.T) {
 	r.NodeClasses.Images = &racingImages{ImageClient: r.NodeClasses.Images, do: func() {
 		class := r.class(t)
 		driftcheck.StoreImages(class,
-			driftcheck.MemoryOf(class).Condemned(drift.BadImage{Image: found[1], Generation: class.Generation, Why: "it never joined"}))
+			driftcheck.ImageHistoryOf(class).WithBad(drift.BadImage{Image: found[1], Generation: class.Generation, Why: "it never joined"}))
 		if err := r.api.Update(t.Context(), class); err != nil {
 			t.Error(err)
 		}
@@ -61,7 +61,7 @@ func TestForgettingImagesOverwritesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if left := driftcheck.MemoryOf(r.class(t)).Bad; len(left) != 1 || left[0].Image != found[1] {
+	if left := driftcheck.ImageHistoryOf(r.class(t)).Bad; len(left) != 1 || left[0].Image != found[1] {
 		t.Errorf("stored as bad are %+v, want %s alone", left, found[1].ID)
 	}
 	used := map[string]bool{}

@@ -19,7 +19,7 @@ func newDryRunRig(t *testing.T) *rig {
 	if !ok {
 		t.Fatal("the rig's launcher is not an EC2 client")
 	}
-	r.NodeClasses.Tester = awsClient
+	r.NodeClasses.DryRunner = awsClient
 	return r
 }
 
@@ -36,7 +36,7 @@ func TestDryRunFindsErrors(t *testing.T) {
 		"no launch templates": {deny("ec2:CreateLaunchTemplate"), "False CreateLaunchTemplateAuthCheckFailed policy of the controller's role"},
 		"no fleets":           {deny("ec2:CreateFleet"), "False CreateFleetAuthCheckFailed CreateFleet"},
 		"no instances":        {deny("ec2:RunInstances"), "False RunInstancesAuthCheckFailed RunInstances"},
-		"an unknown error of EC2": {world.Faults{Answers: []*world.Answer{{Call: "ec2:RunInstances", Status: 400,
+		"an unknown error of EC2": {world.Faults{CallErrors: []*world.CallError{{Call: "ec2:RunInstances", Status: 400,
 			Code: "InvalidBlockDeviceMapping", Message: "too small"}}}, "False BlockDeviceMappingInvalid spec.blockDeviceMappings"},
 		"a new profile": {world.Faults{ProfileLag: time.Hour}, "Unknown InstanceProfileNameInvalid some seconds"},
 	} {

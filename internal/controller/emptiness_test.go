@@ -260,7 +260,7 @@ func TestDelayBetweenPasses(t *testing.T) {
 func TestNoPodMovesToAnEmptyNode(t *testing.T) {
 	t.Parallel()
 	f := newReplicaRig(t, 2, "1500m", "1500m", "t3.medium")
-	f.wanted = 1
+	f.replicas = 1
 	pods := f.pods(t)
 	f.check(t, f.api.Delete(t.Context(), &pods[0]))
 	if err := f.Moves.Search(t.Context()); err != nil {

@@ -63,7 +63,7 @@ func TestTerminatedFromOutside(t *testing.T) {
 			case "reported by the queue":
 				r.send(t, instanceMessage(id, stateChange, `,"state":"terminated"`))
 				r.processQueue(t)
-				r.departPass(t)
+				r.drainPass(t)
 			default:
 				if err := r.api.Delete(t.Context(), &node); err != nil { // as the cloud controller does
 					t.Fatal(err)

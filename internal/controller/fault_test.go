@@ -23,7 +23,7 @@ func TestShortageIsPlannedAround(t *testing.T) {
 	r := newRig(t, "t3.medium", "m5.large")
 	r.reconcileClassAndPool(t)
 	r.Do(func(*world.World, time.Time) {
-		r.estate.Region.Capacity.Limit(world.Pool{Type: "t3.medium"}, 0)
+		r.estate.Region.Capacity.Limit(world.CapacityPool{Type: "t3.medium"}, 0)
 	})
 	r.addPendingPod(t, "web", "500m", "512Mi")
 	r.plan(t)

@@ -66,13 +66,13 @@ func TestSpotInterruption(t *testing.T) {
 		t.Errorf("no shortage of %s in %s is recorded\n%s", old.Type, old.Zone, r.log)
 	}
 
-	if left := r.departPass(t); left != 1 || !isDisruptedNode(r.nodes(t)[0]) {
+	if left := r.drainPass(t); left != 1 || !isDisruptedNode(r.nodes(t)[0]) {
 		t.Fatalf("%d claims wait, want 1; taints: %v, want the one of disrupted nodes", left, r.nodes(t)[0].Spec.Taints)
 	}
-	if left := r.departPass(t); left != 1 || !r.Claims.Batch.ClosesNow() {
+	if left := r.drainPass(t); left != 1 || !r.Claims.Batch.ClosesNow() {
 		t.Fatal("no plan is requested")
 	}
-	if left := r.departPass(t); left != 1 || r.claims(t)[0].DeletionTimestamp != nil {
+	if left := r.drainPass(t); left != 1 || r.claims(t)[0].DeletionTimestamp != nil {
 		t.Fatal("the node drains before anything was planned")
 	}
 	r.plan(t)
@@ -90,7 +90,7 @@ func TestSpotInterruption(t *testing.T) {
 		t.Errorf("%d pods are on the node, want 1: the node does not drain yet", pods)
 	}
 
-	if left := r.departPass(t); left != 0 {
+	if left := r.drainPass(t); left != 0 {
 		t.Fatalf("%d claims wait, want none", left)
 	}
 	r.finishDeleted(t)
@@ -195,7 +195,7 @@ func TestKindsOfMessages(t *testing.T) {
 		}, kind: "capacity_block_expiring", stays: true},
 		"terminated": {body: func(id string) string { return instanceMessage(id, stateChange, `,"state":"terminated"`) },
 			before: func(r *rig, id string) {
-				r.Do(func(w *world.World, now time.Time) { w.Lose(now, id) })
+				r.Do(func(w *world.World, now time.Time) { w.FailHost(now, id) })
 			}, kind: "instance_terminated", event: "InstanceTerminating", leaves: true},
 		"terminated, but still running in EC2": {body: func(id string) string { return instanceMessage(id, stateChange, `,"state":"terminated"`) },
 			kind: "instance_terminated", stays: true},
@@ -229,7 +229,7 @@ func TestKindsOfMessages(t *testing.T) {
 				t.Fatalf("read %d messages, want 1", n)
 			}
 			for range 3 {
-				r.departPass(t)
+				r.drainPass(t)
 				r.plan(t)
 			}
 			if stays := r.queueLength(t) == 1; stays != c.stays {
@@ -294,7 +294,7 @@ func TestMessagesOfOtherClusters(t *testing.T) {
 	for range 8 {
 		r.processQueue(t)
 		left = append(left, r.queueLength(t))
-		r.ahead += interruption.HiddenTime + time.Second
+		r.ahead += interruption.VisibilityTimeout + time.Second
 	}
 	if want := []int{2, 2, 1, 1, 1, 1, 1, 1}; !slices.Equal(left, want) {
 		t.Errorf("messages in the queue after each read: %v, want %v", left, want)
@@ -325,7 +325,7 @@ func TestCopiedClaim(t *testing.T) {
 	}
 	r.Do(func(w *world.World, now time.Time) { w.Interrupt(now, r.estate.Region.Instances.All()[0].ID) })
 	r.processQueue(t)
-	r.departPass(t)
+	r.drainPass(t)
 	if c := r.claims(t)[0]; c.Annotations[nodestate.AnnotationInterrupted] != "" || c.DeletionTimestamp != nil {
 		t.Errorf("the claim is marked as interrupted or deleted: %+v", c.Annotations)
 	}
@@ -352,7 +352,7 @@ func TestRedelivered(t *testing.T) {
 		if turn == 0 {
 			until = r.Market.Shortages.Until(r.now(), old.Type, old.Zone, "spot")
 			for range 4 {
-				r.departPass(t)
+				r.drainPass(t)
 				r.plan(t)
 			}
 		}
@@ -372,7 +372,7 @@ func TestRedelivered(t *testing.T) {
 	r.finishDeleted(t)
 	for range 3 {
 		r.processQueue(t)
-		r.ahead += interruption.HiddenTime + time.Second
+		r.ahead += interruption.VisibilityTimeout + time.Second
 	}
 	if n := r.queueLength(t); n != 0 {
 		t.Errorf("%d messages are left, want none", n)
@@ -391,10 +391,10 @@ func TestMarkOutlivesTheProcess(t *testing.T) {
 	r.Do(func(*world.World, time.Time) { _ = r.estate.Region.SQS.DeleteQueue(testQueue) })
 	r.withQueue(t)
 	for range 2 {
-		r.departPass(t)
+		r.drainPass(t)
 	}
 	r.plan(t)
-	if left := r.departPass(t); left != 0 {
+	if left := r.drainPass(t); left != 0 {
 		t.Errorf("%d claims wait, want none", left)
 	}
 	deleted := 0
@@ -415,13 +415,13 @@ func TestMissingPlanHoldsNothingUp(t *testing.T) {
 	r.Do(func(w *world.World, now time.Time) { w.Interrupt(now, r.estate.Region.Instances.All()[0].ID) })
 	r.processQueue(t)
 	for range 3 {
-		r.departPass(t)
+		r.drainPass(t)
 	}
 	if r.claims(t)[0].DeletionTimestamp != nil {
 		t.Fatal("the node did not wait for a plan")
 	}
 	r.ahead += interruptions.MaxPlanWait
-	if left := r.departPass(t); left != 0 || r.claims(t)[0].DeletionTimestamp == nil {
+	if left := r.drainPass(t); left != 0 || r.claims(t)[0].DeletionTimestamp == nil {
 		t.Errorf("%d claims wait, want none, or the claim is not deleted", left)
 	}
 }

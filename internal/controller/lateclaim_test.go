@@ -100,7 +100,7 @@ func newLateRig(t *testing.T, mode string, types ...string) *lateRig {
 	r.Do(func(w *world.World, now time.Time) {
 		_, err := r.estate.Region.EKS.CreateCluster(now,
 			ekscluster.Cluster{Name: testCluster, Version: "1.33", Endpoint: "https://api.example", CA: "Y2E=",
-				AuthMode: ekscluster.AuthAPI, VPCID: r.estate.VPC.ID, GroupID: r.estate.ClusterGroup.ID})
+				AuthMode: ekscluster.AuthAPI, VPCID: r.estate.VPC.ID, ClusterGroupID: r.estate.ClusterGroup.ID})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +145,7 @@ func (l *lateRig) restart(t *testing.T) {
 	d := &diagnoser.Diagnoser{
 		Clients: collector.Clients{Kube: evidence.NewCacheReader(l.api, l.api), EKS: k,
 			IAM: iam.New(cfg, iam.Cluster{Name: testCluster, UID: l.uid}), EC2: e, Images: ami.New(cfg), Network: vpc.New(cfg),
-			Cluster: testCluster, Region: testRegion, Patience: diagnoser.QueryTimeout},
+			Cluster: testCluster, Region: testRegion, ItemTimeout: diagnoser.QueryTimeout},
 		Cache: l.api, Cluster: l.Claims.Cluster, LaunchBackoff: l.Claims.LaunchBackoff, Batch: l.Claims.Batch, After: 90 * time.Second,
 		Events: l.events, Metrics: numbers, Log: l.Claims.Log,
 	}
@@ -518,7 +518,7 @@ func TestReadyNodeDisprovesFinding(t *testing.T) {
 		if isReady() {
 			t.Error("the class is ready although ProvenAfter has not passed since the finding")
 		}
-		time.Sleep(nodeclass.ProvenAfter + time.Second)
+		time.Sleep(nodeclass.DisprovedAfter + time.Second)
 		if !isReady() {
 			t.Errorf("the class is not ready although a node has been ready all the time: %+v", l.class(t).Status.Conditions)
 		}

@@ -8,9 +8,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// TestMovesHonorLaunchBackoff: moves launch nothing for a pool that waits because its instances do not join. After the pause,
+// TestMovesWaitForLaunchBackoff: moves launch nothing for a pool that waits because its instances do not join. After the pause,
 // one move is started, and its replacement is the canary.
-func TestMovesHonorLaunchBackoff(t *testing.T) {
+func TestMovesWaitForLaunchBackoff(t *testing.T) {
 	t.Parallel()
 	f := newReplicaRig(t, 1, "6500m", "900m", "m5.2xlarge", "t3.medium")
 	f.noJoin = true

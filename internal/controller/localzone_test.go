@@ -83,7 +83,7 @@ func TestLocalZoneSpot(t *testing.T) {
 	t.Parallel()
 	r := localRig(t)
 	r.Do(func(w *world.World, now time.Time) {
-		w.Market(testRegion).Quote(now.Add(-time.Hour), "m5.large", boston.Name, catalog.Dollar/50)
+		w.Market(testRegion).SetSpotPrice(now.Add(-time.Hour), "m5.large", boston.Name, catalog.Dollar/50)
 	})
 	if err := r.Market.Prices.Refresh(t.Context()); err != nil {
 		t.Fatal(err)

@@ -55,7 +55,7 @@ func TestMessagesFromElsewhere(t *testing.T) {
 				r.send(t, c.change(body(id)))
 				r.processQueue(t)
 				for range 3 {
-					r.departPass(t)
+					r.drainPass(t)
 					r.plan(t)
 				}
 				got := r.claim(t, claim.Name)

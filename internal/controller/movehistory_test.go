@@ -29,8 +29,8 @@ func (f *replicaRig) addOwner(t *testing.T) {
 	}
 }
 
-func (f *replicaRig) tripStore() kubeclient.TripStore {
-	return kubeclient.TripStore{Live: f.api, Writer: f.api, Namespace: "kube-system"}
+func (f *replicaRig) tripStore() kubeclient.MoveStore {
+	return kubeclient.MoveStore{Live: f.api, Writer: f.api, Namespace: "kube-system"}
 }
 
 // TestHourlyMovesAreLimited: the moves of a workload's pods within the last hour are limited, including those of an earlier
@@ -39,7 +39,7 @@ func TestHourlyMovesAreLimited(t *testing.T) {
 	t.Parallel()
 	f := newReplicaRig(t, 4, "1500m", "400m", "t3.medium")
 	f.addOwner(t)
-	before := disruption.Trips(nil).Add(f.now(), disruption.Trip{
+	before := disruption.PodMoves(nil).Add(f.now(), disruption.PodMove{
 		At: f.now().Add(-10 * time.Minute), Workload: "StatefulSet ns/db", Pods: 8, Shape: "another", Reason: disruption.Underutilized,
 	})
 	f.check(t, f.tripStore().Write(t.Context(), before.Encode()))
@@ -78,7 +78,7 @@ func TestPoolRaisesLimitOfMoves(t *testing.T) {
 	f := newReplicaRig(t, 4, "1500m", "400m", "t3.medium")
 	f.addOwner(t)
 	f.changePool(t, func(p *karpv1.NodePool) { p.Annotations = map[string]string{karpv1.AnnotationMaximumMoves: "3"} })
-	before := disruption.Trips(nil).Add(f.now(), disruption.Trip{
+	before := disruption.PodMoves(nil).Add(f.now(), disruption.PodMove{
 		At: f.now().Add(-10 * time.Minute), Workload: "StatefulSet ns/db", Pods: 8, Shape: "another", Reason: disruption.Underutilized,
 	})
 	f.check(t, f.tripStore().Write(t.Context(), before.Encode()))
@@ -157,8 +157,8 @@ func TestMovesInProgressCount(t *testing.T) {
 			})
 		}
 	}
-	history := &disruptor.MoveHistory{Trips: disruption.Trips(nil).Add(now,
-		disruption.Trip{At: now.Add(-time.Minute), Workload: "StatefulSet ns/db", Pods: 6, Shape: "x", Reason: disruption.Underutilized})}
+	history := &disruptor.MoveHistory{Trips: disruption.PodMoves(nil).Add(now,
+		disruption.PodMove{At: now.Add(-time.Minute), Workload: "StatefulSet ns/db", Pods: 6, Shape: "x", Reason: disruption.Underutilized})}
 	blocked := func() int { return len(history.Stays(in, disruption.Underutilized, []string{"b"}, s, false)) }
 	if n := blocked(); n != 0 {
 		t.Fatalf("6 of 8 moves are made, but one more is not allowed")

@@ -198,7 +198,7 @@ func TestUnreadableMark(t *testing.T) {
 // without a node, and no mark or taint is left behind.
 func TestCrashWhileMoving(t *testing.T) {
 	t.Parallel()
-	afterEachWrite(t, 14, moveWithCrash)
+	crashAfterEachWrite(t, 14, moveWithCrash)
 }
 
 // moveWithCrash replaces two nodes; the process ends after the given number of writes. It returns the number of writes.

@@ -44,7 +44,7 @@ func (f *replicaRig) launchReplacement(t *testing.T) karpv1.NodeClaim {
 func (f *replicaRig) moveTraces(t *testing.T) string {
 	t.Helper()
 	for _, c := range f.claims(t) {
-		if _, why := c.StatusConditions().Find(karpv1.ConditionDisruptionReason); c.Annotations[nodestate.AnnotationMove] != "" || why {
+		if _, isMarked := c.StatusConditions().Find(karpv1.ConditionDisruptionReason); c.Annotations[nodestate.AnnotationMove] != "" || isMarked {
 			return c.Name + " has the mark of a move"
 		}
 	}
@@ -105,10 +105,10 @@ func TestLostReplacementUndoesAtOnce(t *testing.T) {
 	}
 }
 
-// TestDoomedReplacementUndoesAtOnce: as soon as the cause is known why the replacement does not join, the old node
+// TestUnjoinedReplacementUndoesAtOnce: as soon as the cause is known why the replacement does not join, the old node
 // accepts pods again, and the pool launches nothing more. The replacement is kept until the registration timeout. If
 // the cause is fixed before, the replacement joins, and the old node is removed.
-func TestDoomedReplacementUndoesAtOnce(t *testing.T) {
+func TestUnjoinedReplacementUndoesAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLateRig(t, "off", "m5.2xlarge", "t3.medium")
@@ -150,9 +150,9 @@ func TestDoomedReplacementUndoesAtOnce(t *testing.T) {
 	})
 }
 
-// TestDoomedReplacementIsGivenUp: a replacement that does not join is given up after its registration timeout, although its
+// TestUnjoinedReplacementIsDeleted: a replacement that does not join is given up after its registration timeout, although its
 // move was undone before.
-func TestDoomedReplacementIsGivenUp(t *testing.T) {
+func TestUnjoinedReplacementIsDeleted(t *testing.T) {
 	t.Parallel()
 	f := newReplicaRig(t, 1, "6500m", "900m", "m5.2xlarge", "t3.medium")
 	c := f.launchReplacement(t)
@@ -185,7 +185,7 @@ func TestUnfitReplacementUndoes(t *testing.T) {
 	node.Status.Conditions[0].Status = corev1.ConditionFalse
 	f.create(t, node)
 	f.reconcileClaims(t)
-	f.ahead += replacement.FitWithin - time.Minute
+	f.ahead += replacement.DefaultInitializationTimeout - time.Minute
 	f.check(t, f.Moves.Advance(t.Context()))
 	if f.moveTraces(t) == "" {
 		t.Fatalf("the move was undone a minute before FitWithin\n%s", f.tail())
@@ -207,8 +207,8 @@ func TestUnfitReplacementUndoes(t *testing.T) {
 	}
 }
 
-// TestSlowPoolsAreGivenLonger: in pools whose nodes take long to initialize, a replacement may take twice the usual time.
-func TestSlowPoolsAreGivenLonger(t *testing.T) {
+// TestFitWithinOfSlowPools: in pools whose nodes take long to initialize, a replacement may take twice the usual time.
+func TestFitWithinOfSlowPools(t *testing.T) {
 	t.Parallel()
 	registered := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	claim := func(pool string, took time.Duration) *karpv1.NodeClaim {
@@ -222,8 +222,8 @@ func TestSlowPoolsAreGivenLonger(t *testing.T) {
 	}
 	claims := []*karpv1.NodeClaim{claim("gpu", 6*time.Minute), claim("gpu", 8*time.Minute), claim("gpu", 9*time.Minute),
 		claim("web", time.Minute)}
-	for pool, want := range map[string]time.Duration{"gpu": 16 * time.Minute, "web": replacement.FitWithin, "new": replacement.FitWithin} {
-		if got := loop.FitWithin(claims, []*karpv1.NodeClaim{claim(pool, 0)}); got != want {
+	for pool, want := range map[string]time.Duration{"gpu": 16 * time.Minute, "web": replacement.DefaultInitializationTimeout, "new": replacement.DefaultInitializationTimeout} {
+		if got := loop.InitializationTimeout(claims, []*karpv1.NodeClaim{claim(pool, 0)}); got != want {
 			t.Errorf("a replacement in pool %s may take %s, want %s", pool, got, want)
 		}
 	}

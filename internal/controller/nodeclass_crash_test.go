@@ -15,7 +15,7 @@ import (
 // new class. The class is deleted before the next process starts. In each case, neither the class nor a resource is left.
 func TestCrashDuringFirstReconcileOfAClass(t *testing.T) {
 	t.Parallel()
-	afterEachWrite(t, 4, createAndDeleteWithCrash)
+	crashAfterEachWrite(t, 4, createAndDeleteWithCrash)
 }
 
 // createAndDeleteWithCrash reconciles a new class in a process that ends after the given number of writes. Then the class is
@@ -27,7 +27,7 @@ func createAndDeleteWithCrash(t *testing.T, crashAfter int) int {
 	if !ok {
 		t.Fatal("the rig's clients have changed")
 	}
-	r.NodeClasses.Tester = awsClient
+	r.NodeClasses.DryRunner = awsClient
 	r.fuse.set(crashAfter)
 	_, _ = r.NodeClasses.Reconcile(t.Context(), named("default")) // fails if the process ends
 	writes := r.fuse.writes()

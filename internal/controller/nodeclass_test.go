@@ -268,7 +268,7 @@ func TestEarlierErrorsDoNotDelayDeletion(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Do(func(w *world.World, _ time.Time) {
-		w.Faults.Answers = []*world.Answer{{Call: "*", Status: 503, Code: "ServiceUnavailable"}}
+		w.Faults.CallErrors = []*world.CallError{{Call: "*", Status: 503, Code: "ServiceUnavailable"}}
 	})
 	for _, most := range []time.Duration{time.Second, 2 * time.Second} {
 		got, err := r.NodeClasses.Reconcile(t.Context(), named("default"))

@@ -218,7 +218,7 @@ func TestOpenWhenStopped(t *testing.T) {
 // initialization, and restarts it with an empty memory. In each case, the Node is open within 30 seconds.
 func TestCrashWhileOpening(t *testing.T) {
 	t.Parallel()
-	afterEachWrite(t, 6, openWithCrash)
+	crashAfterEachWrite(t, 6, openWithCrash)
 }
 
 // openWithCrash runs the loops from the registration of a Node to its initialization. The process ends after crashAfter

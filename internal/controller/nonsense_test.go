@@ -52,7 +52,7 @@ func TestInvalidBudgetsBlockDisruption(t *testing.T) {
 			f.reconcileClaims(t)
 			f.join(t)
 			f.reconcileClaims(t)
-			f.wanted = 3
+			f.replicas = 3
 			f.setBudgets(t, karpv1.Budget{Nodes: "100%"})
 			if _, text := reconcilePool(); strings.Contains(text, "budgets") {
 				t.Errorf("the setting is fixed, but the condition is %q", text)

@@ -185,7 +185,7 @@ func (l *lateRig) untilCured(t *testing.T, claims []karpv1.NodeClaim) time.Time 
 		l.runLoops(t)
 		cured := 0
 		for i := range claims {
-			if since, _ := l.Diagnoses.CuredAt(&claims[i]); !since.IsZero() {
+			if since, _ := l.Diagnoses.FixedAt(&claims[i]); !since.IsZero() {
 				cured++
 			}
 		}

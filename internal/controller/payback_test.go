@@ -27,14 +27,14 @@ func TestUsualJoin(t *testing.T) {
 		claims []*karpv1.NodeClaim
 		want   time.Duration
 	}{
-		"no NodeClaim":  {nil, loop.AssumedJoin},
-		"none is ready": {[]*karpv1.NodeClaim{notReady}, loop.AssumedJoin},
+		"no NodeClaim":  {nil, loop.DefaultJoinTime},
+		"none is ready": {[]*karpv1.NodeClaim{notReady}, loop.DefaultJoinTime},
 		"one outlier": {[]*karpv1.NodeClaim{initialized(50 * time.Minute), initialized(40 * time.Second),
 			initialized(50 * time.Second), notReady}, 50 * time.Second},
-		"a negative duration": {[]*karpv1.NodeClaim{initialized(-time.Hour)}, loop.AssumedJoin},
+		"a negative duration": {[]*karpv1.NodeClaim{initialized(-time.Hour)}, loop.DefaultJoinTime},
 		"one claim":           {[]*karpv1.NodeClaim{initialized(time.Minute)}, time.Minute},
 	} {
-		if got := loop.UsualJoin(c.claims); got != c.want {
+		if got := loop.MedianJoinTime(c.claims); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}

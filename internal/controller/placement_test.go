@@ -113,7 +113,7 @@ func TestClusterGroupGoesElsewhere(t *testing.T) {
 	t.Parallel()
 	r, _ := placedRig(t, world.PlacementGroup{Strategy: world.ClusterGroup}, "m5.large")
 	r.Do(func(*world.World, time.Time) {
-		r.estate.Region.Capacity.Limit(world.Pool{Zone: r.estate.PrivateSubnets[0].Zone.Name}, 0)
+		r.estate.Region.Capacity.Limit(world.CapacityPool{Zone: r.estate.PrivateSubnets[0].Zone.Name}, 0)
 	})
 	r.addLargePods(t, "web", 3)
 	for range 6 {

@@ -36,7 +36,7 @@ func TestPolicyIsRead(t *testing.T) {
 		karpv1.AnnotationPaused: "2026-03-01T13:00:00Z",
 	}, karpv1.Budget{Nodes: "10%", Reasons: []karpv1.DisruptionReason{karpv1.DisruptionDrifted}}), policyTime)
 	want := disruption.Policy{
-		After: ptr.To(time.Minute), Method: disruption.WhenEmptyOrUnderutilized, LeastSaving: 50_000_000, LeastLife: 90 * time.Minute,
+		After: ptr.To(time.Minute), Method: disruption.WhenEmptyOrUnderutilized, MinSaving: 50_000_000, MinLifetime: 90 * time.Minute,
 		MovesPerHour: 4, ObserveDrift: true, IgnoreDrift: []string{"amiSelectorTerms", "tags"}, Canary: 2, Wave: "5%",
 		Budgets: []disruption.Budget{{Nodes: "10%", Reasons: []disruption.Reason{disruption.Drifted}}},
 		Paused:  "annotation joiner.sh/paused of the NodePool", PausedUntil: policyTime.Add(time.Hour),
@@ -45,8 +45,8 @@ func TestPolicyIsRead(t *testing.T) {
 		t.Error(diff)
 	}
 	if p := nodestate.PolicyOf(policyPool(map[string]string{karpv1.AnnotationMinimumSaving: "12.5%"}),
-		policyTime); p.LeastShare != 0.125 || len(p.Problems) > 0 {
-		t.Errorf("12.5%% is read as %v, %v", p.LeastShare, p.Problems)
+		policyTime); p.MinSavingShare != 0.125 || len(p.Problems) > 0 {
+		t.Errorf("12.5%% is read as %v, %v", p.MinSavingShare, p.Problems)
 	}
 	for value, want := range map[string]bool{"true": true, "": true, "false": false, "2026-03-01T11:59:59Z": false,
 		"2026-03-01T12:00:01Z": true, "tomorrow": true} {
@@ -158,7 +158,7 @@ func TestExpireAfterTooShort(t *testing.T) {
 func TestConditionsOfPolicies(t *testing.T) {
 	t.Parallel()
 	pool := policyPool(map[string]string{karpv1.AnnotationMaximumMoves: "x", karpv1.AnnotationPaused: "2026-03-01T13:00:00+01:00"})
-	seen := nodepool.PoolSeen{Policy: nodestate.PolicyOf(pool, policyTime.Add(-time.Hour))}
+	seen := nodepool.PoolInput{Policy: nodestate.PolicyOf(pool, policyTime.Add(-time.Hour))}
 	seen.Write(pool, policyTime)
 	c, _ := pool.StatusConditions().Find(karpv1.ConditionDisruptionPolicyValid)
 	if c.Status != metav1.ConditionFalse || c.Reason != karpv1.ReasonDisruptionPolicyInvalid ||

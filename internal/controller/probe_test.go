@@ -80,7 +80,7 @@ func TestTenMinutesOfShortage(t *testing.T) {
 	r := newRig(t, "t3.medium", "m5.large")
 	r.reconcileClassAndPool(t)
 	region := r.estate.Region
-	r.Do(func(*world.World, time.Time) { region.Capacity.Limit(world.Pool{}, 0) })
+	r.Do(func(*world.World, time.Time) { region.Capacity.Limit(world.CapacityPool{}, 0) })
 	const pods = 12
 	for i := range pods {
 		r.addPendingPod(t, fmt.Sprint("web-", i), "1500m", "3Gi")
@@ -114,7 +114,7 @@ func TestTenMinutesOfShortage(t *testing.T) {
 		t.Errorf("%d instances, want none; events %v, want FailedScheduling", n, r.events.emitted)
 	}
 
-	r.Do(func(*world.World, time.Time) { region.Capacity.Lift(world.Pool{}) })
+	r.Do(func(*world.World, time.Time) { region.Capacity.RemoveLimit(world.CapacityPool{}) })
 	lifted := r.now()
 	for len(r.instances()) < pods && r.now().Before(lifted.Add(time.Hour)) {
 		round()

@@ -11,9 +11,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
-// TestUnusedProfilesGo: when the role of a class changes, the instance profile of the old role stays while a node uses
+// TestUnusedProfilesAreDeleted: when the role of a class changes, the instance profile of the old role stays while a node uses
 // it. Then this profile is deleted. Other profiles stay.
-func TestUnusedProfilesGo(t *testing.T) {
+func TestUnusedProfilesAreDeleted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
 	awsClient, ok := r.NodeClasses.Profiles.(*iam.Client)

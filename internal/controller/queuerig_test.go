@@ -25,10 +25,10 @@ func (r *rig) withQueue(t testing.TB) {
 		}
 	})
 	departures := &nodestate.PlannedEvictions{}
-	r.Provisioner.Departures = departures
+	r.Provisioner.PlannedEvictions = departures
 	r.Interruption = &interruptions.Handler{
 		Queue: interruption.New(r.cfg(), testQueue), Cache: r.api, Cluster: r.Claims.Cluster, Objects: r.Claims.Objects,
-		Instances: r.Claims.Instances, Troubles: r.statusChecks(t), Shortages: r.Market.Shortages, Departures: departures,
+		Instances: r.Claims.Instances, StatusChecks: r.statusChecks(t), Shortages: r.Market.Shortages, PlannedEvictions: departures,
 		Ledger: r.Claims.Ledger, Batch: r.Claims.Batch, ClusterUID: r.uid, Account: emulator.DefaultAccount, Region: testRegion,
 		Events: r.events, Metrics: r.Claims.Metrics, Log: r.Claims.Log, Now: r.now,
 	}
@@ -91,8 +91,8 @@ func (r *rig) processQueue(t testing.TB) int {
 	}
 }
 
-// departPass does the next steps for interrupted nodes, and returns how many of them wait for a further step.
-func (r *rig) departPass(t testing.TB) int {
+// drainPass does the next steps for interrupted nodes, and returns how many of them wait for a further step.
+func (r *rig) drainPass(t testing.TB) int {
 	t.Helper()
 	waiting, err := r.Interruption.DrainPass(t.Context())
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// TestRecorderTakesTurns: events of one namespace do not delay or displace those of others, and the queue has a maximum
+// TestRecorderIsFairToNamespaces: events of one namespace do not delay or displace those of others, and the queue has a maximum
 // length.
-func TestRecorderTakesTurns(t *testing.T) {
+func TestRecorderIsFairToNamespaces(t *testing.T) {
 	t.Parallel()
 	recorder := loop.NewRateLimitedRecorder(&events{})
 	pod := func(namespace string) *corev1.Pod {

@@ -112,7 +112,7 @@ func TestNodeWithLessCapacity(t *testing.T) {
 	claim := r.servingNodes(t, "web")[0]
 	wait := r.reconcileClaim(t, claim.Name)
 	if c, _ := r.claim(t, claim.Name).StatusConditions().Find(karpv1.ConditionConsistentStateFound); c.Status != metav1.ConditionTrue ||
-		wait <= 0 || wait > lifecycle.CheckEvery {
+		wait <= 0 || wait > lifecycle.CapacityCheckInterval {
 		t.Fatalf("condition %+v; the claim is reconciled again in %s", c, wait)
 	}
 	node := r.nodes(t)[0]

@@ -69,7 +69,7 @@ func TestNodeIsRepaired(t *testing.T) {
 			if got := r.claim(t, claim.Name); got.DeletionTimestamp == nil || got.Annotations[karpv1.AnnotationTerminationTimestamp] == "" {
 				t.Fatalf("the claim is not deleted by force: annotations %v\n%s", got.Annotations, r.log)
 			}
-			r.visitEachSecond(t, claim.Name, 90)
+			r.reconcileEachSecond(t, claim.Name, 90)
 			if r.claim(t, claim.Name) != nil || len(r.instances()) != 0 {
 				t.Errorf("the claim or the instance is still there\n%s", r.log)
 			}

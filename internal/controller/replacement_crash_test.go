@@ -11,12 +11,12 @@ import (
 // and restarts it with an empty memory. In each case, one replacement is launched, and is ready before the node is deleted.
 func TestCrashWhileReplacing(t *testing.T) {
 	t.Parallel()
-	afterEachWrite(t, 12, replaceWithCrash)
+	crashAfterEachWrite(t, 12, replaceWithCrash)
 }
 
-// afterEachWrite runs play once without a crash, and then with a crash after each number of writes. play crashes after
+// crashAfterEachWrite runs play once without a crash, and then with a crash after each number of writes. play crashes after
 // crashAfter writes, and returns the number of writes. least is the minimum of this number without a crash.
-func afterEachWrite(t *testing.T, least int, play func(t *testing.T, crashAfter int) int) {
+func crashAfterEachWrite(t *testing.T, least int, play func(t *testing.T, crashAfter int) int) {
 	t.Helper()
 	writes := play(t, unlimited)
 	if writes < least {
@@ -81,7 +81,7 @@ func (r *rig) runUntilGone(t *testing.T, old string) {
 // is removed again. In each case, the pool ends with the number of nodes in its spec.
 func TestCrashWhileResizing(t *testing.T) {
 	t.Parallel()
-	afterEachWrite(t, 12, resizeWithCrash)
+	crashAfterEachWrite(t, 12, resizeWithCrash)
 }
 
 // resizeWithCrash gives a static pool two nodes and then one. The process ends after crashAfter writes, and another one

@@ -30,7 +30,9 @@ func TestReplacementThatFails(t *testing.T) {
 			r.plan(t)
 			next := r.otherClaim(t, old).Name
 			r.limitToType(t, next, "t3.medium")
-			r.Do(func(*world.World, time.Time) { r.estate.Region.Capacity.Limit(world.Pool{Type: "t3.medium"}, 0) })
+			r.Do(func(*world.World, time.Time) {
+				r.estate.Region.Capacity.Limit(world.CapacityPool{Type: "t3.medium"}, 0)
+			})
 			fail(t, r, next)
 			r.reconcileClaim(t, old) // while the replacement is being deleted
 			for range 10 {

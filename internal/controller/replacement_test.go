@@ -163,7 +163,7 @@ func TestReplacementThatDoesNotCome(t *testing.T) {
 	r.age(t, old, tooOld)
 	r.reconcileClaim(t, old)
 	r.plan(t)
-	r.ahead += lifecycle.ReplaceWithin - time.Minute
+	r.ahead += lifecycle.MaxReplacementWait - time.Minute
 	if wait := r.reconcileClaim(t, old); r.claim(t, old).DeletionTimestamp != nil || wait <= 0 {
 		t.Fatalf("the claim is deleted before ReplaceWithin has passed, or is due again after %s\n%s", wait, r.log)
 	}
@@ -254,7 +254,7 @@ func TestBudgetLimitsReplacements(t *testing.T) {
 	if n := tainted(); n != 1 {
 		t.Fatalf("%d nodes are being replaced, want 1, the budget\n%s", n, r.log)
 	}
-	r.ahead += lifecycle.ReplaceWithin
+	r.ahead += lifecycle.MaxReplacementWait
 	r.reconcileClaims(t)
 	for _, c := range r.claims(t) {
 		if c.DeletionTimestamp == nil {

@@ -19,7 +19,7 @@ import (
 // binds them where there is room.
 type replicaRig struct {
 	*rig
-	wanted      int             // number of pods
+	replicas    int             // number of pods
 	cpu         string          // request of each new pod
 	created     int             // number of pods that were created after the first ones
 	noJoin      bool            // new instances do not join
@@ -38,7 +38,7 @@ func newReplicaRig(t *testing.T, nodes int, firstCPU, laterCPU string, types ...
 // replicaRigOn is newReplicaRig for an existing rig.
 func replicaRigOn(t *testing.T, r *rig, nodes int, firstCPU, laterCPU string) *replicaRig {
 	t.Helper()
-	f := &replicaRig{rig: r, wanted: nodes, cpu: laterCPU, broken: map[string]bool{}}
+	f := &replicaRig{rig: r, replicas: nodes, cpu: laterCPU, broken: map[string]bool{}}
 	f.reconcileClassAndPool(t)
 	for i := range nodes {
 		f.addPendingPod(t, fmt.Sprintf("large-%d", i), firstCPU, "512Mi")
@@ -137,7 +137,7 @@ func (f *replicaRig) runDisruption(t *testing.T) {
 func (f *replicaRig) schedule(t *testing.T) {
 	t.Helper()
 	pods := f.pods(t)
-	for n := len(pods); n < f.wanted; n++ {
+	for n := len(pods); n < f.replicas; n++ {
 		f.created++
 		f.addPendingPod(t, fmt.Sprintf("small-%d", f.created), f.cpu, "512Mi")
 	}

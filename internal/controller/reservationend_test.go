@@ -27,7 +27,7 @@ func TestEndingReservationIsNotUsed(t *testing.T) {
 		}},
 		"its owner reclaims it": {func(c *world.CapacityReservation) { c.Interruptible = true }, true,
 			func(r *rig, _ *world.CapacityReservation, w *world.World, now time.Time) {
-				w.Reclaim(now, r.estate.Region.Instances.All()[0].ID)
+				w.InterruptReserved(now, r.estate.Region.Instances.All()[0].ID)
 			}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestEndingReservationIsNotUsed(t *testing.T) {
 				r.addPendingPod(t, "web", "1500m", "2Gi")
 			}
 			for range 3 {
-				r.departPass(t)
+				r.drainPass(t)
 				r.plan(t)
 			}
 			for _, claim := range r.claims(t) {

@@ -200,7 +200,7 @@ func TestBlockEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		r.departPass(t)
+		r.drainPass(t)
 		r.plan(t)
 	}
 	r.reconcileClaims(t)
@@ -330,10 +330,10 @@ func TestChooseReserved(t *testing.T) {
 			t.Fatal(invalid)
 		}
 		capacityType, picks := offerings.Choose(types,
-			offerings.LaunchCandidate{Accepted: accepted, ExcludeReserved: c.excludeReserved, Subnets: map[string]vpc.Subnet{"x": {}, "y": {}}})
+			offerings.LaunchRequirements{Accepted: accepted, ExcludeReserved: c.excludeReserved, Subnets: map[string]vpc.Subnet{"x": {}, "y": {}}})
 		got := capacityType + ":"
 		for _, p := range picks {
-			got += fmt.Sprintf(" %s/%s=%s", p.Kind.Name, p.Offering.Zone, p.Offering.Reservation.ID)
+			got += fmt.Sprintf(" %s/%s=%s", p.Type.Name, p.Offering.Zone, p.Offering.Reservation.ID)
 		}
 		if got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)

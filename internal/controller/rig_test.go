@@ -74,7 +74,7 @@ type rig struct {
 	*emulator.Server
 	Controllers
 	api         client.WithWatch
-	estate      world.Estate // the simulated AWS
+	estate      world.ClusterResources // the simulated AWS
 	events      *events
 	log         *bytes.Buffer
 	uid         string             // of the cluster
@@ -153,7 +153,7 @@ func (r *rig) createWorld(t testing.TB, instanceTypes []string) {
 		if !ok {
 			t.Fatalf("the embedded table lacks %s", name)
 		}
-		setup.Stock = append(setup.Stock, world.Stock{Facts: facts, OnDemand: prices.OnDemand[name]})
+		setup.Stock = append(setup.Stock, world.OfferedType{Facts: facts, OnDemand: prices.OnDemand[name]})
 	}
 	w, estate, err := world.New(time.Now(), setup)
 	if err != nil {
@@ -163,7 +163,7 @@ func (r *rig) createWorld(t testing.TB, instanceTypes []string) {
 		t.Fatal(err)
 	}
 	r.estate = estate
-	r.Server = &emulator.Server{World: w, Now: r.now, Assume: controllerRole}
+	r.Server = &emulator.Server{World: w, Now: r.now, UnknownKeyRole: controllerRole}
 	r.attachControllerPolicies(t, w)
 }
 
@@ -266,14 +266,14 @@ func (r *rig) createLoops(m *metrics.Metrics, awsClient *ec2.Client, profiles *i
 		Market: market, Pods: pods,
 		Provisioner: &provisioner.Provisioner{Batch: batch, Cluster: reader, Market: market, Solve: provisioner.Plan,
 			Claims: writer, Ledger: ledger, LaunchBackoff: launchBackoff, PodBackoff: podBackoff,
-			Departures: departures, Stopwatch: &provisioner.Stopwatch{Metrics: m}, Events: loop.NewRateLimitedRecorder(r.events),
+			PlannedEvictions: departures, Stopwatch: &provisioner.Stopwatch{Metrics: m}, Events: loop.NewRateLimitedRecorder(r.events),
 			Metrics: m, Log: log, Now: r.now},
 		Drift: drift,
 		Claims: &nodeclaim.Reconciler{Cache: r.api, Drift: drift, Authority: "Y2E=", Cluster: reader, Objects: writer,
 			Evictor: writer, Nominator: writer, Pods: pods, Launcher: awsClient, Instances: awsClient, Offers: requests,
 			Ledger: ledger, Batch: batch, LaunchBackoff: launchBackoff, PodBackoff: podBackoff, Registrations: registrations,
 			Events: r.events, Metrics: m, Log: log, Now: r.now,
-			Replacements: &nodeclaim.Replacements{Cache: r.api, Cluster: reader, Departures: departures, Ledger: ledger, Batch: batch}},
+			Replacements: &nodeclaim.Replacements{Cache: r.api, Cluster: reader, PlannedEvictions: departures, Ledger: ledger, Batch: batch}},
 		Orphans: &nodeclaim.OrphanReconciler{Cache: r.api, Finder: reader, Cluster: reader, Objects: writer, Evictor: writer,
 			Instances: awsClient, Events: r.events, Metrics: m, Log: log},
 		NodeClasses: &nodeclass.Reconciler{Cache: r.api, Objects: writer, Networks: networks, Images: images, Profiles: profiles,
@@ -287,7 +287,7 @@ func (r *rig) createLoops(m *metrics.Metrics, awsClient *ec2.Client, profiles *i
 		Moves: &disruptor.Disruptor{Cluster: reader, Reader: reader, Market: market, Types: market, Solve: provisioner.Plan,
 			Claims: writer, Ledger: ledger, LaunchBackoff: launchBackoff, Objects: writer,
 			Pods: pods, Pauses: pauses, Lock: lock, Batch: batch, Events: r.events, Metrics: m, Log: log, Now: r.now,
-			Staying: disruptable, History: &disruptor.MoveHistory{Store: kubeclient.TripStore{Live: r.api, Writer: api,
+			Staying: disruptable, History: &disruptor.MoveHistory{Store: kubeclient.MoveStore{Live: r.api, Writer: api,
 				Namespace: "kube-system"}, Log: log}},
 		Sweeper: &gc.Collector{Cache: r.api, Live: r.api, Cluster: reader, Fleet: awsClient, Instances: awsClient,
 			Objects: writer, Batch: batch, LaunchBackoff: launchBackoff, Drift: drift, Market: market, Events: r.events, Metrics: m, Log: log},
@@ -426,7 +426,7 @@ func (r *rig) reconcileUntilOpen(t *testing.T, c karpv1.NodeClaim) reconcile.Res
 			t.Fatal(err)
 		}
 		version, isHeld := r.ownNode(t, c)
-		isTurn := isHeld && result.RequeueAfter > 0 && result.RequeueAfter < lifecycle.OpenWithin/2
+		isTurn := isHeld && result.RequeueAfter > 0 && result.RequeueAfter < lifecycle.MaxNominationWait/2
 		if isTurn {
 			r.ahead += result.RequeueAfter
 		} else if version == before || isHeld {

@@ -186,7 +186,7 @@ func (n *sameNameRig) simulateMinute(t *testing.T, minute int, dice *rand.Rand) 
 	}
 	if minute-n.lastChange > 2 && minute%5 > 0 { // no change is in progress
 		n.processQueue(t)
-		n.departPass(t)
+		n.drainPass(t)
 		n.sweep(t)
 		return
 	}
@@ -197,7 +197,7 @@ func (n *sameNameRig) simulateMinute(t *testing.T, minute int, dice *rand.Rand) 
 func (n *sameNameRig) runLoops(t *testing.T) {
 	t.Helper()
 	n.processQueue(t)
-	n.departPass(t)
+	n.drainPass(t)
 	before := len(n.ownInstances())
 	if n.schedule(t) > 0 {
 		n.plan(t)
@@ -207,7 +207,7 @@ func (n *sameNameRig) runLoops(t *testing.T) {
 	n.join(t)
 	n.reconcileDueClaims(t)
 	n.schedule(t)
-	n.departPass(t)
+	n.drainPass(t)
 	if err := n.Emptiness.Pass(t.Context(), n.now()); err != nil {
 		t.Fatal(err)
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/disruption/consolidation"
 )
 
-// TestScansAreCounted: metrics contain the duration of each scan for nodes to disrupt, by reason, and the number of evaluated
+// TestScansAreMeasured: metrics contain the duration of each scan for nodes to disrupt, by reason, and the number of evaluated
 // moves, by the pool's policy.
-func TestScansAreCounted(t *testing.T) {
+func TestScansAreMeasured(t *testing.T) {
 	t.Parallel()
 	f := newReplicaRig(t, 2, "6500m", "900m", "m5.2xlarge", "t3.medium")
 	f.runDisruption(t)
@@ -48,7 +48,7 @@ func TestRejectedMovesAreCounted(t *testing.T) {
 		p.Spec.Disruption.ConsolidationPolicy = karpv1.ConsolidateBalanced
 		p.Annotations = map[string]string{karpv1.AnnotationMinimumSaving: "$100"}
 	})
-	f.wanted = 1 // one pod is deleted
+	f.replicas = 1 // one pod is deleted
 	pods := f.pods(t)
 	f.check(t, f.api.Delete(t.Context(), &pods[0]))
 	// The remaining pod would fit on the other node, which is empty, and which the annotation keeps.

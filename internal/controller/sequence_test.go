@@ -142,9 +142,9 @@ func TestUrgentEvictionsHaveNoOrder(t *testing.T) {
 	}
 }
 
-// TestTurnHasAMaximumTime: a successor that does not appear, or a pod that may not be evicted, delays the other pods by
+// TestWaitForSuccessorIsLimited: a successor that does not appear, or a pod that may not be evicted, delays the other pods by
 // at most ten seconds, even if the process restarts meanwhile.
-func TestTurnHasAMaximumTime(t *testing.T) {
+func TestWaitForSuccessorIsLimited(t *testing.T) {
 	t.Parallel()
 	for name, guard := range map[string]string{"no successor": "", "a PodDisruptionBudget": "first"} {
 		t.Run(name, func(t *testing.T) {

@@ -181,7 +181,7 @@ func TestSlicesShareRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seated := fairness.Seated(s.Nodes, s.Pods, r.Provisioner.Costly.Seats)
+	seated := fairness.CountNominated(s.Nodes, s.Pods, r.Provisioner.Costly.Seats)
 	n := 0
 	for i := range seated {
 		n += len(seated[i].Pods)

@@ -94,7 +94,7 @@ func (s *stage) sweepTemplates() {
 
 // replicate creates the missing pods, as a ReplicaSet does.
 func (s *stage) replicate() {
-	for n := len(s.pods()); n < s.wanted; n++ {
+	for n := len(s.pods()); n < s.replicas; n++ {
 		s.made++
 		s.addPendingPod(s.t, fmt.Sprintf("web-%d", s.made), "500m", "512Mi")
 	}
@@ -118,10 +118,10 @@ func (s *stage) schedule() {
 func (s *stage) isConverged() bool {
 	claims, pods := s.claims(s.t), s.pods()
 	isUnfit := func(c karpv1.NodeClaim) bool {
-		return c.Name == s.old || c.DeletionTimestamp != nil || !c.StatusConditions().IsReady()
+		return c.Name == s.removedClaim || c.DeletionTimestamp != nil || !c.StatusConditions().IsReady()
 	}
 	isWaiting := func(p corev1.Pod) bool { return p.Spec.NodeName == "" }
-	return len(claims) == s.wanted && len(s.nodes(s.t)) == s.wanted && len(s.instances()) == s.wanted && len(pods) == s.wanted &&
+	return len(claims) == s.replicas && len(s.nodes(s.t)) == s.replicas && len(s.instances()) == s.replicas && len(pods) == s.replicas &&
 		!slices.ContainsFunc(claims, isUnfit) && !slices.ContainsFunc(pods, isWaiting)
 }
 

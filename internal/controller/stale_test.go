@@ -17,8 +17,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// duringPlans calls change after each plan is computed, before the plan is carried out.
-func (r *rig) duringPlans(change func()) {
+// afterEachSolve calls change after each plan is computed, before the plan is carried out.
+func (r *rig) afterEachSolve(change func()) {
 	r.Provisioner.Solve = func(s cluster.Snapshot, m catalog.Market) packing.Plan {
 		plan := provisioner.Plan(s, m)
 		change()
@@ -80,7 +80,7 @@ func TestChangesDuringAPlan(t *testing.T) {
 			for _, pod := range []string{"a", "b", "c"} {
 				r.addPendingPod(t, pod, "1", "1Gi")
 			}
-			r.duringPlans(func() { c.change(t, r) })
+			r.afterEachSolve(func() { c.change(t, r) })
 			r.plan(t)
 			claims := r.claims(t)
 			if len(claims) != c.want || c.want > 0 && claims[0].Annotations["joiner.sh/pods"] != c.pods {

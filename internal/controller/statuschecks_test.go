@@ -51,21 +51,21 @@ func TestStatusChecksAndEvents(t *testing.T) {
 			id := r.instances()[0].ID
 			r.Do(func(w *world.World, now time.Time) { c.happens(w, now, id) })
 			r.ahead += c.after
-			r.examine(t)
-			r.departPass(t)
+			r.checkStatus(t)
+			r.drainPass(t)
 			claim := r.claim(t, old)
 			if leaves := claim.DeletionTimestamp != nil; leaves != c.byForce {
 				t.Fatalf("the claim is deleted before a plan: %t, want the opposite\n%s", leaves, r.log)
 			}
 			r.plan(t)
-			r.departPass(t)
+			r.drainPass(t)
 			if claim = r.claim(t, old); (claim.DeletionTimestamp != nil) != (c.category != "") {
 				t.Errorf("the claim is deleted after a plan: %t, want the opposite\n%s", claim.DeletionTimestamp != nil, r.log)
 			}
 			if _, byForce := claim.Annotations[karpv1.AnnotationTerminationTimestamp]; byForce != c.byForce {
 				t.Errorf("the claim has a deadline for its pods: %t, want the opposite", byForce)
 			}
-			r.examine(t) // the same finding is not counted again
+			r.checkStatus(t) // the same finding is not counted again
 			if n := metricCount(t, r.Claims.Metrics.Failing); c.category == "" && n != 0 || c.category != "" &&
 				(n != 1 || metricCount(t, r.Claims.Metrics.Failing, c.category) != 1) {
 				t.Errorf("the metric counts %d instances, want one of category %q", n, c.category)
@@ -90,8 +90,8 @@ func TestMostInstancesFail(t *testing.T) {
 		}
 	})
 	r.ahead += interruptions.FailsFor
-	r.examine(t)
-	r.departPass(t)
+	r.checkStatus(t)
+	r.drainPass(t)
 	for _, c := range r.claims(t) {
 		if c.DeletionTimestamp != nil {
 			t.Errorf("%s is deleted\n%s", c.Name, r.log)
@@ -116,8 +116,8 @@ func TestStatusChecksDenied(t *testing.T) {
 	}
 }
 
-// examine reads the status of the instances from EC2 once, and marks the claims of failing instances.
-func (r *rig) examine(t *testing.T) {
+// checkStatus reads the status of the instances from EC2 once, and marks the claims of failing instances.
+func (r *rig) checkStatus(t *testing.T) {
 	t.Helper()
 	if err := r.Interruption.CheckStatus(t.Context()); err != nil {
 		t.Fatal(err)

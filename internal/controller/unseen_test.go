@@ -53,7 +53,7 @@ func TestTerminationWhileBooting(t *testing.T) {
 	r.reconcileClassAndPool(t)
 	reason := "Client.InternalError: Client error on launch"
 	r.Do(func(w *world.World, _ time.Time) {
-		w.Faults.Boots = []*world.Boot{{Count: 2, Fail: world.Reason{Code: "Client.InternalError", Message: reason}}}
+		w.Faults.BootFaults = []*world.BootFault{{Count: 2, Fail: world.Reason{Code: "Client.InternalError", Message: reason}}}
 	})
 	r.addPendingPod(t, "web", "500m", "512Mi")
 	var pauses []time.Duration

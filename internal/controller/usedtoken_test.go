@@ -12,10 +12,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// lostAnswers loses EC2's final answers to launches, successful or not.
-type lostAnswers struct{ nodeclaim.InstanceLauncher }
+// answerlessLauncher loses EC2's final answers to launches, successful or not.
+type answerlessLauncher struct{ nodeclaim.InstanceLauncher }
 
-func (l lostAnswers) Launch(ctx context.Context, request ec2.LaunchRequest) (ec2.Launch, error) {
+func (l answerlessLauncher) Launch(ctx context.Context, request ec2.LaunchRequest) (ec2.Launch, error) {
 	if _, err := l.InstanceLauncher.Launch(ctx, request); awserr.Is(err, awserr.InDoubt) {
 		return ec2.Launch{}, err
 	}
@@ -28,7 +28,7 @@ func (l lostAnswers) Launch(ctx context.Context, request ec2.LaunchRequest) (ec2
 func TestUpgradeDuringALaunch(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		isShort  bool // EC2 has no capacity while lostAnswers is in use
+		isShort  bool // EC2 has no capacity while answerlessLauncher is in use
 		upgrades int
 	}{
 		"launched":                     {false, 1},
@@ -40,7 +40,7 @@ func TestUpgradeDuringALaunch(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "t3.medium")
 			r.reconcileClassAndPool(t)
-			pool := world.Pool{Type: "t3.medium"}
+			pool := world.CapacityPool{Type: "t3.medium"}
 			if c.isShort {
 				r.Do(func(*world.World, time.Time) { r.estate.Region.Capacity.Limit(pool, 0) })
 			}
@@ -48,14 +48,14 @@ func TestUpgradeDuringALaunch(t *testing.T) {
 			r.plan(t)
 			claim := r.claims(t)[0].Name
 			for n := range c.upgrades {
-				r.Claims.Launcher = lostAnswers{r.Claims.Launcher}
+				r.Claims.Launcher = answerlessLauncher{r.Claims.Launcher}
 				attempted := r.now().Add(time.Duration(n)*nodeclaim.DoubtTimeout + nodeclaim.FirstLaunchDelay) // attempt n was made
 				for r.now().Before(attempted) {
 					r.ahead += max(r.reconcileClaim(t, claim), time.Second)
 				}
 				r.upgrade(t, n)
 			}
-			r.Do(func(*world.World, time.Time) { r.estate.Region.Capacity.Lift(pool) })
+			r.Do(func(*world.World, time.Time) { r.estate.Region.Capacity.RemoveLimit(pool) })
 			for range 100 {
 				if found := r.claim(t, claim); found == nil || found.Status.ProviderID != "" || found.DeletionTimestamp != nil {
 					break

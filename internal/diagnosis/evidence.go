@@ -32,21 +32,21 @@ const (
 
 // Item is one piece of evidence.
 type Item[T any] struct {
-	Source string    `json:"source,omitempty"` // "eks:DescribeCluster prod", "configmap kube-system/aws-auth"
-	At     time.Time `json:"at,omitzero"`      // when the item was read
-	Absent Absence   `json:"absent,omitempty"` // empty: the item is known
-	Why    string    `json:"why,omitempty"`    // reason of an absence, one line
-	Cut    string    `json:"cut,omitempty"`    // which part of a list was read, one line; empty: the whole list
-	Value  T         `json:"value,omitzero"`   // zero if the item is absent
+	Source     string    `json:"source,omitempty"` // "eks:DescribeCluster prod", "configmap kube-system/aws-auth"
+	At         time.Time `json:"at,omitzero"`      // when the item was read
+	Absent     Absence   `json:"absent,omitempty"` // empty: the item is known
+	Why        string    `json:"why,omitempty"`    // reason of an absence, one line
+	Truncation string    `json:"cut,omitempty"`    // which part of a list was read, one line; empty: the whole list
+	Value      T         `json:"value,omitzero"`   // zero if the item is absent
 }
 
-// Found returns an item that is known.
-func Found[T any](source string, at time.Time, value T) Item[T] {
+// KnownItem returns an item that is known.
+func KnownItem[T any](source string, at time.Time, value T) Item[T] {
 	return Item[T]{Source: source, At: at, Value: value}
 }
 
-// Lacking returns an item that is absent.
-func Lacking[T any](source string, at time.Time, absent Absence, why string) Item[T] {
+// AbsentItem returns an item that is absent.
+func AbsentItem[T any](source string, at time.Time, absent Absence, why string) Item[T] {
 	return Item[T]{Source: source, At: at, Absent: absent, Why: why}
 }
 
@@ -68,9 +68,9 @@ func (i Item[T]) Gap(what string) (f Finding, ok bool) {
 	switch {
 	case i.Absent == Denied:
 		f.Cause = fmt.Sprintf("%s could not be read: the permission %s is missing", what, i.Why)
-		f = f.FixedBy(fix.Say("allow %s to the user who runs joiner doctor: deploy/iam/doctor.json", i.Why))
+		f = f.FixedBy(fix.AdviceStep("allow %s to the user who runs joiner doctor: deploy/iam/doctor.json", i.Why))
 		if what, ok := strings.CutPrefix(i.Why, "to "); ok { // a permission of Kubernetes: "to get and list nodes"
-			f = f.FixedBy(fix.Say("let the user who runs joiner doctor %s: kubectl create clusterrole, and a ClusterRoleBinding", what))
+			f = f.FixedBy(fix.AdviceStep("let the user who runs joiner doctor %s: kubectl create clusterrole, and a ClusterRoleBinding", what))
 		}
 	case i.Absent == Missing:
 		f.Cause = what + ": there is none"
@@ -114,17 +114,17 @@ type Evidence struct {
 	Impaired     Item[map[string]string]  `json:"impaired,omitzero"`  // by instance ID: which status check fails, "instance" or "system"
 
 	// From Kubernetes.
-	Home       Item[Home]        `json:"home,omitzero"`
-	AuthMap    Item[AuthMap]     `json:"authMap,omitzero"`
-	Controller Item[Controller]  `json:"controller,omitzero"`
-	Lease      Item[Lease]       `json:"lease,omitzero"` // the controller's Lease; if there are several, the Lease that was renewed last
-	Classes    Item[[]Class]     `json:"classes,omitzero"`
-	Pools      Item[[]Pool]      `json:"pools,omitzero"`
-	Claims     Item[[]Claim]     `json:"claims,omitzero"`
-	Nodes      Item[[]Node]      `json:"nodes,omitzero"`
-	Pods       Item[[]Pod]       `json:"pods,omitzero"` // only pods that do not run
-	Daemons    Item[[]DaemonSet] `json:"daemons,omitzero"`
-	Events     Item[[]Event]     `json:"events,omitzero"` // only warnings
+	Home       Item[ClusterIdentity] `json:"home,omitzero"`
+	AuthMap    Item[AuthMap]         `json:"authMap,omitzero"`
+	Controller Item[Controller]      `json:"controller,omitzero"`
+	Lease      Item[Lease]           `json:"lease,omitzero"` // the controller's Lease; if there are several, the Lease that was renewed last
+	Classes    Item[[]Class]         `json:"classes,omitzero"`
+	Pools      Item[[]Pool]          `json:"pools,omitzero"`
+	Claims     Item[[]Claim]         `json:"claims,omitzero"`
+	Nodes      Item[[]Node]          `json:"nodes,omitzero"`
+	Pods       Item[[]Pod]           `json:"pods,omitzero"` // only pods that do not run
+	Daemons    Item[[]DaemonSet]     `json:"daemons,omitzero"`
+	Events     Item[[]Event]         `json:"events,omitzero"` // only warnings
 
 	// UserData lists the problems of user data. Callers that can read user data set it; an empty list means that there
 	// are no problems.

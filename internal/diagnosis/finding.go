@@ -100,7 +100,7 @@ func (f Finding) MarshalJSON() ([]byte, error) {
 		Fix   string     `json:"fix,omitempty"`
 		Look  string     `json:"look,omitempty"`
 		Steps []fix.Step `json:"steps,omitempty"`
-	}{plain(f), f.Fix.Correction().String(), f.Fix.Only(fix.Look).String(), f.Fix.Steps()})
+	}{plain(f), f.Fix.Correction().String(), f.Fix.Only(fix.ReadOnly).String(), f.Fix.Steps()})
 }
 
 // ReportBroken returns a finding with the verdict Broken. The cause is the formatted text.

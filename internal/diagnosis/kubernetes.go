@@ -37,8 +37,8 @@ func OwnLabels(labels map[string]string) map[string]string {
 	return out
 }
 
-// Home identifies the cluster from which the Kubernetes evidence was read.
-type Home struct {
+// ClusterIdentity identifies the cluster from which the Kubernetes evidence was read.
+type ClusterIdentity struct {
 	UID      string `json:"uid"`                // of the namespace kube-system
 	Endpoint string `json:"endpoint"`           // from the kubeconfig
 	CA       string `json:"ca,omitempty"`       // PEM of kube-root-ca.crt
@@ -69,7 +69,7 @@ type Controller struct {
 	Deployment string            `json:"deployment,omitempty"` // name of the Deployment; empty: not known
 	Account    string            `json:"account"`              // name of the service account
 	Role       string            `json:"role,omitempty"`       // ARN of the IAM role; empty: not known
-	How        string            `json:"how,omitempty"`        // how the pods get the role: "annotation", "pod identity"
+	RoleSource string            `json:"how,omitempty"`        // how the pods get the role: "annotation", "pod identity"
 	Settings   map[string]string `json:"settings,omitempty"`   // environment variables; only names that hold no secrets
 	Tolerates  []Taint           `json:"tolerates,omitempty"`  // tolerations in the Deployment's pod template
 	Pods       []ControllerPod   `json:"pods,omitempty"`       // of the Deployment
@@ -146,7 +146,7 @@ type Class struct {
 	Keys       []string          `json:"keys,omitempty"`       // KMS keys that encrypt its volumes
 	DataBytes  int               `json:"dataBytes,omitempty"`  // size of spec.userData
 	RootGiB    int               `json:"rootGiB,omitempty"`    // size of the root volume in the spec; 0: the size in the image
-	RootAt     int               `json:"rootAt,omitempty"`     // index of the root volume in spec.blockDeviceMappings
+	RootIndex  int               `json:"rootAt,omitempty"`     // index of the root volume in spec.blockDeviceMappings
 	Conditions []Condition       `json:"conditions,omitempty"` // of its status
 }
 
@@ -315,9 +315,9 @@ func (c Controller) SkipsLeaderElection() bool {
 // that removes the taint is pulled, and the program starts.
 const MaxStartupTaintAge = 75 * time.Second
 
-// TakenAwayBy is the text before the names of field managers in the controller's event UnregisteredTaintMissing. Commas
+// TaintRemoversPrefix is the text before the names of field managers in the controller's event UnregisteredTaintMissing. Commas
 // separate the names. Package diagnosis/ready parses the event.
-const TakenAwayBy = "taken away by "
+const TaintRemoversPrefix = "taken away by "
 
 // UnexpectedTaintWriters returns those field managers of a node's taints that are not expected, in the order of
 // managers. Expected managers are Kubernetes, the cloud controller, kubectl and autoscalers. The result is nil if all

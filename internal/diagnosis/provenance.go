@@ -90,15 +90,15 @@ func (e Evidence) Truncated() []string {
 			out = append(out, source+": "+cut)
 		}
 	}
-	add(e.Entries.Source, e.Entries.Cut)
-	add(e.Instances.Source, e.Instances.Cut)
-	add(e.Classes.Source, e.Classes.Cut)
-	add(e.Pools.Source, e.Pools.Cut)
-	add(e.Claims.Source, e.Claims.Cut)
-	add(e.Nodes.Source, e.Nodes.Cut)
-	add(e.Pods.Source, e.Pods.Cut)
-	add(e.Daemons.Source, e.Daemons.Cut)
-	add(e.Events.Source, e.Events.Cut)
+	add(e.Entries.Source, e.Entries.Truncation)
+	add(e.Instances.Source, e.Instances.Truncation)
+	add(e.Classes.Source, e.Classes.Truncation)
+	add(e.Pools.Source, e.Pools.Truncation)
+	add(e.Claims.Source, e.Claims.Truncation)
+	add(e.Nodes.Source, e.Nodes.Truncation)
+	add(e.Pods.Source, e.Pods.Truncation)
+	add(e.Daemons.Source, e.Daemons.Truncation)
+	add(e.Events.Source, e.Events.Truncation)
 	return out
 }
 

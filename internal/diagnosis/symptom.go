@@ -137,8 +137,8 @@ const LongestLine = 2000
 
 // ReadConsole returns the symptoms in console output, each with the last line that shows it, in order of first
 // appearance. Its time is linear in the length of the output.
-func ReadConsole(console string) []Reading {
-	var out []Reading
+func ReadConsole(console string) []ConsoleSymptom {
+	var out []ConsoleSymptom
 	all := logPatterns()
 	for line := range strings.Lines(console) {
 		line = strings.TrimSpace(line)
@@ -147,17 +147,17 @@ func ReadConsole(console string) []Reading {
 		if !ok {
 			continue
 		}
-		if i := slices.IndexFunc(out, func(r Reading) bool { return r.Symptom == symptom }); i >= 0 {
+		if i := slices.IndexFunc(out, func(r ConsoleSymptom) bool { return r.Symptom == symptom }); i >= 0 {
 			out[i].Line, out[i].Count = line, out[i].Count+1
 			continue
 		}
-		out = append(out, Reading{Symptom: symptom, Line: line, Count: 1})
+		out = append(out, ConsoleSymptom{Symptom: symptom, Line: line, Count: 1})
 	}
 	return out
 }
 
-// Reading is a symptom on a console.
-type Reading struct {
+// ConsoleSymptom is a symptom on a console.
+type ConsoleSymptom struct {
 	Symptom Symptom
 	Line    string // the last line that shows the symptom
 	Count   int    // number of lines that show the symptom

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Unseen is a system that could not be read at all. It may have problems although there are no findings about it.
-type Unseen struct {
+// UnreadableSystem is a system that could not be read at all. It may have problems although there are no findings about it.
+type UnreadableSystem struct {
 	System string `json:"system"` // "Kubernetes" or "AWS"
 	Why    string `json:"why"`    // one line
 	// Answered is true if the system answered but permitted none of the requests. The Unknown finding of each check
@@ -17,10 +17,10 @@ type Unseen struct {
 	others []absent // all items of the other system
 }
 
-// Unseen returns the systems that could not be read at all. A system that returned any item, or reported that an item
+// UnreadableSystems returns the systems that could not be read at all. A system that returned any item, or reported that an item
 // does not exist, is not among them.
-func (e Evidence) Unseen() []Unseen {
-	var out []Unseen
+func (e Evidence) UnreadableSystems() []UnreadableSystem {
+	var out []UnreadableSystem
 	for _, s := range []struct {
 		system      string
 		all, others []absent
@@ -29,7 +29,7 @@ func (e Evidence) Unseen() []Unseen {
 			continue
 		}
 		denied := slices.IndexFunc(s.all, func(a absent) bool { return a.Is(Denied) })
-		u := Unseen{System: s.system, Why: s.all[0].why(), Answered: denied >= 0, all: s.all, others: s.others}
+		u := UnreadableSystem{System: s.system, Why: s.all[0].why(), Answered: denied >= 0, all: s.all, others: s.others}
 		if u.Answered {
 			u.Why = "every request was denied, for instance the permission " + s.all[denied].Why + " is missing"
 		}
@@ -39,7 +39,7 @@ func (e Evidence) Unseen() []Unseen {
 }
 
 // String returns the unseen system and the reason on one line.
-func (u Unseen) String() string {
+func (u UnreadableSystem) String() string {
 	if u.Answered {
 		return u.System + " could not be read: " + u.Why
 	}
@@ -49,7 +49,7 @@ func (u Unseen) String() string {
 // Explains reports whether the verdict of the finding is Unknown because the system did not answer. A finding contains
 // only the reason, not the system, so Explains compares reasons. It returns false if an item of the other system is
 // absent for the same reason.
-func (u Unseen) Explains(f Finding) bool {
+func (u UnreadableSystem) Explains(f Finding) bool {
 	isReason := func(a absent) bool { return !a.Is(Denied) && a.Why != "" && strings.HasSuffix(f.Cause, ": "+a.Why) }
 	return f.Verdict == Unknown && slices.ContainsFunc(u.all, isReason) && !slices.ContainsFunc(u.others, isReason)
 }
@@ -60,8 +60,8 @@ type absent struct {
 	known bool // the original item has a value
 }
 
-// outline returns an item without its value.
-func outline[T any](i Item[T]) absent {
+// withoutValue returns an item without its value.
+func withoutValue[T any](i Item[T]) absent {
 	return absent{Item: Item[struct{}]{Source: i.Source, Absent: i.Absent, Why: i.Why}, known: i.Known()}
 }
 
@@ -78,34 +78,34 @@ func (a absent) why() string {
 
 // ofKubernetes returns the items that are read from Kubernetes. Unseen reports the reason of the first item for all.
 func (e Evidence) ofKubernetes() []absent {
-	return []absent{outline(e.Home), outline(e.AuthMap), outline(e.Controller), outline(e.Lease), outline(e.Classes),
-		outline(e.Pools), outline(e.Claims), outline(e.Nodes),
-		outline(e.Pods), outline(e.Daemons), outline(e.Events)}
+	return []absent{withoutValue(e.Home), withoutValue(e.AuthMap), withoutValue(e.Controller), withoutValue(e.Lease), withoutValue(e.Classes),
+		withoutValue(e.Pools), withoutValue(e.Claims), withoutValue(e.Nodes),
+		withoutValue(e.Pods), withoutValue(e.Daemons), withoutValue(e.Events)}
 }
 
-// ofAWS returns the items that show whether AWS answers; Unseen reports the reason of the first item for all. The
+// ofAWS returns the items that show whether AWS answers; UnreadableSystems reports the reason of the first item for all. The
 // caller identity is not among them, because reading the identity needs no permission. The other items in restOfAWS are
 // requested only for known objects, for example images of EC2NodeClasses.
 func (e Evidence) ofAWS() []absent {
-	return []absent{outline(e.Cluster), outline(e.Entries), outline(e.NodeGroups), outline(e.Fargate), outline(e.VPC),
-		outline(e.Subnets), outline(e.Routes),
-		outline(e.Endpoints), outline(e.ACLs), outline(e.Groups), outline(e.NATAddresses), outline(e.Instances), outline(e.Impaired)}
+	return []absent{withoutValue(e.Cluster), withoutValue(e.Entries), withoutValue(e.NodeGroups), withoutValue(e.Fargate), withoutValue(e.VPC),
+		withoutValue(e.Subnets), withoutValue(e.Routes),
+		withoutValue(e.Endpoints), withoutValue(e.ACLs), withoutValue(e.Groups), withoutValue(e.NATAddresses), withoutValue(e.Instances), withoutValue(e.Impaired)}
 }
 
 // restOfAWS returns the items of AWS that are not in ofAWS. Explains compares their reasons too.
 func (e Evidence) restOfAWS() []absent {
-	out := []absent{outline(e.Caller), outline(e.Images)}
+	out := []absent{withoutValue(e.Caller), withoutValue(e.Images)}
 	for _, r := range e.Roles {
-		out = append(out, outline(r))
+		out = append(out, withoutValue(r))
 	}
 	for _, p := range e.Profiles {
-		out = append(out, outline(p))
+		out = append(out, withoutValue(p))
 	}
 	for _, p := range e.PassRole {
-		out = append(out, outline(p))
+		out = append(out, withoutValue(p))
 	}
 	for _, i := range e.Instances.Value {
-		out = append(out, outline(i.Console))
+		out = append(out, withoutValue(i.Console))
 	}
 	return out
 }

@@ -26,10 +26,10 @@ type Budget struct {
 
 // Room is how many more nodes of a pool may be disrupted for a reason.
 type Room struct {
-	Pool   string // name of the NodePool
-	Reason Reason // the room is for disruption with this reason, because a budget may apply to some reasons only
-	Nodes  int    // number of further nodes; never negative
-	Out    int    // nodes of the pool that count against its budgets: terminating, being replaced, or not ready
+	Pool        string // name of the NodePool
+	Reason      Reason // the room is for disruption with this reason, because a budget may apply to some reasons only
+	Nodes       int    // number of further nodes; never negative
+	Unavailable int    // nodes of the pool that count against its budgets: terminating, being replaced, or not ready
 	// Budget is the limiting budget ("10%", `0 after "0 9 * * mon-fri" for 8h0m0s`); empty if none limits it.
 	Budget string
 	// Until is when Nodes may change: when a budget for the reason starts or ends. With no room, it is when the last
@@ -38,8 +38,8 @@ type Room struct {
 }
 
 // Room returns how many more nodes of a pool may be disrupted at now. total is the number of the pool's nodes; out is
-// how many of them count against its budgets (Room.Out). Without an active budget, all other nodes may be disrupted.
-// Room leaves Pool and Out empty.
+// how many of them count against its budgets (Room.Unavailable). Without an active budget, all other nodes may be disrupted.
+// Room leaves Pool and Unavailable empty.
 func (p Policy) Room(reason Reason, total, out int, now time.Time) Room {
 	room := Room{Reason: reason, Nodes: max(total-out, 0)}
 	var full []time.Time // for each budget without room: when it ends; zero: never
@@ -86,7 +86,7 @@ func (b Budget) active(now time.Time) (bool, time.Time) {
 	return b.Schedule.Active(b.Open, now)
 }
 
-// allowed returns how many of total nodes may be out at once (Room.Out). An unreadable budget allows none.
+// allowed returns how many of total nodes may be out at once (Room.Unavailable). An unreadable budget allows none.
 func (b Budget) allowed(total int) int {
 	if b.Unreadable != "" {
 		return 0

@@ -40,7 +40,7 @@ func (in Input) isCandidate(n *cluster.Node, reason Reason) bool {
 	policy, ok := in.Policies[n.Pool]
 	record, known := in.Records[n.Name]
 	switch {
-	case !ok, !known, n.Claim == "", !n.Initialized, n.Leaving, record.Going:
+	case !ok, !known, n.Claim == "", !n.Initialized, n.Leaving, record.IsBeingRemoved:
 		return false
 	case reason == Drifted:
 		return in.Drifted[n.Name] != ""
@@ -60,11 +60,11 @@ func (in Input) whyStays(n *cluster.Node, reason Reason, expected bool) Stay {
 			return stay
 		}
 	}
-	oldEnough := n.Created.Add(policy.LeastLife)
+	oldEnough := n.Created.Add(policy.MinLifetime)
 	switch {
 	case in.Now.Before(oldEnough):
-		return Stay{Cause: TooYoung, Detail: policy.LeastLife.String(), Until: oldEnough}
-	case record.Blocked != "" && (reason == Underutilized || !record.Bounded):
+		return Stay{Cause: TooYoung, Detail: policy.MinLifetime.String(), Until: oldEnough}
+	case record.Blocked != "" && (reason == Underutilized || !record.HasDrainDeadline):
 		return Stay{Cause: Blocked, Detail: record.Blocked, Until: record.BlockedUntil}
 	}
 	return Stay{}
@@ -80,11 +80,11 @@ func (in Input) protection(policy Policy, r Record, reason Reason) Stay {
 	case isForbidden:
 		return Stay{Cause: Invalid, Detail: problem.String()}
 	case r.Keep != "":
-		return Stay{Cause: Kept, Detail: r.Keep}
+		return Stay{Cause: DoNotDisrupt, Detail: r.Keep}
 	case !r.Ready:
 		return Stay{Cause: Unready}
-	case in.Now.Before(r.Held):
-		return Stay{Cause: Held, Detail: r.HeldCause, Until: r.Held}
+	case in.Now.Before(r.HeldUntil):
+		return Stay{Cause: Held, Detail: r.HeldCause, Until: r.HeldUntil}
 	}
 	return Stay{}
 }
@@ -96,11 +96,11 @@ func (in Input) savingObstacle(policy Policy, r Record, expected bool) Stay {
 	case policy.After == nil:
 		return Stay{Cause: Never}
 	case !policy.Method.Allows(Underutilized):
-		return Stay{Cause: OnlyIdle}
+		return Stay{Cause: OnlyEmpty}
 	case expected:
 		return Stay{Cause: Expected}
 	}
-	if due := r.Quiet.Add(*policy.After); in.Now.Before(due) {
+	if due := r.LastPodEvent.Add(*policy.After); in.Now.Before(due) {
 		return Stay{Cause: TooSoon, Detail: policy.After.String(), Until: due}
 	}
 	return Stay{}
@@ -137,7 +137,7 @@ func Grant(in Input, reason Reason, groups [][]string) (granted []string, stays 
 			continue
 		}
 		room := byPool[g.pools[node]]
-		stays = append(stays, Stay{Node: node, Cause: Budgeted, Detail: room.Budget, Until: room.Until})
+		stays = append(stays, Stay{Node: node, Cause: BudgetExhausted, Detail: room.Budget, Until: room.Until})
 	}
 	slices.Sort(granted)
 	slices.SortFunc(stays, func(a, b Stay) int { return cmp.Compare(a.Node, b.Node) })

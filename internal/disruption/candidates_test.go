@@ -28,23 +28,23 @@ func TestCandidates(t *testing.T) {
 	}{
 		"not protected":               {policy: usual},
 		"paused":                      {policy: change(func(p *Policy) { p.Paused = "annotation" }), saving: Paused, drift: Paused},
-		"only empty nodes":            {policy: change(func(p *Policy) { p.Method = WhenEmpty }), saving: OnlyIdle},
+		"only empty nodes":            {policy: change(func(p *Policy) { p.Method = WhenEmpty }), saving: OnlyEmpty},
 		"never":                       {policy: change(func(p *Policy) { p.After = nil }), saving: Never},
-		"young":                       {policy: change(func(p *Policy) { p.LeastLife = 3 * time.Hour }), saving: TooYoung, drift: TooYoung},
+		"young":                       {policy: change(func(p *Policy) { p.MinLifetime = 3 * time.Hour }), saving: TooYoung, drift: TooYoung},
 		"consolidateAfter not passed": {policy: change(func(p *Policy) { hours := 2 * time.Hour; p.After = &hours }), saving: TooSoon},
-		"annotation":                  {policy: usual, change: onRecord(func(r *Record) { r.Keep = "a pod" }), saving: Kept, drift: Kept},
+		"annotation":                  {policy: usual, change: onRecord(func(r *Record) { r.Keep = "a pod" }), saving: DoNotDisrupt, drift: DoNotDisrupt},
 		"not ready":                   {policy: usual, change: onRecord(func(r *Record) { r.Ready = false }), saving: Unready, drift: Unready},
 		"failed recently": {
-			policy: usual, change: onRecord(func(r *Record) { r.Held = now.Add(time.Minute) }), saving: Held, drift: Held,
+			policy: usual, change: onRecord(func(r *Record) { r.HeldUntil = now.Add(time.Minute) }), saving: Held, drift: Held,
 		},
-		"failed long ago":             {policy: usual, change: onRecord(func(r *Record) { r.Held = now })},
+		"failed long ago":             {policy: usual, change: onRecord(func(r *Record) { r.HeldUntil = now })},
 		"blocked pod":                 {policy: usual, change: onRecord(func(r *Record) { r.Blocked = "pod" }), saving: Blocked, drift: Blocked},
-		"blocked pod with a deadline": {policy: usual, change: onRecord(func(r *Record) { r.Blocked, r.Bounded = "pod", true }), saving: Blocked},
+		"blocked pod with a deadline": {policy: usual, change: onRecord(func(r *Record) { r.Blocked, r.HasDrainDeadline = "pod", true }), saving: Blocked},
 		"expected pods":               {policy: usual, change: expectPods, saving: Expected},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := world(c.policy, "n busy", "empty", "leaving busy leaving", "young busy young", "foreign busy foreign", "unknown busy unknown")
+			in := inputOf(c.policy, "n busy", "empty", "leaving busy leaving", "young busy young", "foreign busy foreign", "unknown busy unknown")
 			in.Drifted = map[string]string{"n": "image"}
 			for i := range in.Snapshot.Nodes {
 				in.Snapshot.Nodes[i].Created = now.Add(-2 * time.Hour)
@@ -75,7 +75,7 @@ func onRecord(f func(*Record)) func(*Input) {
 }
 
 // expectPods plans pending pods onto node n.
-func expectPods(in *Input) { in.Plan.Placements = world(Policy{}, "n expected").Plan.Placements }
+func expectPods(in *Input) { in.Plan.Placements = inputOf(Policy{}, "n expected").Plan.Placements }
 
 func TestGrant(t *testing.T) {
 	t.Parallel()
@@ -99,10 +99,10 @@ func TestGrant(t *testing.T) {
 		if c.otherReasons {
 			budget.Reasons = []Reason{Empty, Drifted}
 		}
-		in := world(Policy{Budgets: []Budget{budget}}, "a busy", "b busy", "c busy", "d busy", "e busy", "f busy")
+		in := inputOf(Policy{Budgets: []Budget{budget}}, "a busy", "b busy", "c busy", "d busy", "e busy", "f busy")
 		for _, n := range strings.Fields(c.going) {
 			r := in.Records[n]
-			r.Going = true
+			r.IsBeingRemoved = true
 			in.Records[n] = r
 		}
 		var groups [][]string
@@ -112,7 +112,7 @@ func TestGrant(t *testing.T) {
 		granted, stays, rooms := Grant(in, Underutilized, groups)
 		var stay []string
 		for _, s := range stays {
-			if s.Cause != Budgeted || s.Detail != c.budget {
+			if s.Cause != BudgetExhausted || s.Detail != c.budget {
 				t.Errorf("%+v: stay %+v, want cause Budget with the budget as detail", c, s)
 			}
 			stay = append(stay, s.Node)
@@ -129,12 +129,12 @@ func TestGrant(t *testing.T) {
 // TestGrantOfTwoPools: nodes that are removed together need room in the budgets of both pools.
 func TestGrantOfTwoPools(t *testing.T) {
 	t.Parallel()
-	in := world(Policy{Budgets: []Budget{{Nodes: "5"}}}, "a busy", "b busy")
+	in := inputOf(Policy{Budgets: []Budget{{Nodes: "5"}}}, "a busy", "b busy")
 	in.Snapshot.Pools = append(in.Snapshot.Pools, cluster.Pool{Name: "q"})
 	in.Snapshot.Nodes[1].Pool = "q"
 	in.Policies["q"] = Policy{Budgets: []Budget{{Nodes: "0"}}}
 	granted, stays, _ := Grant(in, Underutilized, [][]string{{"a", "b"}})
-	want := []Stay{{Node: "b", Cause: Budgeted, Detail: "0"}}
+	want := []Stay{{Node: "b", Cause: BudgetExhausted, Detail: "0"}}
 	if diff := cmp.Diff(want, stays); diff != "" || !slices.Equal(granted, []string{"a"}) {
 		t.Errorf("granted %v, want a; stays (-want +got):\n%s", granted, diff)
 	}

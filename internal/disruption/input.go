@@ -26,8 +26,8 @@ type Input struct {
 
 // Record has facts about a node that are not in the snapshot.
 type Record struct {
-	// Quiet is when a pod last came to the node or left it; without such an event, when the node was initialized.
-	Quiet time.Time
+	// LastPodEvent is when a pod last came to the node or left it; without such an event, when the node was initialized.
+	LastPodEvent time.Time
 	// Ready is the Node's condition Ready. A node that is not ready counts against the budgets.
 	Ready bool
 	// Keep is what protects the node ("the annotation karpenter.sh/do-not-disrupt of the Node"); empty: not protected.
@@ -37,14 +37,14 @@ type Record struct {
 	Blocked string
 	// BlockedUntil is when the node is unblocked without any other change; zero if time alone does not unblock it.
 	BlockedUntil time.Time
-	// Going is true if the node is already being removed or replaced, though the snapshot may not show this. Such a
+	// IsBeingRemoved is true if the node is already being removed or replaced, though the snapshot may not show this. Such a
 	// node counts against the budgets.
-	Going bool
-	// Held is until when the node is not disrupted, because a move of the node was aborted; HeldCause says why.
-	Held      time.Time
+	IsBeingRemoved bool
+	// HeldUntil is until when the node is not disrupted, because a move of the node was aborted; HeldCause says why.
+	HeldUntil time.Time
 	HeldCause string
-	// Bounded is true if draining has a deadline (terminationGracePeriod): drift need not honor Blocked.
-	Bounded bool
+	// HasDrainDeadline is true if draining has a deadline (terminationGracePeriod): drift need not honor Blocked.
+	HasDrainDeadline bool
 	// Cost is the cost of moving the node's pods, in units of an average pod, as in consolidation.Candidate; never
 	// below 0.
 	Cost float64
@@ -83,19 +83,19 @@ type Cause string
 
 // The causes.
 const (
-	Expected Cause = "PodsExpected"  // pending pods are planned on the node
-	Kept     Cause = "DoNotDisrupt"  // a user protects the node
-	Never    Cause = "Never"         // the pool's consolidateAfter is Never
-	TooSoon  Cause = "TooSoon"       // consolidateAfter has not passed
-	Budgeted Cause = "Budget"        // the disruption budget is used up
-	Blocked  Cause = "Blocked"       // one of its pods cannot be evicted
-	Paused   Cause = "Paused"        // a user paused the pool, or all pools
-	Invalid  Cause = "Invalid"       // the pool has an invalid disruption setting
-	Unready  Cause = "NotReady"      // the Node is not ready
-	OnlyIdle Cause = "WhenEmpty"     // the pool's policy allows only empty nodes
-	TooYoung Cause = "TooYoung"      // the pool's minimum lifetime has not passed
-	Held     Cause = "Held"          // a move of the node was aborted recently
-	Worth    Cause = "WorthItsPrice" // moving its pods would save nothing, or too little
+	Expected        Cause = "PodsExpected"  // pending pods are planned on the node
+	DoNotDisrupt    Cause = "DoNotDisrupt"  // a user protects the node
+	Never           Cause = "Never"         // the pool's consolidateAfter is Never
+	TooSoon         Cause = "TooSoon"       // consolidateAfter has not passed
+	BudgetExhausted Cause = "Budget"        // the disruption budget is used up
+	Blocked         Cause = "Blocked"       // one of its pods cannot be evicted
+	Paused          Cause = "Paused"        // a user paused the pool, or all pools
+	Invalid         Cause = "Invalid"       // the pool has an invalid disruption setting
+	Unready         Cause = "NotReady"      // the Node is not ready
+	OnlyEmpty       Cause = "WhenEmpty"     // the pool's policy allows only empty nodes
+	TooYoung        Cause = "TooYoung"      // the pool's minimum lifetime has not passed
+	Held            Cause = "Held"          // a move of the node was aborted recently
+	WorthItsPrice   Cause = "WorthItsPrice" // moving its pods would save nothing, or too little
 
 	InWaves    Cause = "DriftInWaves" // other drifted nodes are replaced first, or no drifted node is replaced now
 	MovedOften Cause = "MovedOften"   // its pods were moved as often as the pool allows

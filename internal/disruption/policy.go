@@ -23,13 +23,13 @@ type Policy struct {
 	// PausedUntil is when the pause ends automatically; zero: a user must end it.
 	PausedUntil time.Time
 
-	// LeastSaving is the minimum saving of a move per hour, LeastShare its minimum share of the nodes' price (0.1 for
+	// MinSaving is the minimum saving of a move per hour, MinSavingShare its minimum share of the nodes' price (0.1 for
 	// ten percent). Zero: the defaults of consolidation.
-	LeastSaving catalog.Price
-	LeastShare  float64
-	// LeastLife is the minimum age of a node before it is disrupted to save money or for drift. Empty nodes may be
+	MinSaving      catalog.Price
+	MinSavingShare float64
+	// MinLifetime is the minimum age of a node before it is disrupted to save money or for drift. Empty nodes may be
 	// disrupted at any age.
-	LeastLife time.Duration
+	MinLifetime time.Duration
 	// MovesPerHour limits how often a workload's pods may be moved, per pod and hour. 0: DefaultMovesPerHour.
 	MovesPerHour int
 

@@ -17,7 +17,7 @@ func Propose(in Input) Proposal {
 	}
 	candidates := map[string][]cluster.Node{}
 	for _, n := range in.Snapshot.Nodes {
-		if !isEmpty(n) || in.Records[n.Name].Going {
+		if !isEmpty(n) || in.Records[n.Name].IsBeingRemoved {
 			continue
 		}
 		if stay, ok := in.whyEmptyStays(n, expected[n.Name]); ok {
@@ -45,25 +45,25 @@ func Propose(in Input) Proposal {
 	return out
 }
 
-// Vacant returns the empty nodes that are removed now, or as soon as budgets allow.
-func (p Proposal) Vacant() []string {
+// RemovableEmpty returns the empty nodes that are removed now, or as soon as budgets allow.
+func (p Proposal) RemovableEmpty() []string {
 	var out []string
 	for _, m := range p.Moves {
 		out = append(out, m.Nodes...)
 	}
 	for _, s := range p.Stays {
-		if s.Cause == Budgeted {
+		if s.Cause == BudgetExhausted {
 			out = append(out, s.Node)
 		}
 	}
 	return out
 }
 
-// WithoutVacant returns the snapshot in which the nodes of Proposal.Vacant are terminating, so that other moves place
+// WithoutRemovableEmpty returns the snapshot in which the nodes of Proposal.RemovableEmpty are terminating, so that other moves place
 // no pods on them.
-func WithoutVacant(in Input) cluster.Snapshot {
+func WithoutRemovableEmpty(in Input) cluster.Snapshot {
 	vacant := map[string]bool{}
-	for _, name := range Propose(in).Vacant() {
+	for _, name := range Propose(in).RemovableEmpty() {
 		vacant[name] = true
 	}
 	out := in.Snapshot
@@ -98,15 +98,15 @@ func (in Input) whyEmptyStays(n cluster.Node, expected bool) (Stay, bool) {
 	case expected:
 		return Stay{Node: n.Name, Cause: Expected}, true
 	case record.Keep != "":
-		return Stay{Node: n.Name, Cause: Kept, Detail: record.Keep}, true
+		return Stay{Node: n.Name, Cause: DoNotDisrupt, Detail: record.Keep}, true
 	case record.Blocked != "":
 		return Stay{Node: n.Name, Cause: Blocked, Detail: record.Blocked, Until: record.BlockedUntil}, true
 	case policy.After == nil:
 		return Stay{Node: n.Name, Cause: Never}, true
-	case in.Now.Before(record.Held):
-		return Stay{Node: n.Name, Cause: Held, Detail: record.HeldCause, Until: record.Held}, true
+	case in.Now.Before(record.HeldUntil):
+		return Stay{Node: n.Name, Cause: Held, Detail: record.HeldCause, Until: record.HeldUntil}, true
 	}
-	if due := record.Quiet.Add(*policy.After); in.Now.Before(due) {
+	if due := record.LastPodEvent.Add(*policy.After); in.Now.Before(due) {
 		return Stay{Node: n.Name, Cause: TooSoon, Detail: policy.After.String(), Until: due}, true
 	}
 	return Stay{}, false
@@ -116,13 +116,13 @@ func (in Input) whyEmptyStays(n cluster.Node, expected bool) (Stay, bool) {
 // the others as stays.
 func (in Input) splitByRoom(room Room, candidates []cluster.Node) (Move, []Stay) {
 	slices.SortFunc(candidates, func(a, b cluster.Node) int {
-		return cmp.Or(in.Records[a.Name].Quiet.Compare(in.Records[b.Name].Quiet), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(in.Records[a.Name].LastPodEvent.Compare(in.Records[b.Name].LastPodEvent), cmp.Compare(a.Name, b.Name))
 	})
 	move := Move{Reason: room.Reason, Pool: room.Pool}
 	var stays []Stay
 	for i, n := range candidates {
 		if i >= room.Nodes {
-			stays = append(stays, Stay{Node: n.Name, Cause: Budgeted, Detail: room.Budget, Until: room.Until})
+			stays = append(stays, Stay{Node: n.Name, Cause: BudgetExhausted, Detail: room.Budget, Until: room.Until})
 			continue
 		}
 		move.Nodes = append(move.Nodes, n.Name)
@@ -139,11 +139,11 @@ func (in Input) room(pool string, policy Policy, reason Reason) Room {
 			continue
 		}
 		total++
-		if r := in.Records[n.Name]; n.Leaving || r.Going || !r.Ready {
+		if r := in.Records[n.Name]; n.Leaving || r.IsBeingRemoved || !r.Ready {
 			out++
 		}
 	}
 	room := policy.Room(reason, total, out, in.Now)
-	room.Pool, room.Out = pool, out
+	room.Pool, room.Unavailable = pool, out
 	return room
 }

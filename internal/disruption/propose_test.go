@@ -16,10 +16,10 @@ import (
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// world returns an input with one pool and one node per line. A line has the node's name, then words: "busy",
+// inputOf returns an input with one pool and one node per line. A line has the node's name, then words: "busy",
 // "leaving", "young" (not initialized), "broken" (not ready), "kept", "blocked", "expected", "foreign" (without
 // NodeClaim), "unknown" (without record), or the duration since its last pod event (default 1h).
-func world(policy Policy, lines ...string) Input {
+func inputOf(policy Policy, lines ...string) Input {
 	in := Input{
 		Snapshot: cluster.Snapshot{Pools: []cluster.Pool{{Name: "p"}}},
 		Policies: map[string]Policy{"p": policy},
@@ -29,7 +29,7 @@ func world(policy Policy, lines ...string) Input {
 	for _, line := range lines {
 		words := strings.Fields(line)
 		n := cluster.Node{Name: words[0], Claim: "claim-" + words[0], Pool: "p", Joined: true, Initialized: true}
-		r := Record{Quiet: now.Add(-time.Hour), Ready: true}
+		r := Record{LastPodEvent: now.Add(-time.Hour), Ready: true}
 		known := true
 		for _, w := range words[1:] {
 			switch w {
@@ -56,7 +56,7 @@ func world(policy Policy, lines ...string) Input {
 				if err != nil {
 					panic(err)
 				}
-				r.Quiet = now.Add(-d)
+				r.LastPodEvent = now.Add(-d)
 			}
 		}
 		in.Snapshot.Nodes = append(in.Snapshot.Nodes, n)
@@ -67,7 +67,7 @@ func world(policy Policy, lines ...string) Input {
 	return in
 }
 
-func TestEmptyNodesGo(t *testing.T) {
+func TestEmptyNodesAreRemoved(t *testing.T) {
 	t.Parallel()
 	zero, half := time.Duration(0), 30*time.Minute
 	budget := func(nodes string, reasons ...Reason) Budget { return Budget{Nodes: nodes, Reasons: reasons} }
@@ -93,7 +93,7 @@ func TestEmptyNodesGo(t *testing.T) {
 		},
 		"annotation": {
 			policy: Policy{After: &zero}, nodes: []string{"a kept"},
-			wantStays: map[string]Cause{"a": Kept},
+			wantStays: map[string]Cause{"a": DoNotDisrupt},
 		},
 		"never": {
 			nodes: []string{"a"}, wantStays: map[string]Cause{"a": Never},
@@ -104,35 +104,35 @@ func TestEmptyNodesGo(t *testing.T) {
 		},
 		"ten percent of three is one": {
 			policy: Policy{After: &zero, Budgets: []Budget{budget("10%")}}, nodes: []string{"a 1h", "b 2h", "c 1h"},
-			wantGo: "b", wantStays: map[string]Cause{"a": Budgeted, "c": Budgeted},
+			wantGo: "b", wantStays: map[string]Cause{"a": BudgetExhausted, "c": BudgetExhausted},
 		},
 		"ten percent of ten is one": {
 			policy: Policy{After: &zero, Budgets: []Budget{budget("10%")}}, nodes: ten, wantGo: "n0",
-			wantStays: map[string]Cause{"n1": Budgeted, "n2": Budgeted, "n3": Budgeted, "n4": Budgeted, "n5": Budgeted,
-				"n6": Budgeted, "n7": Budgeted, "n8": Budgeted, "n9": Budgeted},
+			wantStays: map[string]Cause{"n1": BudgetExhausted, "n2": BudgetExhausted, "n3": BudgetExhausted, "n4": BudgetExhausted, "n5": BudgetExhausted,
+				"n6": BudgetExhausted, "n7": BudgetExhausted, "n8": BudgetExhausted, "n9": BudgetExhausted},
 		},
 		"terminating and broken nodes count": {
 			policy: Policy{After: &zero, Budgets: []Budget{budget("3")}}, nodes: []string{"a", "b", "c leaving", "d busy broken"},
-			wantGo: "a", wantStays: map[string]Cause{"b": Budgeted},
+			wantGo: "a", wantStays: map[string]Cause{"b": BudgetExhausted},
 		},
 		"the tightest budget counts": {
 			policy: Policy{After: &zero, Budgets: []Budget{budget("2"), budget("0", "Drifted"), budget("1", Empty)}},
-			nodes:  []string{"a", "b"}, wantGo: "a", wantStays: map[string]Cause{"b": Budgeted},
+			nodes:  []string{"a", "b"}, wantGo: "a", wantStays: map[string]Cause{"b": BudgetExhausted},
 		},
 		"budget of zero": {
 			policy: Policy{After: &zero, Budgets: []Budget{budget("0")}}, nodes: []string{"a"},
-			wantStays: map[string]Cause{"a": Budgeted},
+			wantStays: map[string]Cause{"a": BudgetExhausted},
 		},
 		"unreadable budget": {
 			policy: Policy{After: &zero, Budgets: []Budget{budget("many")}}, nodes: []string{"a"},
-			wantStays: map[string]Cause{"a": Budgeted},
+			wantStays: map[string]Cause{"a": BudgetExhausted},
 		},
 		"budget of 100 %": {
 			policy: Policy{After: &zero, Budgets: []Budget{budget("100%")}}, nodes: []string{"a", "b"}, wantGo: "a b",
 		},
 		"active schedule": {
 			policy: Policy{After: &zero, Budgets: []Budget{scheduledBudget(t, "0", "0 9 * * *", 8*time.Hour)}}, nodes: []string{"a"},
-			wantStays: map[string]Cause{"a": Budgeted},
+			wantStays: map[string]Cause{"a": BudgetExhausted},
 		},
 		"inactive schedule": {
 			policy: Policy{After: &zero, Budgets: []Budget{scheduledBudget(t, "0", "0 9 * * *", time.Hour)}}, nodes: []string{"a"},
@@ -140,7 +140,7 @@ func TestEmptyNodesGo(t *testing.T) {
 		},
 		"unreadable schedule": {
 			policy: Policy{After: &zero, Budgets: []Budget{{Nodes: "100%", Unreadable: "what?"}}}, nodes: []string{"a"},
-			wantStays: map[string]Cause{"a": Budgeted},
+			wantStays: map[string]Cause{"a": BudgetExhausted},
 		},
 		"paused": {
 			policy: Policy{After: &zero, Paused: "a user"}, nodes: []string{"a", "b busy"},
@@ -162,7 +162,7 @@ func TestEmptyNodesGo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := world(c.policy, c.nodes...)
+			in := inputOf(c.policy, c.nodes...)
 			got := Propose(in)
 			var gone []string
 			for _, m := range got.Moves {
@@ -192,10 +192,10 @@ func TestEmptyNodesGo(t *testing.T) {
 	}
 }
 
-func TestTooSoonSaysWhen(t *testing.T) {
+func TestTooSoonHasEnd(t *testing.T) {
 	t.Parallel()
 	after := time.Hour
-	got := Propose(world(Policy{After: &after}, "a 15m"))
+	got := Propose(inputOf(Policy{After: &after}, "a 15m"))
 	if want := now.Add(45 * time.Minute); len(got.Stays) != 1 || !got.Stays[0].Until.Equal(want) {
 		t.Errorf("stays %+v, want one until %s", got.Stays, want)
 	}
@@ -210,7 +210,7 @@ func scheduledBudget(t *testing.T, nodes, line string, open time.Duration) Budge
 	return Budget{Nodes: nodes, Schedule: &s, Open: open, Line: line}
 }
 
-func TestRoomSaysWhichBudgetAndUntilWhen(t *testing.T) {
+func TestRoomNamesBudgetAndEnd(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		budgets []Budget
@@ -259,10 +259,10 @@ func TestRoomSaysWhichBudgetAndUntilWhen(t *testing.T) {
 func TestWithoutVacant(t *testing.T) {
 	t.Parallel()
 	after := time.Minute
-	in := world(Policy{After: &after, Budgets: []Budget{{Nodes: "1"}}}, "a", "b", "busy busy", "fresh 10s", "kept kept",
+	in := inputOf(Policy{After: &after, Budgets: []Budget{{Nodes: "1"}}}, "a", "b", "busy busy", "fresh 10s", "kept kept",
 		"awaited expected", "going leaving")
 	var leaving []string
-	for _, n := range WithoutVacant(in).Nodes {
+	for _, n := range WithoutRemovableEmpty(in).Nodes {
 		if n.Leaving {
 			leaving = append(leaving, n.Name)
 		}

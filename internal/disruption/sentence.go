@@ -16,13 +16,13 @@ func (s Stay) why() string {
 	switch s.Cause {
 	case Expected:
 		return "pending pods are planned onto it"
-	case Kept:
+	case DoNotDisrupt:
 		return "it is kept because of " + s.Detail
 	case Never:
 		return "consolidateAfter of its NodePool is Never"
 	case TooSoon:
 		return "pods came or left within consolidateAfter (" + s.Detail + ")"
-	case Budgeted:
+	case BudgetExhausted:
 		return "as many nodes of its NodePool are terminating or not ready as the budget allows (" + s.Detail + ")"
 	case Paused:
 		return "voluntary disruption is paused by " + s.Detail
@@ -30,13 +30,13 @@ func (s Stay) why() string {
 		return "its NodePool has an invalid setting: " + s.Detail
 	case Unready:
 		return "the Node is not ready"
-	case OnlyIdle:
+	case OnlyEmpty:
 		return "the consolidationPolicy of its NodePool allows only empty nodes, and it has pods"
 	case TooYoung:
 		return "it is younger than the minimum lifetime of its NodePool (" + s.Detail + ")"
 	case Held:
 		return "a move of the node was aborted: " + s.Detail
-	case Worth:
+	case WorthItsPrice:
 		return "its pods would not cost less elsewhere, or not enough less to be worth moving them"
 	case Blocked, InWaves, MovedOften, Looping:
 		return s.Detail
@@ -49,8 +49,8 @@ func (s Stay) why() string {
 // NotInitialized.
 func Causes() []Cause {
 	return []Cause{
-		Blocked, Budgeted, Expected, Held, InWaves, Invalid, Kept, Looping, MovedOften, Never, OnlyIdle, Paused, TooSoon,
-		TooYoung, Unready, Worth,
+		Blocked, BudgetExhausted, Expected, Held, InWaves, Invalid, DoNotDisrupt, Looping, MovedOften, Never, OnlyEmpty, Paused, TooSoon,
+		TooYoung, Unready, WorthItsPrice,
 	}
 }
 
@@ -58,7 +58,7 @@ func Causes() []Cause {
 // replacement for drift.
 func (c Cause) IsOnlyForSaving() bool {
 	switch c {
-	case Expected, Never, OnlyIdle, TooSoon, Worth:
+	case Expected, Never, OnlyEmpty, TooSoon, WorthItsPrice:
 		return true
 	default:
 	}

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Trip is one move of a workload's pods off a node. Pods are recreated when they move, so the trip records the workload
+// PodMove is one move of a workload's pods off a node. Pods are recreated when they move, so the trip records the workload
 // and the shape of the node.
-type Trip struct {
+type PodMove struct {
 	At       time.Time // to the second
 	Workload string    // "Deployment a/web"
 	Pods     int       // number of moved pods, above 0
@@ -21,8 +21,8 @@ type Trip struct {
 	Reason   Reason    // Underutilized or Drifted
 }
 
-// Trips are the recorded moves of pods, oldest first. Nil is empty.
-type Trips []Trip
+// PodMoves are the recorded moves of pods, oldest first. Nil is empty.
+type PodMoves []PodMove
 
 // Limits for recording trips, and for pausing the moves of a workload that moves in a loop.
 const (
@@ -42,20 +42,20 @@ func Shape(pool, instanceType, zone, capacityType string) string {
 
 // Add returns the trips together with more. It drops trips that are older than tripRetention at now. If there are more
 // than maxTrips, it also drops the oldest trips outside of the last hour. It may change t.
-func (t Trips) Add(now time.Time, more ...Trip) Trips {
+func (t PodMoves) Add(now time.Time, more ...PodMove) PodMoves {
 	t = append(t, more...)
-	slices.SortStableFunc(t, func(a, b Trip) int { return a.At.Compare(b.At) })
+	slices.SortStableFunc(t, func(a, b PodMove) int { return a.At.Compare(b.At) })
 	old := now.Add(-tripRetention)
-	t = slices.DeleteFunc(t, func(trip Trip) bool { return !trip.At.After(old) })
-	firstOfHour := slices.IndexFunc(t, func(trip Trip) bool { return trip.At.After(now.Add(-tripWindow)) })
+	t = slices.DeleteFunc(t, func(trip PodMove) bool { return !trip.At.After(old) })
+	firstOfHour := slices.IndexFunc(t, func(trip PodMove) bool { return trip.At.After(now.Add(-tripWindow)) })
 	if firstOfHour < 0 {
 		firstOfHour = len(t)
 	}
 	return t[min(max(len(t)-maxTrips, 0), firstOfHour):]
 }
 
-// Load is a node that may be disrupted, with the pods that would move.
-type Load struct {
+// NodeWorkloads is a node that may be disrupted, with the pods that would move.
+type NodeWorkloads struct {
 	// Node and Pool are the names of the node and its NodePool.
 	Node, Pool string
 	// Shape is the node's shape, as Shape returns it.
@@ -63,20 +63,20 @@ type Load struct {
 	Pods  map[string]int // number of pods by workload
 }
 
-// Traffic is the input of Stays, besides the trips.
-type Traffic struct {
-	Reason Reason         // why the nodes are to be disrupted
-	Loads  []Load         // the nodes
-	Pods   map[string]int // replicas in the cluster, by workload
-	Limits map[string]int // by pool: Policy.MovesPerHour; 0 or missing: DefaultMovesPerHour
+// StayInput is the input of Stays, besides the trips.
+type StayInput struct {
+	Reason Reason          // why the nodes are to be disrupted
+	Loads  []NodeWorkloads // the nodes
+	Pods   map[string]int  // replicas in the cluster, by workload
+	Limits map[string]int  // by pool: Policy.MovesPerHour; 0 or missing: DefaultMovesPerHour
 	// Together is true if all nodes are disrupted, in this order. Each node then counts for the nodes after it.
 	Together bool
 	Now      time.Time
 }
 
-// Stays returns the nodes that must stay, in the order of Traffic.Loads: the pods of such a node were moved as often as
+// Stays returns the nodes that must stay, in the order of StayInput.Loads: the pods of such a node were moved as often as
 // the pool allows per hour, or repeatedly left nodes of its shape.
-func (t Trips) Stays(in Traffic) []Stay {
+func (t PodMoves) Stays(in StayInput) []Stay {
 	b := t.index(in)
 	var out []Stay
 	for _, load := range in.Loads {
@@ -88,7 +88,7 @@ func (t Trips) Stays(in Traffic) []Stay {
 		}
 		if in.Together {
 			for w, n := range load.Pods {
-				b.recent[w] = append(b.recent[w], Trip{At: in.Now, Pods: n})
+				b.recent[w] = append(b.recent[w], PodMove{At: in.Now, Pods: n})
 			}
 		}
 	}
@@ -97,14 +97,14 @@ func (t Trips) Stays(in Traffic) []Stay {
 
 // tripIndex indexes the trips, oldest first.
 type tripIndex struct {
-	recent     map[string][]Trip    // by workload: of the last hour
-	departures map[[2]string][]Trip // by workload and shape: moves off nodes of that shape
+	recent     map[string][]PodMove    // by workload: of the last hour
+	departures map[[2]string][]PodMove // by workload and shape: moves off nodes of that shape
 }
 
 // index returns the index of the trips of the last hour by workload, and of the retained trips with in.Reason by
 // workload and shape. The last hour ends at in.Now.
-func (t Trips) index(in Traffic) tripIndex {
-	b := tripIndex{recent: map[string][]Trip{}, departures: map[[2]string][]Trip{}}
+func (t PodMoves) index(in StayInput) tripIndex {
+	b := tripIndex{recent: map[string][]PodMove{}, departures: map[[2]string][]PodMove{}}
 	for _, trip := range t {
 		if trip.At.After(in.Now.Add(-tripWindow)) {
 			b.recent[trip.Workload] = append(b.recent[trip.Workload], trip)
@@ -120,7 +120,7 @@ func (t Trips) index(in Traffic) tripIndex {
 
 // stayOf returns why the node of the load stays; its Cause is empty if nothing keeps the node. If there are several
 // reasons, it returns the one that lasts longest.
-func (b tripIndex) stayOf(in Traffic, load Load) Stay {
+func (b tripIndex) stayOf(in StayInput, load NodeWorkloads) Stay {
 	var out Stay
 	for _, workload := range slices.Sorted(maps.Keys(load.Pods)) {
 		n := load.Pods[workload]
@@ -139,7 +139,7 @@ func (b tripIndex) stayOf(in Traffic, load Load) Stay {
 
 // limitStay returns why the node stays because of the moves in the last hour; its Cause is empty if another move is
 // allowed. all is the number of pods of the workload.
-func (b tripIndex) limitStay(in Traffic, load Load, workload string, all int) Stay {
+func (b tripIndex) limitStay(in StayInput, load NodeWorkloads, workload string, all int) Stay {
 	limit := cmp.Or(in.Limits[load.Pool], DefaultMovesPerHour)
 	moved, n := 0, load.Pods[workload]
 	perPod := float64(n) / float64(all)
@@ -173,14 +173,14 @@ func times(n int) string {
 // movesPerPod returns how often the trip moved each pod of its workload, on average. all is the number of pods that the
 // workload has now. movesPerPod uses the larger of the numbers then and now, so scaling down is never reported as a
 // loop.
-func (t *Trip) movesPerPod(all int) float64 { return float64(t.Pods) / float64(max(t.All, all, 1)) }
+func (t *PodMove) movesPerPod(all int) float64 { return float64(t.Pods) / float64(max(t.All, all, 1)) }
 
 // rounding is the tolerance for rounding errors in sums of movesPerPod: three thirds must equal one.
 const rounding = 1e-6
 
 // loopStay returns why the node stays because of the moves off nodes of its shape; its Cause is empty if these moves
 // are no loop. A pod that leaves nodes of one shape twice must have come back in between.
-func (b tripIndex) loopStay(in Traffic, load Load, workload string, all int) Stay {
+func (b tripIndex) loopStay(in StayInput, load NodeWorkloads, workload string, all int) Stay {
 	departures := tripsSinceGrowth(b.departures[[2]string{workload, load.Shape}], all)
 	pods, perPod := 0, rounding
 	for _, trip := range departures {
@@ -208,7 +208,7 @@ func (b tripIndex) loopStay(in Traffic, load Load, workload string, all int) Sta
 // tripsSinceGrowth returns the trips of a workload after it last grew by half or more. all is its current number of
 // pods. Nodes that were launched for the growth may resemble the old nodes and be removed when the workload shrinks
 // again. That is not a loop.
-func tripsSinceGrowth(trips []Trip, all int) []Trip {
+func tripsSinceGrowth(trips []PodMove, all int) []PodMove {
 	most := all
 	for i, trip := range slices.Backward(trips) {
 		if trip.All > 0 && 2*most >= 3*trip.All {
@@ -220,7 +220,7 @@ func tripsSinceGrowth(trips []Trip, all int) []Trip {
 }
 
 // Encode returns the trips as text, one line each. DecodeTrips parses it.
-func (t Trips) Encode() string {
+func (t PodMoves) Encode() string {
 	var b strings.Builder
 	for _, trip := range t {
 		pods := strconv.Itoa(trip.Pods)
@@ -233,7 +233,7 @@ func (t Trips) Encode() string {
 }
 
 // DecodeTrips parses the output of Encode. It skips invalid lines; unread is their number.
-func DecodeTrips(text string) (t Trips, unread int) {
+func DecodeTrips(text string) (t PodMoves, unread int) {
 	for line := range strings.Lines(text) {
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		if len(fields) != 5 {
@@ -246,9 +246,9 @@ func DecodeTrips(text string) (t Trips, unread int) {
 			unread++
 			continue
 		}
-		t = append(t, Trip{At: time.Unix(at, 0).UTC(), Pods: pods, All: all, Reason: Reason(fields[2]), Shape: fields[3], Workload: fields[4]})
+		t = append(t, PodMove{At: time.Unix(at, 0).UTC(), Pods: pods, All: all, Reason: Reason(fields[2]), Shape: fields[3], Workload: fields[4]})
 	}
-	slices.SortStableFunc(t, func(a, b Trip) int { return a.At.Compare(b.At) })
+	slices.SortStableFunc(t, func(a, b PodMove) int { return a.At.Compare(b.At) })
 	return t, unread
 }
 

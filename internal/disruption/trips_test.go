@@ -13,20 +13,20 @@ import (
 const web, shape = "Deployment a/web", "p/m5.large/us-east-1a/spot"
 
 // trips returns one trip of web for each word: minutes ago, "x" and the number of pods, "/" and the replicas, if known.
-func trips(t *testing.T, reason Reason, words string) Trips {
+func trips(t *testing.T, reason Reason, words string) PodMoves {
 	t.Helper()
-	var out Trips
+	var out PodMoves
 	for word := range strings.FieldsSeq(words) {
 		var ago, pods, all int
 		if n, err := fmt.Sscanf(word, "%dx%d/%d", &ago, &pods, &all); n < 2 {
 			t.Fatal(err)
 		}
-		out = append(out, Trip{At: now.Add(-time.Duration(ago) * time.Minute), Workload: web, Pods: pods, All: all, Shape: shape, Reason: reason})
+		out = append(out, PodMove{At: now.Add(-time.Duration(ago) * time.Minute), Workload: web, Pods: pods, All: all, Shape: shape, Reason: reason})
 	}
-	return Trips(nil).Add(now, out...)
+	return PodMoves(nil).Add(now, out...)
 }
 
-func TestTripsKeepNodes(t *testing.T) {
+func TestStaysBecauseOfTrips(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		trips     string // trips for consolidation
@@ -74,8 +74,8 @@ func TestTripsKeepNodes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := Traffic{
-				Reason: Underutilized, Loads: []Load{{Node: "n", Pool: "p", Shape: shape, Pods: map[string]int{web: c.pods, "": 7}}},
+			in := StayInput{
+				Reason: Underutilized, Loads: []NodeWorkloads{{Node: "n", Pool: "p", Shape: shape, Pods: map[string]int{web: c.pods, "": 7}}},
 				Pods: map[string]int{web: c.all}, Limits: map[string]int{"p": c.limit}, Now: now,
 			}
 			if c.reason != "" {
@@ -102,8 +102,8 @@ func TestTripsKeepNodes(t *testing.T) {
 // TestMovedOftenDetail: the detail names how many pods were moved, which may be more than exist now.
 func TestMovedOftenDetail(t *testing.T) {
 	t.Parallel()
-	in := Traffic{
-		Reason: Underutilized, Loads: []Load{{Node: "n", Pool: "p", Shape: shape, Pods: map[string]int{web: 1}}},
+	in := StayInput{
+		Reason: Underutilized, Loads: []NodeWorkloads{{Node: "n", Pool: "p", Shape: shape, Pods: map[string]int{web: 1}}},
 		Pods: map[string]int{web: 4}, Limits: map[string]int{"p": 1}, Now: now,
 	}
 	got := trips(t, Drifted, "50x8/10 5x8/10").Stays(in)
@@ -116,16 +116,16 @@ func TestMovedOftenDetail(t *testing.T) {
 // affect the next.
 func TestTripsCountTogether(t *testing.T) {
 	t.Parallel()
-	in := Traffic{Reason: Underutilized, Pods: map[string]int{web: 4}, Limits: map[string]int{"p": 1}, Now: now}
+	in := StayInput{Reason: Underutilized, Pods: map[string]int{web: 4}, Limits: map[string]int{"p": 1}, Now: now}
 	for _, n := range []struct {
 		name string
 		pods int
 	}{{"a", 2}, {"b", 3}, {"c", 1}, {"d", 1}, {"e", 1}} {
-		in.Loads = append(in.Loads, Load{Node: n.name, Pool: "p", Shape: shape, Pods: map[string]int{web: n.pods}})
+		in.Loads = append(in.Loads, NodeWorkloads{Node: n.name, Pool: "p", Shape: shape, Pods: map[string]int{web: n.pods}})
 	}
 	stay := func() string {
 		var names []string
-		for _, s := range (Trips(nil)).Stays(in) {
+		for _, s := range (PodMoves(nil)).Stays(in) {
 			names = append(names, s.Node)
 		}
 		return strings.Join(names, " ")
@@ -142,16 +142,16 @@ func TestTripsCountTogether(t *testing.T) {
 // TestNothingOscillates simulates a workload whose node is always worth replacing, for a thousand minutes.
 func TestNothingOscillates(t *testing.T) {
 	t.Parallel()
-	var history Trips
+	var history PodMoves
 	var moved []time.Time
 	for minute := range 1000 {
 		at := now.Add(time.Duration(minute) * time.Minute)
-		in := Traffic{Reason: Underutilized, Pods: map[string]int{web: 1}, Now: at,
-			Loads: []Load{{Node: "n", Pool: "p", Shape: []string{shape, "p/c5.large/us-east-1b/spot"}[len(moved)%2], Pods: map[string]int{web: 1}}}}
+		in := StayInput{Reason: Underutilized, Pods: map[string]int{web: 1}, Now: at,
+			Loads: []NodeWorkloads{{Node: "n", Pool: "p", Shape: []string{shape, "p/c5.large/us-east-1b/spot"}[len(moved)%2], Pods: map[string]int{web: 1}}}}
 		if len(history.Stays(in)) > 0 {
 			continue
 		}
-		history = history.Add(at, Trip{At: at, Workload: web, Pods: 1, Shape: in.Loads[0].Shape, Reason: Underutilized})
+		history = history.Add(at, PodMove{At: at, Workload: web, Pods: 1, Shape: in.Loads[0].Shape, Reason: Underutilized})
 		moved = append(moved, at)
 	}
 	for i := 2; i < len(moved); i++ {
@@ -164,10 +164,10 @@ func TestNothingOscillates(t *testing.T) {
 	}
 }
 
-func TestTripsAreKept(t *testing.T) {
+func TestTripsAreRetained(t *testing.T) {
 	t.Parallel()
-	want := Trips(nil).Add(now, Trip{now.Add(-time.Hour), web, 3, 8, shape, Drifted},
-		Trip{now.Add(-2 * time.Hour), "StatefulSet b/db", 1, 0, shape, Underutilized})
+	want := PodMoves(nil).Add(now, PodMove{now.Add(-time.Hour), web, 3, 8, shape, Drifted},
+		PodMove{now.Add(-2 * time.Hour), "StatefulSet b/db", 1, 0, shape, Underutilized})
 	got, unread := DecodeTrips(want.Encode())
 	if diff := cmp.Diff(want, got); diff != "" || unread != 0 {
 		t.Errorf("%d lines were skipped, want none; trips (-want +got):\n%s", unread, diff)
@@ -176,9 +176,9 @@ func TestTripsAreKept(t *testing.T) {
 		"nonsense\n1\t0\tEmpty\tx\ty\nx\t1\tEmpty\tx\ty\n1\t1/z\tEmpty\tx\ty\n1\t1/-1\tEmpty\tx\ty\n"); len(got) != 2 || unread != 5 {
 		t.Errorf("%d trips are read and %d lines skipped, want 2 and 5", len(got), unread)
 	}
-	many := slices.Repeat([]Trip{{now.Add(-2 * time.Hour), web, 1, 1, shape, Drifted}}, maxTrips+5)
+	many := slices.Repeat([]PodMove{{now.Add(-2 * time.Hour), web, 1, 1, shape, Drifted}}, maxTrips+5)
 	many[0].At = now.Add(-tripRetention)
-	if got := Trips(nil).Add(now, many...); len(got) != maxTrips {
+	if got := PodMoves(nil).Add(now, many...); len(got) != maxTrips {
 		t.Errorf("%d trips are kept, want %d", len(got), maxTrips)
 	}
 }
@@ -186,14 +186,14 @@ func TestTripsAreKept(t *testing.T) {
 // TestTripsOfTheHourAreKept: trips of the last hour, which limit moves, are never dropped.
 func TestTripsOfTheHourAreKept(t *testing.T) {
 	t.Parallel()
-	api := Trip{now.Add(-30 * time.Minute), "Deployment a/api", 2, 1, shape, Underutilized}
-	others := slices.Repeat([]Trip{{now.Add(-time.Minute), web, 1, 1, shape, Underutilized}}, maxTrips+5)
-	all := Trips(nil).Add(now, Trip{now.Add(-2 * time.Hour), web, 1, 1, shape, Underutilized}, api).Add(now, others...)
+	api := PodMove{now.Add(-30 * time.Minute), "Deployment a/api", 2, 1, shape, Underutilized}
+	others := slices.Repeat([]PodMove{{now.Add(-time.Minute), web, 1, 1, shape, Underutilized}}, maxTrips+5)
+	all := PodMoves(nil).Add(now, PodMove{now.Add(-2 * time.Hour), web, 1, 1, shape, Underutilized}, api).Add(now, others...)
 	if len(all) != len(others)+1 {
 		t.Errorf("%d trips are kept, want the %d of the last hour", len(all), len(others)+1)
 	}
-	stays := all.Stays(Traffic{Reason: Underutilized,
-		Loads: []Load{{Node: "n", Pool: "p", Shape: shape, Pods: map[string]int{api.Workload: 1}}},
+	stays := all.Stays(StayInput{Reason: Underutilized,
+		Loads: []NodeWorkloads{{Node: "n", Pool: "p", Shape: shape, Pods: map[string]int{api.Workload: 1}}},
 		Pods:  map[string]int{api.Workload: 1}, Now: now})
 	if len(stays) != 1 || stays[0].Cause != MovedOften {
 		t.Errorf("a third move within the hour is allowed: %v", stays)

@@ -16,7 +16,7 @@ import (
 // whose number is already used is rejected.
 func TestNetworkACLs(t *testing.T) {
 	t.Parallel()
-	b, ctx := newBench(t), t.Context()
+	b, ctx := newFixture(t), t.Context()
 	subnet := b.estate.PrivateSubnets[0]
 	var acl *network.ACL
 	b.server.Do(func(*world.World, time.Time) {

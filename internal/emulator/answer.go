@@ -141,7 +141,7 @@ func errorType(status int) string {
 }
 
 // writeGarbage writes a text that is not an AWS answer, as a broken proxy does, and returns the HTTP status.
-func writeGarbage(w http.ResponseWriter, a *world.Answer) int {
+func writeGarbage(w http.ResponseWriter, a *world.CallError) int {
 	status := a.Status
 	if status == 0 {
 		status = http.StatusOK

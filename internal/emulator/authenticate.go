@@ -28,7 +28,7 @@ const (
 const clusterHeader = "X-K8s-Aws-Id"
 
 // authenticate returns the caller of a request. For an access key that the world issued, it verifies the signature. An
-// unknown access key identifies the role Server.Assume, or the administrator of an account if Assume is empty. But an
+// unknown access key identifies the role Server.UnknownKeyRole, or the administrator of an account if UnknownKeyRole is empty. But an
 // unknown key is an error in any of these cases:
 //   - the server is strict
 //   - the request has a session token, which only the world issues
@@ -45,12 +45,12 @@ func (s *Server) authenticate(w *world.World, now time.Time, r *http.Request, c 
 	if !known && (s.Strict || sig.presigned || sig.token != "") {
 		return identity.Identity{}, invalidKeyError(c.Service)
 	}
-	if !known && s.Assume != "" {
+	if !known && s.UnknownKeyRole != "" {
 		account := accountOf(sig.accessKey)
 		return identity.Identity{
 			Account: account,
-			Role:    s.Assume,
-			ARN:     "arn:" + site.Partition(c.RegionID) + ":sts::" + account + ":assumed-role/" + s.Assume + "/unknown",
+			Role:    s.UnknownKeyRole,
+			ARN:     "arn:" + site.Partition(c.RegionID) + ":sts::" + account + ":assumed-role/" + s.UnknownKeyRole + "/unknown",
 		}, nil
 	}
 	if !known {

@@ -46,7 +46,7 @@ func TestAWSCommandLine(t *testing.T) {
 		commands += len(steps)
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t)
+			b := newFixture(t)
 			b.server.Do(func(_ *world.World, now time.Time) {
 				if _, err := b.estate.Region.EKS.CreateCluster(now, ekscluster.Cluster{Name: "demo", AuthMode: ekscluster.AuthBoth}); err != nil {
 					t.Error(err)
@@ -109,7 +109,7 @@ func parseScript(text string) []step {
 // commandLine runs steps of scripts against the server of a bench.
 type commandLine struct {
 	tool      string
-	bench     *bench
+	bench     *fixture
 	variables map[string]string
 }
 

@@ -20,7 +20,7 @@ import (
 )
 
 // callServices makes one call of each of six services. It returns the error codes of the failed calls by service.
-func (b *bench) callServices(t *testing.T, c aws.Config) map[string]string {
+func (b *fixture) callServices(t *testing.T, c aws.Config) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	for name, call := range map[string]func(context.Context) error{
@@ -76,7 +76,7 @@ func TestClocksApart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t)
+			b := newFixture(t)
 			var s identity.Session
 			b.server.Do(func(w *world.World, _ time.Time) { s = w.Account(account).CreateUser("ann") })
 			b.advance(c.apart)
@@ -100,7 +100,7 @@ func TestClocksApart(t *testing.T) {
 // TestExpiredSession: each service rejects the expired keys of a role with its own error.
 func TestExpiredSession(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	b.createProfile(t, "p", "node")
 	var s identity.Session
 	b.server.Do(func(w *world.World, now time.Time) {

@@ -17,7 +17,7 @@ import (
 // TestTypes lists all instance types page by page with the SDK, and compares them with the embedded catalog.
 func TestTypes(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	catalogTable, err := embedded()
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func TestTypes(t *testing.T) {
 // TestOfferings lists the instance types of each zone, and spot prices.
 func TestOfferings(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	zones := map[string]int{}
 	pages := ec2.NewDescribeInstanceTypeOfferingsPaginator(b.ec2,
 		&ec2.DescribeInstanceTypeOfferingsInput{LocationType: types.LocationTypeAvailabilityZone, MaxResults: aws.Int32(1000)})
@@ -86,7 +86,7 @@ func TestOfferings(t *testing.T) {
 		t.Errorf("types by zone: %v, want three zones with at least 500 types in us-east-1a", zones)
 	}
 	b.server.Do(func(w *world.World, now time.Time) {
-		w.Market(region).Quote(now, "m5.large", "us-east-1a", catalog.Dollar/50)
+		w.Market(region).SetSpotPrice(now, "m5.large", "us-east-1a", catalog.Dollar/50)
 	})
 	b.advance(time.Second)
 	spot, err := b.ec2.DescribeSpotPriceHistory(t.Context(), &ec2.DescribeSpotPriceHistoryInput{
@@ -108,7 +108,7 @@ func TestOfferings(t *testing.T) {
 // TestImages finds images by owner, name, id and age.
 func TestImages(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	b.server.Do(func(_ *world.World, now time.Time) {
 		b.estate.Region.Images.Register(world.Image{Name: "mine", OwnerID: account, Architecture: "arm64", Tags: map[string]string{"team": "a"}})
 		b.estate.Region.Images.Register(world.Image{Name: "theirs", OwnerID: "999988887777", Architecture: "arm64"})
@@ -156,7 +156,7 @@ func TestImages(t *testing.T) {
 // TestTemplates creates a launch template with all parameters that the controller sets, and reads it back.
 func TestTemplates(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	data := &types.RequestLaunchTemplateData{
 		ImageId: aws.String("ami-0123456789abcdef0"), UserData: aws.String("aGk="), EbsOptimized: aws.Bool(true),
 		BlockDeviceMappings: []types.LaunchTemplateBlockDeviceMappingRequest{{DeviceName: aws.String("/dev/xvda"),
@@ -230,7 +230,7 @@ func TestTemplates(t *testing.T) {
 // TestPages lists instances in pages of five. Between two pages, instances of an earlier page disappear from the list.
 func TestPages(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	out, err := b.ec2.CreateFleet(t.Context(),
 		fleet(b.createTemplate(t, "joiner-a", types.RequestLaunchTemplateData{}), 12, b.override("m5.large", 0)))
 	if err != nil {
@@ -274,7 +274,7 @@ func TestPages(t *testing.T) {
 // TestNetwork lists the network resources that Furnish creates.
 func TestNetwork(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	found, err := b.ec2.DescribeSubnets(t.Context(),
 		&ec2.DescribeSubnetsInput{Filters: []types.Filter{{Name: aws.String("tag:karpenter.sh/discovery"), Values: []string{"demo"}}}})
 	if err != nil || len(found.Subnets) != 3 || *found.Subnets[0].AvailableIpAddressCount != 8187 ||

@@ -36,11 +36,11 @@ const (
 // embedded reads the table of instance types once for all tests.
 var embedded = sync.OnceValues(catalog.Embedded)
 
-// bench is a server with one furnished region, its clock, and SDK clients for it.
-type bench struct {
+// fixture is a server with one furnished region, its clock, and SDK clients for it.
+type fixture struct {
 	server *emulator.Server
 	url    string
-	estate world.Estate
+	estate world.ClusterResources
 
 	mu  sync.Mutex
 	now time.Time
@@ -54,7 +54,7 @@ type bench struct {
 	pricing *pricing.Client
 }
 
-func newBench(t *testing.T) *bench {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	table, err := embedded()
 	if err != nil {
@@ -64,7 +64,7 @@ func newBench(t *testing.T) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{now: time.Now().UTC()}
+	b := &fixture{now: time.Now().UTC()}
 	w, estate, err := world.New(b.now, setup)
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +80,7 @@ func newBench(t *testing.T) *bench {
 }
 
 // config returns the configuration of a client with the access key. The client does not retry.
-func (b *bench) config(key, secret, token string) aws.Config {
+func (b *fixture) config(key, secret, token string) aws.Config {
 	return awserr.ClientConfig(aws.Config{
 		Region: region, BaseEndpoint: aws.String(b.url), RetryMaxAttempts: 1,
 		Credentials: credentials.NewStaticCredentialsProvider(key, secret, token),
@@ -88,19 +88,19 @@ func (b *bench) config(key, secret, token string) aws.Config {
 }
 
 // use replaces the SDK clients by clients with the configuration.
-func (b *bench) use(c aws.Config) {
+func (b *fixture) use(c aws.Config) {
 	b.ec2, b.eks, b.iam, b.sts = ec2.NewFromConfig(c), eks.NewFromConfig(c), iam.NewFromConfig(c), sts.NewFromConfig(c)
 	b.ssm, b.sqs, b.pricing = ssm.NewFromConfig(c), sqs.NewFromConfig(c), pricing.NewFromConfig(c)
 }
 
-func (b *bench) clock() time.Time {
+func (b *fixture) clock() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.now
 }
 
 // advance advances the clock and the emulated world.
-func (b *bench) advance(d time.Duration) {
+func (b *fixture) advance(d time.Duration) {
 	b.mu.Lock()
 	b.now = b.now.Add(d)
 	b.mu.Unlock()
@@ -108,7 +108,7 @@ func (b *bench) advance(d time.Duration) {
 }
 
 // image returns the id of the recommended AL2023 image for Kubernetes 1.31. arch is "x86_64" or "arm64".
-func (b *bench) image(t *testing.T, arch string) string {
+func (b *fixture) image(t *testing.T, arch string) string {
 	t.Helper()
 	out, err := b.ssm.GetParameter(t.Context(), &ssm.GetParameterInput{
 		Name: aws.String("/aws/service/eks/optimized-ami/1.31/amazon-linux-2023/" + arch + "/standard/recommended/image_id"),
@@ -121,7 +121,7 @@ func (b *bench) image(t *testing.T, arch string) string {
 
 // createTemplate creates a launch template with the data, and returns its name. If the data have no image or no security
 // group, it sets them.
-func (b *bench) createTemplate(t *testing.T, name string, data types.RequestLaunchTemplateData) string {
+func (b *fixture) createTemplate(t *testing.T, name string, data types.RequestLaunchTemplateData) string {
 	t.Helper()
 	if data.ImageId == nil {
 		data.ImageId = aws.String(b.image(t, "x86_64"))
@@ -153,7 +153,7 @@ func fleet(template string, count int32, overrides ...types.FleetLaunchTemplateO
 }
 
 // override returns an override with the instance type and the private subnet of this index.
-func (b *bench) override(instanceType string, subnet int) types.FleetLaunchTemplateOverridesRequest {
+func (b *fixture) override(instanceType string, subnet int) types.FleetLaunchTemplateOverridesRequest {
 	return types.FleetLaunchTemplateOverridesRequest{
 		InstanceType: types.InstanceType(instanceType), SubnetId: aws.String(b.estate.PrivateSubnets[subnet].ID),
 	}
@@ -173,7 +173,7 @@ func code(t *testing.T, err error) string {
 }
 
 // instances lists the instances with the given ids, or all instances if there are no ids.
-func (b *bench) instances(ctx context.Context, t *testing.T, ids ...string) []types.Instance {
+func (b *fixture) instances(ctx context.Context, t *testing.T, ids ...string) []types.Instance {
 	t.Helper()
 	var out []types.Instance
 	pages := ec2.NewDescribeInstancesPaginator(b.ec2, &ec2.DescribeInstancesInput{InstanceIds: ids})
@@ -190,7 +190,7 @@ func (b *bench) instances(ctx context.Context, t *testing.T, ids ...string) []ty
 }
 
 // createProfile creates a role, and an instance profile with the role.
-func (b *bench) createProfile(t *testing.T, profile, role string) {
+func (b *fixture) createProfile(t *testing.T, profile, role string) {
 	t.Helper()
 	_, err := b.iam.CreateRole(t.Context(), &iam.CreateRoleInput{RoleName: &role, AssumeRolePolicyDocument: aws.String("{}")})
 	if err == nil {
@@ -205,12 +205,12 @@ func (b *bench) createProfile(t *testing.T, profile, role string) {
 }
 
 // setQuota sets a quota, and removes all others.
-func (b *bench) setQuota(q world.Quota, vcpus int64) {
+func (b *fixture) setQuota(q world.Quota, vcpus int64) {
 	b.estate.Region.Capacity.Quotas = map[world.Quota]int64{q: vcpus}
 }
 
 // offerOnlyInZoneB makes us-east-1b the only zone that offers an instance type.
-func (b *bench) offerOnlyInZoneB(name string) {
+func (b *fixture) offerOnlyInZoneB(name string) {
 	market := b.server.World.Market(region)
 	s, _ := market.Stock(name)
 	s.Zones = []string{"us-east-1b"}

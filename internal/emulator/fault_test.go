@@ -21,7 +21,7 @@ import (
 // TestThrottling empties EC2's token bucket for RunInstances, and waits until it refills.
 func TestThrottling(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	b.server.Do(func(w *world.World, _ time.Time) { w.Faults.Throttle = world.EC2Throttle() })
 	dry := &ec2.RunInstancesInput{MinCount: aws.Int32(1), MaxCount: aws.Int32(1), DryRun: aws.Bool(true)}
 	codes := ""
@@ -45,7 +45,7 @@ func TestThrottling(t *testing.T) {
 // TestThrottled: Server.Throttled counts throttled calls, and no other failed calls.
 func TestThrottled(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	b.server.Do(func(w *world.World, _ time.Time) { w.Faults.Throttle = world.EC2Throttle() })
 	for range 103 {
 		if _, err := b.ec2.DescribeVpcs(t.Context(), &ec2.DescribeVpcsInput{}); err != nil && code(t, err) != "RequestLimitExceeded" {
@@ -68,9 +68,9 @@ func TestThrottled(t *testing.T) {
 // TestAnswerFaults checks injected errors, injected garbage, and the throttling codes of IAM, SSM, EKS and SQS.
 func TestAnswerFaults(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	b.server.Do(func(w *world.World, _ time.Time) {
-		w.Faults.Answers = []*world.Answer{
+		w.Faults.CallErrors = []*world.CallError{
 			{Call: "ec2:DescribeVpcs", Skip: 1, Count: 2, Status: 503, Code: "Unavailable", Message: "The service is unavailable."},
 			{Call: "ec2:DescribeSubnets", Every: 2, Garbage: "<html>bad gateway</html>", Status: 502},
 			{Call: "iam:*", Code: "RequestLimitExceeded"}, {Call: "ssm:*", Code: "RequestLimitExceeded"},
@@ -107,7 +107,7 @@ func TestAnswerFaults(t *testing.T) {
 // TestDenied: Faults.Denials denies calls of a role, or of all callers.
 func TestDenied(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	b.createProfile(t, "p", "controller")
 	var session identity.Session
 	b.server.Do(func(w *world.World, now time.Time) {
@@ -135,7 +135,7 @@ func TestDenied(t *testing.T) {
 // TestReadLag: with Faults.ReadLag, EC2 lists new instances, changed states and new tags only after the lag.
 func TestReadLag(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	name := b.createTemplate(t, "joiner-a", types.RequestLaunchTemplateData{})
 	b.server.Do(func(w *world.World, _ time.Time) { w.Faults.ReadLag = 5 * time.Second })
 	out, err := b.ec2.CreateFleet(t.Context(), fleet(name, 1, b.override("m5.large", 0)))
@@ -178,13 +178,13 @@ func TestReadLag(t *testing.T) {
 // TestBoots checks instances that start slowly, fail to start or are silent, a lost instance, and status checks.
 func TestBoots(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	name := b.createTemplate(t, "joiner-a", types.RequestLaunchTemplateData{})
 	b.server.Do(func(w *world.World, _ time.Time) {
-		w.Faults.Boots = []*world.Boot{
+		w.Faults.BootFaults = []*world.BootFault{
 			{Count: 1, Delay: time.Minute},
 			{Count: 1, Fail: world.Reason{Code: "Client.InternalError", Message: "Client.InternalError: Client error on launch"}},
-			{Count: 1, Silent: true},
+			{Count: 1, SkipsUserData: true},
 		}
 	})
 	out, err := b.ec2.CreateFleet(t.Context(), fleet(name, 4, b.override("m5.large", 0)))
@@ -204,10 +204,10 @@ func TestBoots(t *testing.T) {
 		t.Errorf("after 2 s: %s, want a delayed, a failed and two running instances", got)
 	}
 	b.server.Do(func(w *world.World, now time.Time) {
-		if w.Silent(ids[1]) || !w.Silent(ids[2]) || w.Silent(ids[3]) {
+		if w.SkipsUserData(ids[1]) || !w.SkipsUserData(ids[2]) || w.SkipsUserData(ids[3]) {
 			t.Error("the wrong instance is silent")
 		}
-		w.Lose(now, ids[3])
+		w.FailHost(now, ids[3])
 		w.Impair(now, ids[2], world.InstanceCheck)
 		w.ScheduleEvent(now, ids[2], "system-reboot", "a new host", now.Add(30*time.Second))
 	})
@@ -230,7 +230,7 @@ func TestBoots(t *testing.T) {
 // TestConcurrentCalls calls the server from ten goroutines, and lists the thousand instances that they launch.
 func TestConcurrentCalls(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	name := b.createTemplate(t, "joiner-a", types.RequestLaunchTemplateData{})
 	var reported sync.Map // instance ID and state
 	b.server.OnInstance = func(i world.Instance) {

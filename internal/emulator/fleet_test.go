@@ -17,7 +17,7 @@ import (
 // TestFleetLife launches two instances, waits for them to run, tags and terminates them, and checks all state changes.
 func TestFleetLife(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	var reported []string
 	b.server.OnInstance = func(i world.Instance) { reported = append(reported, i.Type+" "+i.State) }
 	b.createProfile(t, "node-profile", "node")
@@ -100,7 +100,7 @@ func TestFleetLife(t *testing.T) {
 // rejected.
 func TestFleetToken(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	name := b.createTemplate(t, "joiner-a", types.RequestLaunchTemplateData{})
 	in := fleet(name, 1, b.override("m5.large", 0))
 	in.ClientToken = aws.String("claim-1")
@@ -128,11 +128,11 @@ func TestFleetToken(t *testing.T) {
 // TestFleetShortage: if an override lacks capacity, a fleet uses the next override and returns the error.
 func TestFleetShortage(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	name := b.createTemplate(t, "joiner-a", types.RequestLaunchTemplateData{})
 	b.server.Do(func(*world.World, time.Time) {
-		b.estate.Region.Capacity.Limit(world.Pool{Type: "m5.large", Zone: "us-east-1a"}, 1)
-		b.estate.Region.Capacity.Limit(world.Pool{Type: "m5.large", Zone: "us-east-1b", CapacityType: "on-demand"}, 0)
+		b.estate.Region.Capacity.Limit(world.CapacityPool{Type: "m5.large", Zone: "us-east-1a"}, 1)
+		b.estate.Region.Capacity.Limit(world.CapacityPool{Type: "m5.large", Zone: "us-east-1b", CapacityType: "on-demand"}, 0)
 	})
 	out, err := b.ec2.CreateFleet(t.Context(),
 		fleet(name, 3, b.override("m5.large", 0), b.override("m5.large", 1), b.override("m5.xlarge", 2)))
@@ -178,18 +178,18 @@ func TestFleetStrategies(t *testing.T) {
 	for name, test := range map[string]struct {
 		onDemand types.FleetOnDemandAllocationStrategy
 		spot     types.SpotAllocationStrategy
-		scarce   world.Pool // has capacity for one instance; empty: no limit
+		scarce   world.CapacityPool // has capacity for one instance; empty: no limit
 		want     string
 	}{
 		"lowest price":                    {want: "m5.large on-demand"},
 		"prioritized":                     {onDemand: "prioritized", want: "m5.2xlarge on-demand"},
 		"spot lowest price":               {spot: "lowest-price", want: "m5.large spot"},
-		"spot price and capacity":         {spot: "price-capacity-optimized", scarce: world.Pool{Type: "m5.large"}, want: "m5.xlarge spot"},
+		"spot price and capacity":         {spot: "price-capacity-optimized", scarce: world.CapacityPool{Type: "m5.large"}, want: "m5.xlarge spot"},
 		"spot priority at equal capacity": {spot: "capacity-optimized-prioritized", want: "m5.2xlarge spot"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t)
+			b := newFixture(t)
 			template := b.createTemplate(t, "joiner-a", types.RequestLaunchTemplateData{})
 			in := fleet(template, 2, priority(b.override("m5.xlarge", 0), 2), priority(b.override("m5.large", 0), 3),
 				priority(b.override("m5.2xlarge", 0), 1))
@@ -199,7 +199,7 @@ func TestFleetStrategies(t *testing.T) {
 				in.SpotOptions = &types.SpotOptionsRequest{AllocationStrategy: test.spot}
 			}
 			b.server.Do(func(*world.World, time.Time) {
-				if test.scarce != (world.Pool{}) {
+				if test.scarce != (world.CapacityPool{}) {
 					b.estate.Region.Capacity.Limit(test.scarce, 1)
 				}
 			})
@@ -223,7 +223,7 @@ func TestFleetRefusals(t *testing.T) {
 		kind     string // instance type; empty: m5.large
 		spot     bool
 		maxPrice string
-		prepare  func(b *bench)
+		prepare  func(b *fixture)
 		want     string
 	}{
 		"architecture": {kind: "m6g.large", want: "InvalidParameterValue"},
@@ -236,19 +236,19 @@ func TestFleetRefusals(t *testing.T) {
 		"profile":    {data: types.RequestLaunchTemplateData{IamInstanceProfile: &types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: aws.String("none")}}, want: "InvalidParameterValue"},
 		"volume":     {data: types.RequestLaunchTemplateData{BlockDeviceMappings: []types.LaunchTemplateBlockDeviceMappingRequest{{DeviceName: aws.String("/dev/xvda"), Ebs: &types.LaunchTemplateEbsBlockDeviceRequest{VolumeSize: aws.Int32(1)}}}}, want: "InvalidBlockDeviceMapping"},
 		"spot price": {spot: true, maxPrice: "0.0001", want: "SpotMaxPriceTooLow"},
-		"addresses":  {prepare: func(b *bench) { b.estate.PrivateSubnets[0].Free = 0 }, want: "InsufficientFreeAddressesInSubnet"},
-		"quota":      {prepare: func(b *bench) { b.setQuota(world.Quota{Kind: "standard"}, 1) }, want: "VcpuLimitExceeded"},
-		"spot quota": {spot: true, prepare: func(b *bench) { b.setQuota(world.Quota{Kind: "standard", Spot: true}, 1) },
+		"addresses":  {prepare: func(b *fixture) { b.estate.PrivateSubnets[0].Free = 0 }, want: "InsufficientFreeAddressesInSubnet"},
+		"quota":      {prepare: func(b *fixture) { b.setQuota(world.Quota{Kind: "standard"}, 1) }, want: "VcpuLimitExceeded"},
+		"spot quota": {spot: true, prepare: func(b *fixture) { b.setQuota(world.Quota{Kind: "standard", Spot: true}, 1) },
 			want: "MaxSpotInstanceCountExceeded"},
-		"another quota":      {prepare: func(b *bench) { b.setQuota(world.Quota{Kind: "p"}, 0) }, want: ""},
-		"zone":               {prepare: func(b *bench) { b.offerOnlyInZoneB("m5.large") }, want: "InvalidFleetConfiguration"},
-		"group of other VPC": {prepare: func(b *bench) { b.estate.NodeGroup.VPCID = "vpc-00000000000000000" }, want: "InvalidParameter"},
-		"family out of stock": {prepare: func(b *bench) { b.estate.Region.Capacity.Limit(world.Pool{Type: "m5.*"}, 0) },
+		"another quota":      {prepare: func(b *fixture) { b.setQuota(world.Quota{Kind: "p"}, 0) }, want: ""},
+		"zone":               {prepare: func(b *fixture) { b.offerOnlyInZoneB("m5.large") }, want: "InvalidFleetConfiguration"},
+		"group of other VPC": {prepare: func(b *fixture) { b.estate.NodeGroup.VPCID = "vpc-00000000000000000" }, want: "InvalidParameter"},
+		"family out of stock": {prepare: func(b *fixture) { b.estate.Region.Capacity.Limit(world.CapacityPool{Type: "m5.*"}, 0) },
 			want: "InsufficientInstanceCapacity"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t)
+			b := newFixture(t)
 			template := b.createTemplate(t, "joiner-a", test.data)
 			if test.kind == "" {
 				test.kind = "m5.large"
@@ -282,7 +282,7 @@ func TestFleetRefusals(t *testing.T) {
 // TestFleetErrors checks requests to which EC2 returns an error instead of a fleet.
 func TestFleetErrors(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	name := b.createTemplate(t, "joiner-a", types.RequestLaunchTemplateData{})
 	many := make([]types.FleetLaunchTemplateOverridesRequest, 301)
 	for i := range many {
@@ -317,7 +317,7 @@ func TestFleetErrors(t *testing.T) {
 // TestRunInstances launches instances without a template, after a dry run.
 func TestRunInstances(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	in := &ec2.RunInstancesInput{
 		ImageId: aws.String(b.image(t, "arm64")), InstanceType: "m6g.large", MinCount: aws.Int32(1), MaxCount: aws.Int32(2),
 		SubnetId: aws.String(b.estate.PublicSubnets[0].ID), DryRun: aws.Bool(true), ClientToken: aws.String("once"),

@@ -17,7 +17,7 @@ import (
 // TestIPv6 launches an instance with addresses and prefixes of both IP families, and reads them with the SDK.
 func TestIPv6(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	subnet := b.estate.PrivateSubnets[0]
 	interfaces := []types.InstanceNetworkInterfaceSpecification{{
 		DeviceIndex: aws.Int32(0), SubnetId: aws.String(subnet.ID), Groups: []string{b.estate.NodeGroup.ID},
@@ -71,7 +71,7 @@ func TestIPv6(t *testing.T) {
 // TestIPv6Cluster describes a cluster with an IPv6 service CIDR.
 func TestIPv6Cluster(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	b.server.Do(func(_ *world.World, now time.Time) {
 		if _, err := b.estate.Region.EKS.CreateCluster(now, ekscluster.Cluster{Name: "six", ServiceCIDR: "fd30:1c53:5f8a::/108"}); err != nil {
 			t.Error(err)

@@ -24,7 +24,7 @@ func checkCode(t *testing.T, err error, want string) {
 // TestNetworkChanges adds rules to a security group and a route to a route table, as a user does to fix a network.
 func TestNetworkChanges(t *testing.T) {
 	t.Parallel()
-	b, ctx := newBench(t), t.Context()
+	b, ctx := newFixture(t), t.Context()
 	group := b.estate.NodeGroup.ID
 	b.estate.NodeGroup.Egress = nil
 	rule := types.IpPermission{IpProtocol: aws.String("tcp"), FromPort: aws.Int32(443), ToPort: aws.Int32(443),
@@ -76,9 +76,9 @@ func TestNetworkChanges(t *testing.T) {
 // TestReplaceRoute: a route whose target was deleted is a black hole until ReplaceRoute gives the route another target.
 func TestReplaceRoute(t *testing.T) {
 	t.Parallel()
-	b, ctx := newBench(t), t.Context()
+	b, ctx := newFixture(t), t.Context()
 	table := b.estate.Region.Network.CreateRouteTable(network.RouteTable{VPCID: b.estate.VPC.ID,
-		Routes: []network.Route{{Destination: "0.0.0.0/0", Target: "nat-1", Gone: true}}})
+		Routes: []network.Route{{Destination: "0.0.0.0/0", Target: "nat-1", IsBlackhole: true}}})
 	state := func() types.RouteState {
 		out, err := b.ec2.DescribeRouteTables(ctx, &ec2.DescribeRouteTablesInput{RouteTableIds: []string{table.ID}})
 		if err != nil {
@@ -106,7 +106,7 @@ func TestReplaceRoute(t *testing.T) {
 // TestRoleChanges: an inline policy adds a permission to a role, and UpdateAssumeRolePolicy replaces the trust policy.
 func TestRoleChanges(t *testing.T) {
 	t.Parallel()
-	b, ctx := newBench(t), t.Context()
+	b, ctx := newFixture(t), t.Context()
 	adminIAM := b.iam
 	b.useRole(t, "controller", controllerPolicies(t)...)
 	otherRole := "arn:aws:iam::" + account + ":role/other"
@@ -153,7 +153,7 @@ func TestRoleChanges(t *testing.T) {
 // TestVPCAttributes: DescribeVpcAttribute returns the requested DNS attribute. DNS support is enabled by default.
 func TestVPCAttributes(t *testing.T) {
 	t.Parallel()
-	b, ctx := newBench(t), t.Context()
+	b, ctx := newFixture(t), t.Context()
 	describe := func(name types.VpcAttributeName) *ec2.DescribeVpcAttributeOutput {
 		out, err := b.ec2.DescribeVpcAttribute(ctx, &ec2.DescribeVpcAttributeInput{VpcId: &b.estate.VPC.ID, Attribute: name})
 		if err != nil {
@@ -176,7 +176,7 @@ func TestVPCAttributes(t *testing.T) {
 // TestSimulate: SimulatePrincipalPolicy returns the decision of a role's policies about a permission.
 func TestSimulate(t *testing.T) {
 	t.Parallel()
-	b, ctx := newBench(t), t.Context()
+	b, ctx := newFixture(t), t.Context()
 	adminIAM := b.iam
 	b.useRole(t, "controller", controllerPolicies(t)...)
 	decision := func(role string) iamtypes.PolicyEvaluationDecisionType {

@@ -27,7 +27,7 @@ const controllerUID = "11111111-2222-3333-4444-555555555555"
 
 // useRole creates a role with the policies, and makes the clients of the bench use a session of this role. documents are
 // the policies as JSON.
-func (b *bench) useRole(t *testing.T, role string, documents ...string) {
+func (b *fixture) useRole(t *testing.T, role string, documents ...string) {
 	t.Helper()
 	ctx := t.Context()
 	trust := `{"Version":"2012-10-17","Statement":[]}`
@@ -97,7 +97,7 @@ func tagSpecifications(tags map[string]string, kinds ...types.ResourceType) []ty
 
 // createControllerTemplate creates a launch template with the parameters that the controller sets. tags are the tags of
 // the template, interfaceTags those of the network interfaces that it creates.
-func (b *bench) createControllerTemplate(t *testing.T, name, image string, tags, interfaceTags map[string]string) error {
+func (b *fixture) createControllerTemplate(t *testing.T, name, image string, tags, interfaceTags map[string]string) error {
 	t.Helper()
 	nic := types.LaunchTemplateTagSpecificationRequest{ResourceType: types.ResourceTypeNetworkInterface}
 	for k, v := range interfaceTags {
@@ -119,7 +119,7 @@ func (b *bench) createControllerTemplate(t *testing.T, name, image string, tags,
 
 // launch requests one on-demand instance with the template, in one of the first two private subnets. It tags the
 // instance, its volumes and the fleet.
-func (b *bench) launch(t *testing.T, template string, tags map[string]string) (*ec2.CreateFleetOutput, error) {
+func (b *fixture) launch(t *testing.T, template string, tags map[string]string) (*ec2.CreateFleetOutput, error) {
 	t.Helper()
 	return b.ec2.CreateFleet(t.Context(), &ec2.CreateFleetInput{
 		Type: types.FleetTypeInstant,
@@ -133,14 +133,14 @@ func (b *bench) launch(t *testing.T, template string, tags map[string]string) (*
 	})
 }
 
-// TestOnAsk: OnAsk gets the caller, the action, the resource with its tags, and the verdict of the policies. It is not
+// TestOnAsk: OnVerdict gets the caller, the action, the resource with its tags, and the verdict of the policies. It is not
 // called if the caller has no policies.
 func TestOnAsk(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	var asked []string
 	b.server.Do(func(*world.World, time.Time) {
-		b.server.OnAsk = func(caller identity.Identity, r iampolicy.Request, isAllowed bool) {
+		b.server.OnVerdict = func(caller identity.Identity, r iampolicy.Request, isAllowed bool) {
 			uid := append(r.Keys["aws:RequestTag/joiner.sh/cluster-uid"], r.Keys["aws:ResourceTag/joiner.sh/cluster-uid"]...)
 			asked = append(asked, fmt.Sprint(caller.Role, " ", r.Action, " ", strings.HasPrefix(r.Resource, "arn:aws:ec2:"), " ",
 				uid, " ", isAllowed))
@@ -171,7 +171,7 @@ func TestOnAsk(t *testing.T) {
 // makes, and calls that the policies must deny.
 func TestPoliciesAreEnforced(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	ctx := t.Context()
 	ourTags, theirTags, sameNameTags := tagsFor("demo", controllerUID), tagsFor("other", "9"), tagsFor("demo", "9")
 	b.createProfile(t, "demo_node", "node")
@@ -286,7 +286,7 @@ func TestPoliciesAreEnforced(t *testing.T) {
 // TestPolicyDocuments: IAM validates policy documents, and does not delete an attached policy.
 func TestPolicyDocuments(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	for text, want := range map[string]string{
 		"":   "ValidationError",
 		"{}": "MalformedPolicyDocument",

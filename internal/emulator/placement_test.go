@@ -14,7 +14,7 @@ import (
 
 // createGroup creates a placement group with the SDK, and a launch template for instances in the group. It returns the
 // group and the template's name.
-func (b *bench) createGroup(t *testing.T, strategy types.PlacementStrategy, partitions int32) (types.PlacementGroup, string) {
+func (b *fixture) createGroup(t *testing.T, strategy types.PlacementStrategy, partitions int32) (types.PlacementGroup, string) {
 	t.Helper()
 	in := &ec2.CreatePlacementGroupInput{GroupName: aws.String("g-" + string(strategy)), Strategy: strategy}
 	if partitions > 0 {
@@ -29,7 +29,7 @@ func (b *bench) createGroup(t *testing.T, strategy types.PlacementStrategy, part
 }
 
 // requestInstances requests n instances. It returns the ids of the launched instances, and the number of errors by code.
-func (b *bench) requestInstances(t *testing.T, n int32, template string,
+func (b *fixture) requestInstances(t *testing.T, n int32, template string,
 	overrides ...types.FleetLaunchTemplateOverridesRequest) (ids []string, errs map[string]int) {
 	t.Helper()
 	out, err := b.ec2.CreateFleet(t.Context(), fleet(template, n, overrides...))
@@ -49,7 +49,7 @@ func (b *bench) requestInstances(t *testing.T, n int32, template string,
 // TestPlacementGroups creates placement groups with the SDK, and finds them by name, id, state and strategy.
 func TestPlacementGroups(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	partition, _ := b.createGroup(t, types.PlacementStrategyPartition, 3)
 	spread, _ := b.createGroup(t, types.PlacementStrategySpread, 0)
 	if *partition.PartitionCount != 3 || partition.State != types.PlacementGroupStateAvailable || spread.SpreadLevel != types.SpreadLevelRack {
@@ -101,7 +101,7 @@ func TestPlacementGroups(t *testing.T) {
 // TestSpreadGroup: a spread group has at most seven instances per zone, not counting terminated ones.
 func TestSpreadGroup(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	group, template := b.createGroup(t, types.PlacementStrategySpread, 0)
 	ids, errs := b.requestInstances(t, 9, template, b.override("m5.large", 0))
 	if len(ids) != 7 || errs["PlacementGroupLimitExceeded"] != 1 {
@@ -136,7 +136,7 @@ func TestSpreadGroup(t *testing.T) {
 // are rejected.
 func TestClusterGroup(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	_, template := b.createGroup(t, types.PlacementStrategyCluster, 0)
 	if ids, errs := b.requestInstances(t, 2, template, b.override("m5.large", 1)); len(ids) != 2 {
 		t.Fatalf("the first launch: %v, want no error", errs)
@@ -153,7 +153,7 @@ func TestClusterGroup(t *testing.T) {
 // evenly.
 func TestPartitionGroup(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	group, template := b.createGroup(t, types.PlacementStrategyPartition, 3)
 	partition2 := b.createTemplate(t, "joiner-second", types.RequestLaunchTemplateData{
 		Placement: &types.LaunchTemplatePlacementRequest{GroupName: group.GroupName, PartitionNumber: aws.Int32(2)}})

@@ -80,7 +80,7 @@ func getProducts(c *api.Call, in *getProductsIn) (getProductsOut, error) {
 
 // productOf returns the product of an instance type in the price list. Bare metal has a product family of its own, and
 // dedicated tenancy.
-func productOf(region string, s world.Stock) product {
+func productOf(region string, s world.OfferedType) product {
 	family, tenancy := "Compute Instance", "Shared"
 	if s.Facts.BareMetal {
 		family, tenancy = "Compute Instance (bare metal)", "Dedicated"

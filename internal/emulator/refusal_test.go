@@ -17,7 +17,7 @@ import (
 // launchFailure is a state of an account in which launches fail, with EC2's error and the command that fixes the state.
 type launchFailure struct {
 	// prepare puts the account into the state, and sets launch parameters if the state needs them.
-	prepare func(t *testing.T, b *bench, d *types.RequestLaunchTemplateData)
+	prepare func(t *testing.T, b *fixture, d *types.RequestLaunchTemplateData)
 	spot    bool
 	// want is a part of "code: message" of the fleet's error, or of the reason why the instance was terminated.
 	want string
@@ -28,15 +28,15 @@ type launchFailure struct {
 
 // launchFailures returns states in which a launch of m5.large in the first zone fails, by a short name.
 func launchFailures() map[string]launchFailure {
-	withKey := func(k world.Key) func(*testing.T, *bench, *types.RequestLaunchTemplateData) {
-		return func(_ *testing.T, b *bench, d *types.RequestLaunchTemplateData) {
+	withKey := func(k world.Key) func(*testing.T, *fixture, *types.RequestLaunchTemplateData) {
+		return func(_ *testing.T, b *fixture, d *types.RequestLaunchTemplateData) {
 			id := b.estate.Region.KMS.CreateKey(k).ID
 			d.BlockDeviceMappings = []types.LaunchTemplateBlockDeviceMappingRequest{{DeviceName: aws.String("/dev/xvda"),
 				Ebs: &types.LaunchTemplateEbsBlockDeviceRequest{Encrypted: aws.Bool(true), KmsKeyId: &id, VolumeSize: aws.Int32(30)}}}
 		}
 	}
-	withImage := func(change func(*world.Image)) func(*testing.T, *bench, *types.RequestLaunchTemplateData) {
-		return func(t *testing.T, b *bench, d *types.RequestLaunchTemplateData) {
+	withImage := func(change func(*world.Image)) func(*testing.T, *fixture, *types.RequestLaunchTemplateData) {
+		return func(t *testing.T, b *fixture, d *types.RequestLaunchTemplateData) {
 			i, _ := b.estate.Region.Images.ByID(b.image(t, "x86_64"))
 			i.ID, i.OwnerID = "", account
 			change(&i)
@@ -49,15 +49,15 @@ func launchFailures() map[string]launchFailure {
 			fix:  "kms enable-key --key-id $KEY"},
 		"key-needs-grant": {prepare: withKey(world.Key{NeedsGrant: true}), want: "Client.InternalError: Client error on launch",
 			fix: "kms create-grant --key-id $KEY --grantee-principal $ROLE --operations Decrypt GenerateDataKeyWithoutPlaintext CreateGrant"},
-		"spot-role": {spot: true, prepare: func(_ *testing.T, b *bench, _ *types.RequestLaunchTemplateData) {
+		"spot-role": {spot: true, prepare: func(_ *testing.T, b *fixture, _ *types.RequestLaunchTemplateData) {
 			b.estate.Region.Account.NoSpotRole = true
 		},
 			want: "AuthFailure.ServiceLinkedRoleCreationNotPermitted: The provided credentials do not have permission", fix: "iam create-service-linked-role --aws-service-name spot.amazonaws.com"},
-		"quota": {prepare: func(_ *testing.T, b *bench, _ *types.RequestLaunchTemplateData) {
+		"quota": {prepare: func(_ *testing.T, b *fixture, _ *types.RequestLaunchTemplateData) {
 			b.setQuota(world.Quota{Kind: "standard"}, 1)
 		},
 			want: "VcpuLimitExceeded: You have requested more vCPU capacity than your current vCPU limit of 1", fix: "service-quotas request-service-quota-increase --service-code ec2 --quota-code L-1216C47A --desired-value 64"},
-		"spot-quota": {spot: true, prepare: func(_ *testing.T, b *bench, _ *types.RequestLaunchTemplateData) {
+		"spot-quota": {spot: true, prepare: func(_ *testing.T, b *fixture, _ *types.RequestLaunchTemplateData) {
 			b.setQuota(world.Quota{Kind: "standard", Spot: true}, 1)
 		},
 			want: "MaxSpotInstanceCountExceeded: Max spot instance count exceeded", fix: "service-quotas request-service-quota-increase --service-code ec2 --quota-code L-34B43A08 --desired-value 64"},
@@ -65,13 +65,13 @@ func launchFailures() map[string]launchFailure {
 			want: "InvalidAMIID.Unavailable: The image ID 'ami-"},
 		"image-marketplace": {prepare: withImage(func(i *world.Image) { i.Product = "abc123" }),
 			want: "OptInRequired: In order to use this AWS Marketplace product you need to accept terms and subscribe. To do so please visit https://aws.amazon.com/marketplace/pp?sku=abc123"},
-		"organization": {prepare: func(t *testing.T, b *bench, _ *types.RequestLaunchTemplateData) {
+		"organization": {prepare: func(t *testing.T, b *fixture, _ *types.RequestLaunchTemplateData) {
 			if _, err := b.estate.Region.Account.AttachServiceControlPolicy(denyPolicy("ec2:RunInstances")); err != nil {
 				t.Error(err)
 			}
 		}, want: "with an explicit deny in a service control policy: arn:aws:organizations::",
 			fix: "organizations detach-policy --policy-id $POLICY --target-id " + account},
-		"deny": {prepare: func(t *testing.T, b *bench, _ *types.RequestLaunchTemplateData) {
+		"deny": {prepare: func(t *testing.T, b *fixture, _ *types.RequestLaunchTemplateData) {
 			account := b.estate.Region.Account
 			p, err := account.CreatePolicy(b.now, identity.Policy{Name: "frozen", Document: denyPolicy("ec2:RunInstances")})
 			if err == nil {
@@ -96,7 +96,7 @@ func TestLaunchFailures(t *testing.T) {
 	for name, r := range launchFailures() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t)
+			b := newFixture(t)
 			data := types.RequestLaunchTemplateData{UserData: aws.String(base64.StdEncoding.EncodeToString([]byte("#!/bin/bash\n")))}
 			b.useRole(t, "controller", `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"}]}`)
 			r.prepare(t, b, &data)
@@ -124,7 +124,7 @@ func TestLaunchFailures(t *testing.T) {
 
 // launchResult requests an instance. It returns EC2's error if the launch fails. Otherwise it returns the instance's
 // state after five seconds; for a terminated instance, the reason of the termination.
-func (b *bench) launchResult(t *testing.T, template string, spot bool) string {
+func (b *fixture) launchResult(t *testing.T, template string, spot bool) string {
 	t.Helper()
 	in := fleet(template, 1, b.override("m5.large", 0))
 	if spot {
@@ -149,7 +149,7 @@ func (b *bench) launchResult(t *testing.T, template string, spot bool) string {
 // TestUnavailableImage: a pending image is listed with its state.
 func TestUnavailableImage(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	i, _ := b.estate.Region.Images.ByID(b.image(t, "x86_64"))
 	i.ID, i.State, i.OwnerID = "", "pending", account
 	id := b.estate.Region.Images.Register(i).ID

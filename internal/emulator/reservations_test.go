@@ -15,7 +15,7 @@ import (
 // instance into one.
 func TestCapacityReservations(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	var created []*world.CapacityReservation
 	end := time.Now().Add(24 * time.Hour).Truncate(time.Second)
 	b.server.Do(func(_ *world.World, now time.Time) {

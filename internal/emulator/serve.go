@@ -25,9 +25,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Date", s.now().Format(http.TimeFormat))
 	c, err := s.read(w, r)
 	var answer any
-	var fault *world.Answer
+	var fault *world.CallError
 	if err == nil {
-		answer, fault, err = s.carryOut(r, c)
+		answer, fault, err = s.handleCall(r, c)
 	} else {
 		s.locked(func(*world.World, time.Time) { c.ID = s.requestID() })
 	}
@@ -44,9 +44,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		"status", status, "error", err, "took", time.Since(began), "request", c.ID)
 }
 
-// carryOut authenticates a call, injects the world's faults, and executes the call. If a fault is injected, it returns
+// handleCall authenticates a call, injects the world's faults, and executes the call. If a fault is injected, it returns
 // the fault and the fault's error, but no answer.
-func (s *Server) carryOut(r *http.Request, c *api.Call) (answer any, fault *world.Answer, err error) {
+func (s *Server) handleCall(r *http.Request, c *api.Call) (answer any, fault *world.CallError, err error) {
 	act, known := s.services[c.Service].Actions[c.Action]
 	s.locked(func(w *world.World, now time.Time) {
 		c.World, c.Now, c.ID = w, now, s.requestID()
@@ -74,7 +74,7 @@ func (s *Server) carryOut(r *http.Request, c *api.Call) (answer any, fault *worl
 
 // admit authenticates the call and sets its caller and region. If the call must fail, it returns the error. If an
 // injected fault is the cause, it also returns the fault.
-func (s *Server) admit(r *http.Request, c *api.Call) (*world.Answer, error) {
+func (s *Server) admit(r *http.Request, c *api.Call) (*world.CallError, error) {
 	var err error
 	if c.Caller, err = s.authenticate(c.World, c.Now, r, c); err != nil && !mayBeUnsigned(c) {
 		return nil, err
@@ -115,7 +115,7 @@ func (s *Server) run(c *api.Call, act api.Action) (any, error) {
 		if err := s.decode(c, into); err != nil {
 			return err
 		}
-		c.OnAsk = func(r iampolicy.Request, isAllowed bool) { s.reportVerdict(c.Caller, r, isAllowed) }
+		c.OnVerdict = func(r iampolicy.Request, isAllowed bool) { s.reportVerdict(c.Caller, r, isAllowed) }
 		if err := s.authorize(c, into); err != nil {
 			return err
 		}
@@ -126,10 +126,10 @@ func (s *Server) run(c *api.Call, act api.Action) (any, error) {
 	})
 }
 
-// reportVerdict calls Server.OnAsk, and counts the permission if the request is allowed. The lock is held.
+// reportVerdict calls Server.OnVerdict, and counts the permission if the request is allowed. The lock is held.
 func (s *Server) reportVerdict(caller identity.Identity, r iampolicy.Request, isAllowed bool) {
-	if s.OnAsk != nil {
-		s.OnAsk(caller, r, isAllowed)
+	if s.OnVerdict != nil {
+		s.OnVerdict(caller, r, isAllowed)
 	}
 	if isAllowed {
 		s.countUse(caller.Role, r.Action)
@@ -188,7 +188,7 @@ func unknownAction(c *api.Call) error {
 
 // faultError returns the error of an injected fault. If the fault has EC2's code for throttling, the error has the
 // throttling code of the call's service.
-func faultError(c *api.Call, a *world.Answer) error {
+func faultError(c *api.Call, a *world.CallError) error {
 	if a.Garbage != "" {
 		return errGarbage
 	}

@@ -29,10 +29,10 @@ type Server struct {
 	// Server. nil disables it.
 	OnInstance func(world.Instance)
 
-	// OnAsk is called whenever the policies of a restricted role are evaluated, before the action is executed. r.Keys
-	// include the tags of the resource. A call that affects several resources has several requests. OnAsk must not call
+	// OnVerdict is called whenever the policies of a restricted role are evaluated, before the action is executed. r.Keys
+	// include the tags of the resource. A call that affects several resources has several requests. OnVerdict must not call
 	// the Server, because the lock is held. nil disables it.
-	OnAsk func(caller identity.Identity, r iampolicy.Request, isAllowed bool)
+	OnVerdict func(caller identity.Identity, r iampolicy.Request, isAllowed bool)
 
 	Log *slog.Logger // one line per call; nil disables it
 
@@ -40,9 +40,9 @@ type Server struct {
 	// the administrator of an account. A key of 12 digits is the account's number; any other key means DefaultAccount.
 	Strict bool
 
-	// Assume is the name of the role that a caller with an unknown access key has in its account, in place of the rights
+	// UnknownKeyRole is the name of the role that a caller with an unknown access key has in its account, in place of the rights
 	// of an administrator. The caller's signature is not verified. Empty: the caller is an administrator.
-	Assume string
+	UnknownKeyRole string
 
 	codec    api.Codec
 	once     sync.Once

@@ -28,7 +28,7 @@ import (
 // wrong order.
 func TestIAM(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	path := "/karpenter/us-east-1/demo/uid/"
 	b.createProfile(t, "p", "node")
 	if _, err := b.iam.CreateRole(t.Context(),
@@ -85,7 +85,7 @@ func TestIAM(t *testing.T) {
 // TestEKS describes a cluster, and manages its access entries and Fargate profiles.
 func TestEKS(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	cluster := aws.String("demo")
 	b.server.Do(func(_ *world.World, now time.Time) {
 		_, err := b.estate.Region.EKS.CreateCluster(now,
@@ -154,7 +154,7 @@ func TestEKS(t *testing.T) {
 // new message ends the wait of a receiver.
 func TestQueue(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	queue, err := b.sqs.CreateQueue(t.Context(),
 		&sqs.CreateQueueInput{QueueName: aws.String("demo"), Attributes: map[string]string{"MessageRetentionPeriod": "300"}})
 	if err != nil {
@@ -216,7 +216,7 @@ func TestQueue(t *testing.T) {
 // TestInterruption interrupts a spot instance: the event is in the queue, and the instance ends two minutes later.
 func TestInterruption(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	queue, err := b.sqs.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("demo")})
 	if err != nil {
 		t.Fatal(err)
@@ -267,7 +267,7 @@ func TestInterruption(t *testing.T) {
 // TestParameters reads the SSM parameters that contain image ids.
 func TestParameters(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	paths := ssm.NewGetParametersByPathPaginator(b.ssm,
 		&ssm.GetParametersByPathInput{Path: aws.String("/aws/service/eks/optimized-ami/1.31"), Recursive: aws.Bool(true)})
 	n := 0
@@ -302,7 +302,7 @@ func TestParameters(t *testing.T) {
 // TestPricing reads all prices of a region with Karpenter's filters.
 func TestPricing(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	filter := func(field, value string) pricingtypes.Filter {
 		return pricingtypes.Filter{Field: &field, Type: pricingtypes.FilterTypeTermMatch, Value: &value}
 	}

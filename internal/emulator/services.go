@@ -49,7 +49,7 @@ func (s *Server) authorize(c *api.Call, in any) error {
 		return nil
 	}
 	if permissions := s.services[c.Service].Permissions; permissions != nil {
-		return c.Ask(permissions(c, in)...)
+		return c.Authorize(permissions(c, in)...)
 	}
-	return c.Ask(iampolicy.Request{Action: c.Name(), Resource: "*"})
+	return c.Authorize(iampolicy.Request{Action: c.Name(), Resource: "*"})
 }

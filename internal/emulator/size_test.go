@@ -32,7 +32,7 @@ func TestThousandInstances(t *testing.T) {
 // listAllocations returns the number of allocations of a call that lists n instances.
 func listAllocations(t *testing.T, n int) float64 {
 	t.Helper()
-	b := newBench(t)
+	b := newFixture(t)
 	if _, err := b.ec2.CreateFleet(t.Context(),
 		fleet(b.createTemplate(t, "joiner-a", types.RequestLaunchTemplateData{}), int32(n), b.override("m5.large", 0))); err != nil {
 		t.Fatal(err)

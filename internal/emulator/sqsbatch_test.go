@@ -15,7 +15,7 @@ import (
 // TestQueueBatches sends and deletes ten messages per call, and checks SQS's errors for batches and entries.
 func TestQueueBatches(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	queue, err := b.sqs.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("demo")})
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func TestQueueBatches(t *testing.T) {
 // message is delivered first.
 func TestQueueFaults(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	b.server.Do(func(w *world.World, _ time.Time) { w.Faults.Redeliver, w.Faults.Reorder = 2, true })
 	queue, err := b.sqs.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("demo")})
 	if err != nil {

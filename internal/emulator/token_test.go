@@ -23,7 +23,7 @@ import (
 
 // token returns the presigned URL of GetCallerIdentity that an EKS token contains: it expires after 60 seconds, and the
 // cluster is in a signed header. If cluster is empty, there is no such header.
-func (b *bench) token(t *testing.T, s identity.Session, cluster string) *url.URL {
+func (b *fixture) token(t *testing.T, s identity.Session, cluster string) *url.URL {
 	t.Helper()
 	client := sts.NewFromConfig(b.config(s.AccessKey, s.SecretKey, s.Token))
 	signed, err := sts.NewPresignClient(client).PresignGetCallerIdentity(context.Background(),
@@ -48,7 +48,7 @@ func (b *bench) token(t *testing.T, s identity.Session, cluster string) *url.URL
 
 // callerOf calls the URL of a token, as the authenticator of a cluster does. It returns the caller's ARN, or the code of
 // the error.
-func (b *bench) callerOf(t *testing.T, u *url.URL, cluster, host string) string {
+func (b *fixture) callerOf(t *testing.T, u *url.URL, cluster, host string) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, u.String(), nil)
 	if err != nil {
@@ -83,7 +83,7 @@ func (b *bench) callerOf(t *testing.T, u *url.URL, cluster, host string) string 
 // TestTokens checks valid and invalid presigned calls of GetCallerIdentity.
 func TestTokens(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	b.createProfile(t, "p", "node")
 	var s identity.Session
 	b.server.Do(func(w *world.World, now time.Time) {
@@ -131,7 +131,7 @@ func TestTokens(t *testing.T) {
 // TestTokenAge: a token is valid for fifteen minutes, whatever its X-Amz-Expires.
 func TestTokenAge(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	b.createProfile(t, "p", "node")
 	var s identity.Session
 	b.server.Do(func(w *world.World, now time.Time) { s = w.Account(account).CreateUser("ann") })
@@ -150,7 +150,7 @@ func TestTokenAge(t *testing.T) {
 // and the errors after the role was removed from the profile and deleted.
 func TestInstanceCredentials(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	launch := func(data types.RequestLaunchTemplateData, name string) string {
 		out, err := b.ec2.CreateFleet(t.Context(), fleet(b.createTemplate(t, name, data), 1, b.override("m5.large", 0)))
 		if err != nil || len(out.Instances) != 1 {
@@ -201,7 +201,7 @@ func TestInstanceCredentials(t *testing.T) {
 // TestStrict: a strict server rejects keys that the world did not issue.
 func TestStrict(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	b.server.Strict = true
 	if _, err := b.ec2.DescribeVpcs(t.Context(), &ec2.DescribeVpcsInput{}); code(t, err) != "AuthFailure" {
 		t.Errorf("unknown key: %v, want AuthFailure", err)
@@ -217,7 +217,7 @@ func TestStrict(t *testing.T) {
 // TestAccounts: an access key of twelve digits identifies the account with this number.
 func TestAccounts(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	b.use(b.config("444455556666", "x", ""))
 	caller, err := b.sts.GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
 	if err != nil || *caller.Account != "444455556666" {

@@ -49,7 +49,7 @@ func TestVolumeLimits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t)
+			b := newFixture(t)
 			b.useRole(t, "controller", `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"}]}`)
 			data := types.RequestLaunchTemplateData{
 				UserData:            aws.String(base64.StdEncoding.EncodeToString([]byte("#!/bin/bash\n"))),

@@ -60,7 +60,7 @@ func (s signer) keySet() []byte {
 // returned. The session's keys are valid.
 func TestWebIdentity(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newFixture(t)
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)

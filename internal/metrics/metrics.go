@@ -201,18 +201,18 @@ type Extra struct {
 	// CallWait is how long a call to EC2 waited for the rate limit, in seconds, by action. Each retry is a separate
 	// observation.
 	CallWait *prometheus.HistogramVec
-	// CallsRefused counts calls that EC2 throttled, by action. Each throttled retry counts too.
-	CallsRefused *prometheus.CounterVec
+	// CallsThrottled counts calls that EC2 throttled, by action. Each throttled retry counts too.
+	CallsThrottled *prometheus.CounterVec
 }
 
-// Stages from a pending pod to CreateFleet. StageBatch is an intended wait. StageBeyond is the sum of the stages after
+// Stages from a pending pod to CreateFleet. StageBatch is an intended wait. StageAfterBatch is the sum of the stages after
 // StageBatch.
 const (
-	StageBatch  = "batch"  // the first pod of a batch was seen → the batch was closed
-	StagePlan   = "plan"   // batch closed → plan made
-	StageClaim  = "claim"  // plan made → NodeClaim created
-	StageLaunch = "launch" // NodeClaim created → CreateFleet called
-	StageBeyond = "beyond" // batch closed → CreateFleet called
+	StageBatch      = "batch"  // the first pod of a batch was seen → the batch was closed
+	StagePlan       = "plan"   // batch closed → plan made
+	StageClaim      = "claim"  // plan made → NodeClaim created
+	StageLaunch     = "launch" // NodeClaim created → CreateFleet called
+	StageAfterBatch = "beyond" // batch closed → CreateFleet called
 )
 
 // New registers the metrics and returns them. version and commit are those of the binary. It returns an error if the
@@ -405,8 +405,8 @@ func (r *maker) extra() Extra {
 		Proven: r.gauges("joiner_identity_proven", "1 if the EKS cluster with the configured name is proven to be the controller's own cluster, 0 if the proof is missing.", "mark"),
 		ForeignTerminations: r.counters("joiner_foreign_terminations_total",
 			"Instances of NodeClaims terminated by neither Joiner nor AWS.", "nodepool", "how"),
-		Failures:     r.counters("joiner_loop_failures_total", "Errors of the loops, by what the loop does next.", "loop", "next"),
-		CallWait:     r.histograms("joiner_ec2_call_wait_seconds", "How long calls to EC2 waited for their turn.", durations(), "action"),
-		CallsRefused: r.counters("joiner_ec2_calls_refused_total", "Calls that EC2 throttled.", "action"),
+		Failures:       r.counters("joiner_loop_failures_total", "Errors of the loops, by what the loop does next.", "loop", "next"),
+		CallWait:       r.histograms("joiner_ec2_call_wait_seconds", "How long calls to EC2 waited for their turn.", durations(), "action"),
+		CallsThrottled: r.counters("joiner_ec2_calls_refused_total", "Calls that EC2 throttled.", "action"),
 	}
 }

@@ -2,23 +2,23 @@ package permissions
 
 import "slices"
 
-// Where is the scope of a rule, one of the constants below.
-type Where string
+// RuleScope is the scope of a rule, one of the constants below.
+type RuleScope string
 
 // Scopes of rules.
 const (
-	Cluster Where = "cluster" // in all namespaces, and for cluster-scoped resources
-	Own     Where = "own"     // in the controller's own namespace
-	System  Where = "system"  // in kube-system
+	Cluster RuleScope = "cluster" // in all namespaces, and for cluster-scoped resources
+	Own     RuleScope = "own"     // in the controller's own namespace
+	System  RuleScope = "system"  // in kube-system
 )
 
 // Rule allows some verbs on some resources of one group.
 type Rule struct {
-	Where     Where    // scope; empty means Cluster
-	Group     string   // API group; "" is the core group
-	Resources []string // "nodes", "pods/eviction"
-	Names     []string // resource names; nil: all
-	Verbs     []string // "get", "list", "watch", …
+	Where     RuleScope // scope; empty means Cluster
+	Group     string    // API group; "" is the core group
+	Resources []string  // "nodes", "pods/eviction"
+	Names     []string  // resource names; nil: all
+	Verbs     []string  // "get", "list", "watch", …
 	// When is the path of the chart's value that must be set for the controller to need the rule, for instance
 	// settings.featureGates.nodeOverlay. Empty: the rule is always needed.
 	When string
@@ -42,7 +42,7 @@ const (
 )
 
 // Names of the objects in the controller's own namespace. They equal config's default for --leader-election-name,
-// kubeclient.MeasuredName, kubeclient.PauseName and kubeclient.TripsName.
+// kubeclient.MeasuredName, kubeclient.PauseName and kubeclient.MovesName.
 const (
 	LeaseName    = "karpenter-leader-election"
 	MeasuredName = "joiner-measured-capacity"

@@ -16,7 +16,7 @@ const file = "../../deploy/charts/joiner/templates/_rights.tpl"
 func TestChart(t *testing.T) {
 	var want bytes.Buffer
 	want.WriteString("{{/* Written by go test ./internal/permissions -run TestChart -rewrite: change package permissions, not this file. */}}\n")
-	for _, where := range []Where{Cluster, Own, System} {
+	for _, where := range []RuleScope{Cluster, Own, System} {
 		fmt.Fprintf(&want, "{{- define \"joiner.rights.%s\" }}\n", where)
 		for _, r := range RulesIn(where) {
 			want.WriteString(r.template())

@@ -4,11 +4,11 @@ import "slices"
 
 // Request is one call to the API server.
 type Request struct {
-	Verb     string // "get", "list", "create", …
-	Group    string // API group; empty for the core group
-	Resource string // with its subresource: "pods/eviction"
-	Name     string // empty for lists, and for generated names
-	Where    Where  // scope of the request
+	Verb     string    // "get", "list", "create", …
+	Group    string    // API group; empty for the core group
+	Resource string    // with its subresource: "pods/eviction"
+	Name     string    // empty for lists, and for generated names
+	Where    RuleScope // scope of the request
 }
 
 // Allows reports whether the rule allows the request. A rule for the whole cluster applies in every namespace.
@@ -20,7 +20,7 @@ func (r Rule) Allows(q Request) bool {
 }
 
 // where returns the scope of the rule; Cluster if it is not set.
-func (r Rule) where() Where {
+func (r Rule) where() RuleScope {
 	if r.Where == "" {
 		return Cluster
 	}
@@ -28,6 +28,6 @@ func (r Rule) where() Where {
 }
 
 // RulesIn returns the rules with the scope.
-func RulesIn(where Where) []Rule {
+func RulesIn(where RuleScope) []Rule {
 	return slices.DeleteFunc(Rules(), func(r Rule) bool { return r.where() != where })
 }

@@ -112,7 +112,7 @@ func settingsTable(t *testing.T) string {
 		verdict := "accepted; has no effect"
 		switch {
 		case len(notes) > 0:
-			verdict = notYetLogged(notes[0].Says)
+			verdict = notYetLogged(notes[0].Explanation)
 		case !reflect.DeepEqual(got, defaults):
 			verdict = supported
 		}
@@ -122,7 +122,7 @@ func settingsTable(t *testing.T) string {
 }
 
 // gatesTable enables each feature gate and lists the warning for the user.
-func gatesTable(t *testing.T, s source) string {
+func gatesTable(t *testing.T, s sourceFacts) string {
 	t.Helper()
 	var b strings.Builder
 	b.WriteString(tableHead("gate", "Joiner", "remark"))
@@ -136,7 +136,7 @@ func gatesTable(t *testing.T, s source) string {
 		verdict := supported
 		switch {
 		case len(notes) == 1:
-			verdict = notYetLogged(notes[0].Says)
+			verdict = notYetLogged(notes[0].Explanation)
 		case len(notes) > 1:
 			t.Errorf("gate %s causes %d log lines on startup, want at most one", row[0], len(notes))
 		}
@@ -146,7 +146,7 @@ func gatesTable(t *testing.T, s source) string {
 }
 
 // metricsTable lists for each metric of Karpenter whether Joiner has it with the same labels, then Joiner's other metrics.
-func metricsTable(s source) string {
+func metricsTable(s sourceFacts) string {
 	var b strings.Builder
 	b.WriteString(tableHead("metric", "Joiner", "remark"))
 	rows, remarks := parseRows(karpenterMetrics)
@@ -180,7 +180,7 @@ func keyPath(kind, name string) string    { return "metadata." + kind + "s[" + n
 
 // namesTable lists for each name of facts whether the code uses it, and the controller's warning if the name has no
 // effect. path returns the key of a name in source.warnings; nil if there are no warnings about such names.
-func namesTable(what, name, facts string, s source, path func(kind, name string) string) string {
+func namesTable(what, name, facts string, s sourceFacts, path func(kind, name string) string) string {
 	var b strings.Builder
 	b.WriteString(tableHead(what, name, "Joiner"))
 	rows, remarks := parseRows(facts)
@@ -202,7 +202,7 @@ func namesTable(what, name, facts string, s source, path func(kind, name string)
 
 // fieldsTable lists the fields of the specs, and whether the code reads them. It compares names, so a name that two
 // fields share counts for both.
-func fieldsTable(t *testing.T, s source) string {
+func fieldsTable(t *testing.T, s sourceFacts) string {
 	t.Helper()
 	_, notes, err := config.Load([]string{"--cluster-name=c", "--feature-gates=StaticCapacity=true"},
 		func(string) (string, bool) { return "", false })

@@ -13,12 +13,12 @@ import (
 	"testing"
 )
 
-// policy lists the allowed imports of each package. Change it in a separate commit, never to make a build pass.
+// importPolicy lists the allowed imports of each package. Change it in a separate commit, never to make a build pass.
 //
 // A line reads "package: imports from this module | imports from other modules". A package may import only packages
 // above it, so that there are no cycles. All packages of a group are listed below its heading, so that no group imports
 // a later one. The standard library is allowed, except that pure packages must not import the packages of impure.
-const policy = `
+const importPolicy = `
 # api: the objects that users write.
 api/karpenter/v1: | k8s.io/api k8s.io/apimachinery
 api/karpenter/v1alpha1: api/karpenter/v1 | k8s.io/api k8s.io/apimachinery
@@ -169,17 +169,17 @@ internal/cli: api/aws/v1 api/karpenter/v1 internal/aws/ami internal/aws/awserr i
 cmd/joiner: api/aws/v1 api/karpenter/v1 api/karpenter/v1alpha1 internal/aws/ami internal/aws/awserr internal/aws/ec2 internal/aws/eks internal/aws/iam internal/aws/interruption internal/aws/pricing internal/aws/ratelimit internal/aws/vpc internal/cli internal/cli/connection internal/config internal/controller internal/controller/diagnoser internal/controller/disruptor internal/controller/driftcheck internal/controller/fleetprice internal/controller/gc internal/controller/interruptions internal/controller/loop internal/controller/nodeclaim internal/controller/nodeclass internal/controller/nodepool internal/controller/nodestate internal/controller/offerings internal/controller/poolhealth internal/controller/provisioner internal/doctor/collector internal/kube/conversion internal/kube/evidence internal/kube/kubeclient internal/kube/snapshot internal/kube/writer internal/metrics internal/model/catalog internal/permissions internal/suggest | github.com/aws github.com/go-logr github.com/spf13 k8s.io sigs.k8s.io
 `
 
-// impure lists packages of the standard library that pure packages must not import, and functions of package time that they
+// forbiddenInPure lists packages of the standard library that pure packages must not import, and functions of package time that they
 // must not call.
-var impure = map[string]bool{
+var forbiddenInPure = map[string]bool{
 	"context": true, "crypto/rand": true, "log": true, "log/slog": true,
 	"math/rand": true, "math/rand/v2": true, "net": true, "net/http": true,
 	"os": true, "os/exec": true, "sync": true,
 	"time.Now": true, "time.Since": true, "time.Until": true, "time.Sleep": true, "time.After": true,
 }
 
-// pure lists the packages of decisions and values. The packages below them are pure, too. See impure.
-var pure = []string{
+// purePackages lists the packages of decisions and values. The packages below them are pure, too. See impure.
+var purePackages = []string{
 	"internal/suggest", "internal/model", "internal/scheduling", "internal/disruption",
 	"internal/node/lifecycle", "internal/node/bootstrap", "internal/diagnosis",
 	"internal/migration", "internal/emulator/iampolicy", "internal/emulator/world", "internal/scenario", "internal/cli/output",
@@ -190,7 +190,7 @@ const parallelPackage = "internal/scheduling/parallel"
 
 // isPure reports whether the package must be pure: without clock, client and goroutines.
 func isPure(pkg string) bool {
-	return pkg != parallelPackage && slices.ContainsFunc(pure, func(p string) bool { return pkg == p || strings.HasPrefix(pkg, p+"/") })
+	return pkg != parallelPackage && slices.ContainsFunc(purePackages, func(p string) bool { return pkg == p || strings.HasPrefix(pkg, p+"/") })
 }
 
 const module = "github.com/joiner-sh/joiner/"
@@ -223,7 +223,7 @@ func TestPolicy(t *testing.T) {
 			case isOurs && !slices.Contains(internal[pkg], dep),
 				!isOurs && strings.Contains(first, ".") &&
 					!slices.ContainsFunc(external[pkg], func(s string) bool { return imp == s || strings.HasPrefix(imp, s+"/") }),
-				isPure(pkg) && impure[imp]:
+				isPure(pkg) && forbiddenInPure[imp]:
 				t.Errorf("%s: package %s is not allowed to import %s", fset.Position(spec.Pos()), pkg, imp)
 			}
 		}
@@ -250,7 +250,7 @@ func checkPure(t *testing.T, fset *token.FileSet, f *ast.File) {
 		case *ast.GoStmt:
 			t.Errorf("%s: a pure package must not start goroutines", fset.Position(n.Pos()))
 		case *ast.SelectorExpr:
-			if x, ok := n.X.(*ast.Ident); ok && impure[x.Name+"."+n.Sel.Name] {
+			if x, ok := n.X.(*ast.Ident); ok && forbiddenInPure[x.Name+"."+n.Sel.Name] {
 				t.Errorf("%s: a pure package must take the time as an argument, not from %s.%s", fset.Position(n.Pos()), x.Name, n.Sel.Name)
 			}
 		}
@@ -263,7 +263,7 @@ func checkPure(t *testing.T, fset *token.FileSet, f *ast.File) {
 func parsePolicy(t *testing.T) (internal, external map[string][]string) {
 	internal, external = map[string][]string{}, map[string][]string{}
 	section, sectionOf := 0, map[string]int{}
-	for line := range strings.Lines(policy) {
+	for line := range strings.Lines(importPolicy) {
 		if strings.HasPrefix(line, "#") {
 			section++
 			continue

@@ -13,14 +13,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
-// otherPermission lists calls of the AWS clients that need a permission with another name, or no permission.
-var otherPermission = map[string]string{
+// callsWithOtherPermission lists calls of the AWS clients that need a permission with another name, or no permission.
+var callsWithOtherPermission = map[string]string{
 	"sqs:DeleteMessageBatch": "needs sqs:DeleteMessage",
 	"sts:GetCallerIdentity":  "needs no permission",
 }
 
-// withoutCall lists permissions that are needed without a call of the same name, with the reason.
-var withoutCall = map[string]string{
+// permissionsWithoutCall lists permissions that are needed without a call of the same name, with the reason.
+var permissionsWithoutCall = map[string]string{
 	"iam:PassRole":           "a role is added to an instance profile, and instances get the profile",
 	"iam:TagInstanceProfile": "a profile is tagged at its creation",
 	"sqs:DeleteMessage":      "messages are deleted in batches",
@@ -43,16 +43,16 @@ func TestGrants(t *testing.T) {
 		t.Fatalf("the test found only %d calls, want at least 20: %v", len(called), called)
 	}
 	for _, call := range slices.Sorted(maps.Keys(called)) {
-		if slices.Contains(actions, call) == (otherPermission[call] != "") {
+		if slices.Contains(actions, call) == (callsWithOtherPermission[call] != "") {
 			t.Errorf("%s calls %s: the call must be either in package permissions (then run go test ./internal/permissions -run TestFiles -rewrite), or with a reason in otherPermission", called[call], call)
 		}
 	}
 	for _, action := range actions {
-		if (called[action] == "") != (withoutCall[action] != "") {
+		if (called[action] == "") != (permissionsWithoutCall[action] != "") {
 			t.Errorf("package permissions allows %s, and the code calls it: %t; withoutCall must list exactly the allowed actions that are not called", action, called[action] != "")
 		}
 	}
-	for call := range otherPermission {
+	for call := range callsWithOtherPermission {
 		if called[call] == "" {
 			t.Errorf("otherPermission lists %s, which is no longer called", call)
 		}

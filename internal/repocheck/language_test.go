@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// banned has the words for which Kubernetes, EC2 or Karpenter have a standard term, and that term. The patterns ignore case.
-var banned = []struct {
+// bannedWords has the words for which Kubernetes, EC2 or Karpenter have a standard term, and that term. The patterns ignore case.
+var bannedWords = []struct {
 	pattern *regexp.Regexp
 	instead string
 }{
@@ -98,7 +98,7 @@ func findingsIn(t *testing.T, file string) []finding {
 	}
 	var out []finding
 	check := func(line int, prose string, isLimited bool) {
-		for _, b := range banned {
+		for _, b := range bannedWords {
 			for _, found := range b.pattern.FindAllString(allowedTerms.ReplaceAllString(prose, ""), -1) {
 				out = append(out, finding{file, line, fmt.Sprintf("%q: write %s", found, b.instead)})
 			}
@@ -234,7 +234,7 @@ func TestLanguageFinds(t *testing.T) {
 	} {
 		got := 0
 		visitMarkdownProse(text, func(_ int, prose string, _ bool) {
-			for _, b := range banned {
+			for _, b := range bannedWords {
 				got += len(b.pattern.FindAllString(allowedTerms.ReplaceAllString(prose, ""), -1))
 			}
 			for _, sentence := range sentences(prose) {

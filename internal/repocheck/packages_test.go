@@ -48,7 +48,7 @@ func TestPackageTable(t *testing.T) {
 func packageTable(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
-	for line := range strings.Lines(policy) {
+	for line := range strings.Lines(importPolicy) {
 		if heading, ok := strings.CutPrefix(line, "# "); ok {
 			name, meaning, _ := strings.Cut(strings.TrimSpace(heading), ": ")
 			fmt.Fprintf(&b, "\n**%s**: %s\n\n| package | what it does |\n|---|---|\n", name, meaning)

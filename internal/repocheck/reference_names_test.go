@@ -23,7 +23,7 @@ var conditionFiles = []struct{ file, group string }{
 }
 
 // conditionsPage returns the content of conditions.md.
-func conditionsPage(t *testing.T, s source) string {
+func conditionsPage(t *testing.T, s sourceFacts) string {
 	var b strings.Builder
 	b.WriteString(`# Conditions
 
@@ -151,7 +151,7 @@ func eachFile(t *testing.T, folder string, visit func(*ast.File)) {
 }
 
 // labelsPage returns the content of labels.md.
-func labelsPage(t *testing.T, s source) string {
+func labelsPage(t *testing.T, s sourceFacts) string {
 	var b strings.Builder
 	b.WriteString(`# Labels, annotations, taints, finalizers and tags
 

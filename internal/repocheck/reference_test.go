@@ -102,7 +102,7 @@ func cell(text string) string {
 }
 
 // metricsPage returns the content of metrics.md.
-func metricsPage(t *testing.T, s source) string {
+func metricsPage(t *testing.T, s sourceFacts) string {
 	var b strings.Builder
 	b.WriteString(`# Metrics
 

@@ -13,9 +13,9 @@ import (
 	"testing"
 )
 
-// source has facts about the product's code, which the tests parse without compiling it. Uses of names in tests, in test
+// sourceFacts has facts about the product's code, which the tests parse without compiling it. Uses of names in tests, in test
 // tools, and in api/, which mirrors Karpenter's API, do not count.
-type source struct {
+type sourceFacts struct {
 	constants   map[string][]string // value of a constant → names of the constants with this value
 	literals    map[string]bool     // string literals outside of constants
 	identifiers map[string]bool     // names used outside of their declaration
@@ -28,17 +28,17 @@ type source struct {
 }
 
 // uses reports whether the code uses a name of Karpenter, as a string literal or as a constant with that value.
-func (s source) uses(name string) bool {
+func (s sourceFacts) uses(name string) bool {
 	return s.literals[name] || slices.ContainsFunc(s.constants[name], func(constant string) bool { return s.identifiers[constant] })
 }
 
 // metricNames returns the names of the metrics, sorted.
-func (s source) metricNames() []string { return slices.Sorted(maps.Keys(s.metrics)) }
+func (s sourceFacts) metricNames() []string { return slices.Sorted(maps.Keys(s.metrics)) }
 
 // readSource reads the product's packages.
-func readSource(t *testing.T) source {
+func readSource(t *testing.T) sourceFacts {
 	t.Helper()
-	s := source{
+	s := sourceFacts{
 		constants: map[string][]string{}, literals: map[string]bool{}, identifiers: map[string]bool{}, selectors: map[string]bool{},
 		warnings: map[string]string{}, metrics: map[string][]string{},
 		metricVar: map[string]string{}, metricHelp: map[string]string{}, metricKind: map[string]string{},
@@ -97,7 +97,7 @@ const metricsFolder = "internal/metrics"
 const warningsFile = "internal/controller/nodeclass/ineffectivefields.go"
 
 // readWarnings collects the literals {"path, path", "what happens instead"} of type ineffectiveField.
-func (s source) readWarnings(f *ast.File) {
+func (s sourceFacts) readWarnings(f *ast.File) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		literal, ok := n.(*ast.CompositeLit)
 		if !ok || len(literal.Elts) != 2 {
@@ -115,7 +115,7 @@ func (s source) readWarnings(f *ast.File) {
 }
 
 // addConstants collects string constants. group is the value of the identifier Group in the file.
-func (s source) addConstants(f *ast.File, group string) {
+func (s sourceFacts) addConstants(f *ast.File, group string) {
 	for _, decl := range f.Decls {
 		g, ok := decl.(*ast.GenDecl)
 		if !ok || g.Tok != token.CONST {
@@ -152,7 +152,7 @@ func textOf(e ast.Expr, group string) (string, bool) {
 }
 
 // addUses collects the names and string literals that the code uses outside of constants.
-func (s source) addUses(f *ast.File) {
+func (s sourceFacts) addUses(f *ast.File) {
 	for _, decl := range f.Decls {
 		g, ok := decl.(*ast.GenDecl)
 		if ok && (g.Tok == token.CONST || g.Tok == token.IMPORT || g.Tok == token.TYPE) {
@@ -176,7 +176,7 @@ func (s source) addUses(f *ast.File) {
 
 // readMetrics collects the calls r.counters("name", "help", …, "label"…) and the like. The texts among the arguments are the
 // name, the help and the labels.
-func (s source) readMetrics(f *ast.File) {
+func (s sourceFacts) readMetrics(f *ast.File) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		pair, _ := n.(*ast.KeyValueExpr)
 		if pair != nil {

@@ -81,7 +81,7 @@ func setPoolAttribute(p *cluster.Pool, key, value string) error {
 		if value != "best-effort" {
 			return errors.New("want best-effort")
 		}
-		p.Relaxable = true
+		p.RelaxesMinValues = true
 		return nil
 	case "used:nodes":
 		return setInt(&p.Nodes, value)
@@ -132,7 +132,7 @@ func readPoolDetail(p *cluster.Pool, word string, args []string, rest string) er
 		p.Unusable = rest
 		return nil
 	case "closed":
-		p.Unusable, p.Closed = rest, true
+		p.Unusable, p.UnusableByIntent = rest, true
 		return nil
 	}
 	return fmt.Errorf("a pool has no %q: want require, label, taint, startup-taint, unusable or closed", word)
@@ -164,7 +164,7 @@ func setNodeAttribute(n *cluster.Node, capacities *resources.Amounts, key, value
 		n.Leaving = true
 		return nil
 	case key == "cordoned" && !isPair:
-		n.Taints = append(n.Taints, cluster.Cordon())
+		n.Taints = append(n.Taints, cluster.CordonTaint())
 		return nil
 	case key == "joining" && !isPair:
 		n.Joined, n.Initialized = false, false
@@ -240,7 +240,7 @@ func readDaemonDetail(d *cluster.Daemon, word string, args []string, rest string
 		if d.Kind == nil {
 			return errors.New("apart needs a line \"pods LABELS\" above it in the same daemon")
 		}
-		return appendTerm(&d.Kind.Avoids, rest, d.Namespace)
+		return appendTerm(&d.Kind.RequiredAntiAffinity, rest, d.Namespace)
 	}
 	return fmt.Errorf("a daemon has no %q: want require, or, tolerate, port, pods or apart", word)
 }

@@ -139,7 +139,7 @@ func (w *writer) pool(p cluster.Pool) {
 	if p.Weight != 0 {
 		w.printf(" weight=%d", p.Weight)
 	}
-	if p.Relaxable {
+	if p.RelaxesMinValues {
 		w.printf(" min-values=best-effort")
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Limits.Ceiling)) {
@@ -160,7 +160,7 @@ func (w *writer) pool(p cluster.Pool) {
 	w.taints("taint", p.Taints)
 	w.taints("startup-taint", p.StartupTaints)
 	switch {
-	case p.Closed:
+	case p.UnusableByIntent:
 		w.printf("    closed %s\n", p.Unusable)
 	case p.Unusable != "":
 		w.printf("    unusable %s\n", p.Unusable)
@@ -209,7 +209,7 @@ func (w *writer) node(n cluster.Node) {
 		w.printf(" leaving")
 	}
 	taints := n.Taints
-	if len(taints) > 0 && taints[0] == cluster.Cordon() {
+	if len(taints) > 0 && taints[0] == cluster.CordonTaint() {
 		w.printf(" cordoned")
 		taints = taints[1:]
 	}
@@ -218,7 +218,7 @@ func (w *writer) node(n cluster.Node) {
 	w.taints("taint", taints)
 	w.tolerationsAndPorts(nil, n.HostPorts)
 	for _, r := range n.Residents {
-		w.printf("%s", residentText(*r.Kind, r.Count))
+		w.printf("%s", residentText(*r.PodKind, r.Count))
 	}
 }
 

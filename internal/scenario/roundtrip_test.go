@@ -48,8 +48,8 @@ func TestKindsAreShared(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, b := s.Snapshot.Nodes[0].Residents, s.Snapshot.Nodes[1].Residents
-	if a[0].Kind != b[0].Kind || a[0].Kind == a[1].Kind {
-		t.Errorf("kinds %p %p %p, want the first and the last to be the same pointer", a[0].Kind, a[1].Kind, b[0].Kind)
+	if a[0].PodKind != b[0].PodKind || a[0].PodKind == a[1].PodKind {
+		t.Errorf("kinds %p %p %p, want the first and the last to be the same pointer", a[0].PodKind, a[1].PodKind, b[0].PodKind)
 	}
 	if a[0].Count != 2 || a[1].Count != 1 || b[0].Count != 3 {
 		t.Errorf("counts %d %d %d, want 2 1 3", a[0].Count, a[1].Count, b[0].Count)
@@ -118,7 +118,7 @@ func (d drawer) requirements() requirements.Requirements {
 
 func (d drawer) selector() cluster.Selector {
 	if d.number(0, 9) == 0 {
-		return cluster.Selector{Nothing: true}
+		return cluster.Selector{MatchesNothing: true}
 	}
 	return cluster.Selector{Labels: d.requirements()}
 }
@@ -126,7 +126,7 @@ func (d drawer) selector() cluster.Selector {
 func (d drawer) spread() cluster.Spread {
 	return cluster.Spread{
 		Key: d.word(), MaxSkew: d.number(0, 3), MinDomains: d.number(0, 3), Selector: d.selector(),
-		Soft: d.boolean(), AnyNode: d.boolean(), HonorTaints: d.boolean(),
+		Soft: d.boolean(), IgnoresNodeAffinity: d.boolean(), HonorTaints: d.boolean(),
 	}
 }
 
@@ -155,7 +155,7 @@ func (d drawer) port() cluster.HostPort {
 
 func (d drawer) pool() cluster.Pool {
 	p := cluster.Pool{
-		Name: d.name(), NodeClass: d.pick("default", "other"), Weight: d.number(0, 9), Labels: d.labels(), Relaxable: d.boolean(),
+		Name: d.name(), NodeClass: d.pick("default", "other"), Weight: d.number(0, 9), Labels: d.labels(), RelaxesMinValues: d.boolean(),
 		Taints: listOf(d, "taints", d.taint), StartupTaints: listOf(d, "startup taints", d.taint), Usage: d.amounts(), Nodes: d.number(0, 3),
 		Requirements: listOf(d, "requirements", func() requirements.Requirement {
 			return requirements.Requirement{
@@ -180,8 +180,8 @@ func (d drawer) node() cluster.Node {
 		Labels: d.labels(), Taints: listOf(d, "taints", d.taint), HostPorts: listOf(d, "ports", d.port),
 		Allocatable: d.amounts(), Requested: d.amounts(), Leaving: d.boolean(), Joined: joined, Initialized: joined && d.boolean(),
 		Residents: listOf(d, "residents", func() cluster.Resident {
-			return cluster.Resident{Count: d.number(1, 3), Kind: &cluster.Kind{
-				Namespace: d.pick("default", "shop"), Labels: d.labels(), Ending: d.boolean(), Avoids: listOf(d, "avoids", d.term),
+			return cluster.Resident{Count: d.number(1, 3), PodKind: &cluster.PodKind{
+				Namespace: d.pick("default", "shop"), Labels: d.labels(), Terminating: d.boolean(), RequiredAntiAffinity: listOf(d, "avoids", d.term),
 			}}
 		}),
 	}
@@ -199,7 +199,7 @@ func (d drawer) daemon() cluster.Daemon {
 		HostPorts: listOf(d, "ports", d.port),
 	}
 	if d.boolean() {
-		out.Kind = &cluster.Kind{Namespace: out.Namespace, Labels: d.labels(), Avoids: listOf(d, "avoids", d.term)}
+		out.Kind = &cluster.PodKind{Namespace: out.Namespace, Labels: d.labels(), RequiredAntiAffinity: listOf(d, "avoids", d.term)}
 	}
 	return out
 }

@@ -19,7 +19,7 @@ const (
 // (a,b),!old". rest is the text after the selector.
 func parseSelector(text string) (s cluster.Selector, rest string, err error) {
 	if rest, ok := strings.CutPrefix(text, noPod); ok {
-		return cluster.Selector{Nothing: true}, rest, nil
+		return cluster.Selector{MatchesNothing: true}, rest, nil
 	}
 	if rest, ok := strings.CutPrefix(text, everyPod); ok {
 		return s, rest, nil
@@ -105,7 +105,7 @@ func skipBlanks(text string) string { return strings.TrimLeftFunc(text, unicode.
 
 // selectorText is the inverse of parseSelector.
 func selectorText(s cluster.Selector) string {
-	if s.Nothing {
+	if s.MatchesNothing {
 		return noPod
 	}
 	if len(s.Labels) == 0 {

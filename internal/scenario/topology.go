@@ -28,7 +28,7 @@ func appendSpread(to *[]cluster.Spread, text string) error {
 		case o == "soft":
 			s.Soft = true
 		case o == "any-node":
-			s.AnyNode = true
+			s.IgnoresNodeAffinity = true
 		case o == "honor-taints":
 			s.HonorTaints = true
 		default:
@@ -92,7 +92,7 @@ func appendResident(to *[]cluster.Resident, args []string) error {
 	if len(args) == 0 {
 		return errors.New("want LABELS [xN] [ns=NAMESPACE] [ending]")
 	}
-	r := cluster.Resident{Kind: &cluster.Kind{Namespace: defaultNamespace}, Count: 1}
+	r := cluster.Resident{PodKind: &cluster.PodKind{Namespace: defaultNamespace}, Count: 1}
 	if err := setLabels(&r.Labels, args[0]); err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func appendResident(to *[]cluster.Resident, args []string) error {
 		case isNamespace:
 			r.Namespace = namespace
 		case word == "ending":
-			r.Ending = true
+			r.Terminating = true
 		default:
 			n, err := parseTimes(word)
 			if err != nil {
@@ -133,17 +133,17 @@ func setDaemonKind(d *cluster.Daemon, args []string) error {
 	if len(args) != 1 {
 		return errors.New("want LABELS")
 	}
-	d.Kind = &cluster.Kind{Namespace: d.Namespace}
+	d.Kind = &cluster.PodKind{Namespace: d.Namespace}
 	return setLabels(&d.Kind.Labels, args[0])
 }
 
 // kind writes the labels and the anti-affinity of the pods of a daemon; nothing if k is nil.
-func (w *writer) kind(k *cluster.Kind) {
+func (w *writer) kind(k *cluster.PodKind) {
 	if k == nil {
 		return
 	}
 	w.printf("    pods %s\n", labelsText(k.Labels))
-	for _, t := range k.Avoids {
+	for _, t := range k.RequiredAntiAffinity {
 		w.printf("    apart %s\n", termText(t, k.Namespace))
 	}
 }
@@ -153,21 +153,21 @@ func appendAvoidedTerm(to []cluster.Resident, text string) error {
 	if len(to) == 0 {
 		return errors.New("apart needs a resident above it")
 	}
-	kind := to[len(to)-1].Kind
-	return appendTerm(&kind.Avoids, text, kind.Namespace)
+	kind := to[len(to)-1].PodKind
+	return appendTerm(&kind.RequiredAntiAffinity, text, kind.Namespace)
 }
 
 // shareKinds makes residents of equal kinds share one Kind.
 func shareKinds(nodes []cluster.Node) {
-	kinds := map[string]*cluster.Kind{}
+	kinds := map[string]*cluster.PodKind{}
 	for i := range nodes {
 		for j := range nodes[i].Residents {
 			r := &nodes[i].Residents[j]
-			text := residentText(*r.Kind, 1)
+			text := residentText(*r.PodKind, 1)
 			if kinds[text] == nil {
-				kinds[text] = r.Kind
+				kinds[text] = r.PodKind
 			}
-			r.Kind = kinds[text]
+			r.PodKind = kinds[text]
 		}
 	}
 }
@@ -198,7 +198,7 @@ func (w *writer) topology(p *cluster.Pod) {
 		for _, flag := range []struct {
 			word string
 			set  bool
-		}{{"soft", s.Soft}, {"any-node", s.AnyNode}, {"honor-taints", s.HonorTaints}} {
+		}{{"soft", s.Soft}, {"any-node", s.IgnoresNodeAffinity}, {"honor-taints", s.HonorTaints}} {
 			if flag.set {
 				w.printf(" %s", flag.word)
 			}
@@ -239,7 +239,7 @@ func (w *writer) volumes(p *cluster.Pod) {
 }
 
 // residentText returns the line that appendResident reads for n pods of a kind, and the lines of their anti-affinity.
-func residentText(k cluster.Kind, n int) string {
+func residentText(k cluster.PodKind, n int) string {
 	var w writer
 	w.printf("    resident %s", labelsText(k.Labels))
 	if n != 1 {
@@ -248,11 +248,11 @@ func residentText(k cluster.Kind, n int) string {
 	if k.Namespace != defaultNamespace {
 		w.printf(" ns=%s", k.Namespace)
 	}
-	if k.Ending {
+	if k.Terminating {
 		w.printf(" ending")
 	}
 	w.printf("\n")
-	for _, t := range k.Avoids {
+	for _, t := range k.RequiredAntiAffinity {
 		w.printf("      apart %s\n", termText(t, k.Namespace))
 	}
 	return w.String()

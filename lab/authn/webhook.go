@@ -43,7 +43,7 @@ type Webhook struct {
 	ec2    *ec2.Client
 	iam    *iam.Client
 	names  sync.Map   // instance id → private DNS name
-	logs   sync.Mutex // held while a line is written to Log
+	logMu  sync.Mutex // held while a line is written to Log
 }
 
 // New makes a webhook.
@@ -110,11 +110,11 @@ func (w *Webhook) identify(ctx context.Context, token string, now time.Time) (au
 			"arn": {c.ARN}, "canonicalArn": {c.RoleARN}, "sessionName": {c.Session}, "accessKeyId": {c.AccessKeyID},
 		},
 	}
-	if user.Username, err = w.fill(ctx, m.username, c); err != nil {
+	if user.Username, err = w.fillPlaceholders(ctx, m.username, c); err != nil {
 		return none, c, err
 	}
 	for _, group := range m.groups {
-		filled, err := w.fill(ctx, group, c)
+		filled, err := w.fillPlaceholders(ctx, group, c)
 		if err != nil {
 			return none, c, err
 		}
@@ -125,8 +125,8 @@ func (w *Webhook) identify(ctx context.Context, token string, now time.Time) (au
 
 // log writes a line to Log, with the time. format has the line's other fields.
 func (w *Webhook) log(format string, args ...any) {
-	w.logs.Lock()
-	defer w.logs.Unlock()
+	w.logMu.Lock()
+	defer w.logMu.Unlock()
 	fmt.Fprintf(w.Log, "time=%s "+format+"\n", append([]any{time.Now().UTC().Format(time.RFC3339)}, args...)...)
 }
 

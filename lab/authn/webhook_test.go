@@ -28,8 +28,8 @@ const (
 	roleARN = "arn:aws:iam::" + account + ":role/" + role
 )
 
-// site is an emulated AWS with a cluster and a role, and the webhook under test.
-type site struct {
+// testAWS is an emulated AWS with a cluster and a role, and the webhook under test.
+type testAWS struct {
 	server  *emulator.Server
 	url     string
 	aws     aws.Config
@@ -38,9 +38,9 @@ type site struct {
 	hook    *authn.Webhook
 }
 
-func newSite(t *testing.T, mode string) *site {
+func newSite(t *testing.T, mode string) *testAWS {
 	t.Helper()
-	s := &site{server: &emulator.Server{}}
+	s := &testAWS{server: &emulator.Server{}}
 	http := httptest.NewServer(s.server)
 	t.Cleanup(http.Close)
 	s.url = http.URL
@@ -58,7 +58,7 @@ func newSite(t *testing.T, mode string) *site {
 	return s
 }
 
-func (s *site) addRole(t *testing.T, name string) {
+func (s *testAWS) addRole(t *testing.T, name string) {
 	t.Helper()
 	s.server.Do(func(w *world.World, now time.Time) {
 		if _, err := w.Account(account).CreateRole(now, identity.Role{Name: name}); err != nil {
@@ -68,7 +68,7 @@ func (s *site) addRole(t *testing.T, name string) {
 }
 
 // token creates a token with the credentials of a session of the role.
-func (s *site) token(t *testing.T, session, forCluster string, at time.Time) string {
+func (s *testAWS) token(t *testing.T, session, forCluster string, at time.Time) string {
 	t.Helper()
 	var keys identity.Session
 	s.server.Do(func(w *world.World, now time.Time) {
@@ -86,7 +86,7 @@ func (s *site) token(t *testing.T, session, forCluster string, at time.Time) str
 	return token
 }
 
-func (s *site) addEntry(t *testing.T, kind, username string, groups ...string) {
+func (s *testAWS) addEntry(t *testing.T, kind, username string, groups ...string) {
 	t.Helper()
 	in := &eks.CreateAccessEntryInput{ClusterName: aws.String(cluster), PrincipalArn: aws.String(roleARN), Type: &kind,
 		KubernetesGroups: groups}
@@ -108,7 +108,7 @@ func TestMapping(t *testing.T) {
 	tests := map[string]struct {
 		mode       string
 		awsAuth    map[string]string
-		entry      func(t *testing.T, s *site)
+		entry      func(t *testing.T, s *testAWS)
 		session    string // "joe@example.com" when empty
 		wantUser   string
 		wantGroups []string
@@ -134,25 +134,25 @@ func TestMapping(t *testing.T) {
 			mode: ekscluster.AuthBoth, awsAuth: map[string]string{"mapRoles": "- rolearn: [\n"}, wantError: "read mapRoles of aws-auth",
 		},
 		"access entry": {
-			mode: ekscluster.AuthAPI, entry: func(t *testing.T, s *site) { s.addEntry(t, "STANDARD", "joe", "ops") },
+			mode: ekscluster.AuthAPI, entry: func(t *testing.T, s *testAWS) { s.addEntry(t, "STANDARD", "joe", "ops") },
 			wantUser: "joe", wantGroups: []string{"ops"},
 		},
 		"access entry takes precedence over aws-auth": {
 			mode: ekscluster.AuthBoth, awsAuth: mapRole(roleARN, nameTemplate, "[ops]"),
-			entry:    func(t *testing.T, s *site) { s.addEntry(t, "STANDARD", "joe", "entry") },
+			entry:    func(t *testing.T, s *testAWS) { s.addEntry(t, "STANDARD", "joe", "entry") },
 			wantUser: "joe", wantGroups: []string{"entry"},
 		},
 		"EC2_LINUX entry, caller is not an instance": {
-			mode: ekscluster.AuthAPI, entry: func(t *testing.T, s *site) { s.addEntry(t, "EC2_LINUX", "") },
+			mode: ekscluster.AuthAPI, entry: func(t *testing.T, s *testAWS) { s.addEntry(t, "EC2_LINUX", "") },
 			wantError: "failed querying private DNS from EC2 API for node joe@example.com",
 		},
 		"EC2_LINUX entry, instance does not exist": {
-			mode: ekscluster.AuthAPI, entry: func(t *testing.T, s *site) { s.addEntry(t, "EC2_LINUX", "") }, session: "i-0123456789abcdef0",
+			mode: ekscluster.AuthAPI, entry: func(t *testing.T, s *testAWS) { s.addEntry(t, "EC2_LINUX", "") }, session: "i-0123456789abcdef0",
 			wantError: "InvalidInstanceID.NotFound",
 		},
 		"access entry older than the role": {
 			mode: ekscluster.AuthAPI,
-			entry: func(t *testing.T, s *site) {
+			entry: func(t *testing.T, s *testAWS) {
 				s.addEntry(t, "STANDARD", "joe", "ops")
 				s.server.Do(func(w *world.World, now time.Time) {
 					a := w.Account(account)

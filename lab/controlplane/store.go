@@ -10,8 +10,8 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// Stored is an object in the format of etcd.
-type Stored struct {
+// EtcdObject is an object in the format of etcd.
+type EtcdObject struct {
 	Key  string // key without the prefix /registry/: "pods/default/web-1"
 	JSON []byte // the object, with apiVersion, kind and a UID
 }
@@ -22,7 +22,7 @@ const storeWorkers = 16
 // Store writes objects directly to etcd; the API server then serves them. The writes bypass admission, and Store
 // overwrites existing keys. Store is for large numbers of objects: it is many times faster than creating them one by
 // one. Each object is a separate transaction, because watches expect one object per revision.
-func (c *ControlPlane) Store(ctx context.Context, objects []Stored) error {
+func (c *ControlPlane) Store(ctx context.Context, objects []EtcdObject) error {
 	var next atomic.Int64
 	var workers sync.WaitGroup
 	errs := make([]error, storeWorkers)

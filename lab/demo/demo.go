@@ -39,11 +39,11 @@ type Options struct {
 	Keep func(ctx context.Context, l *lab.Lab, controller *lab.Controller, joiner string) error
 }
 
-// patience is the timeout of each wait of the demo.
-const patience = 3 * time.Minute
+// waitTimeout is the timeout of each wait of the demo.
+const waitTimeout = 3 * time.Minute
 
-// show is a running demo.
-type show struct {
+// demoRun is a running demo.
+type demoRun struct {
 	Options
 	screen     *screen
 	lab        *lab.Lab
@@ -55,7 +55,7 @@ type show struct {
 
 // Run runs the demo. Its error names the part that failed, with evidence from the lab.
 func Run(ctx context.Context, o Options) error {
-	d := &show{Options: o, screen: &screen{out: o.Out, live: o.Live, color: o.Color, since: time.Now()}}
+	d := &demoRun{Options: o, screen: &screen{out: o.Out, live: o.Live, color: o.Color, since: time.Now()}}
 	d.screen.title("Joiner's lab: a real Kubernetes control plane beside an emulated AWS")
 	if err := d.screen.writeError(); err != nil {
 		return err
@@ -85,7 +85,7 @@ func Run(ctx context.Context, o Options) error {
 }
 
 // start starts the lab and the controller.
-func (d *show) start(ctx context.Context) error {
+func (d *demoRun) start(ctx context.Context) error {
 	done := func() {}
 	step := func(text string) {
 		done()
@@ -117,7 +117,7 @@ func (d *show) start(ctx context.Context) error {
 }
 
 // caseOne is the first part of the demo: five pods.
-func (d *show) caseOne(ctx context.Context) error {
+func (d *demoRun) caseOne(ctx context.Context) error {
 	d.screen.title("1  Five pods select nodegroup=karpenter; the NodePool allows t2 and t3, small and medium")
 	text := fill(d.lab, caseOneManifest)
 	d.manifests = append(d.manifests, text)
@@ -128,7 +128,7 @@ func (d *show) caseOne(ctx context.Context) error {
 }
 
 // mixed is the second part of the demo: two hundred pods of several kinds.
-func (d *show) mixed(ctx context.Context) error {
+func (d *demoRun) mixed(ctx context.Context) error {
 	total := 0
 	for _, k := range kinds() {
 		total += int(k.pods)
@@ -146,7 +146,7 @@ func (d *show) mixed(ctx context.Context) error {
 }
 
 // untilRunning waits until at least the given number of pods exist and all pods run.
-func (d *show) untilRunning(ctx context.Context, pods int) error {
+func (d *demoRun) untilRunning(ctx context.Context, pods int) error {
 	err := d.until(ctx, func(s totals) bool { return s.pods >= pods && s.running == s.pods })
 	if err != nil {
 		return fmt.Errorf("wait for %d pods to run: %w", pods, err)
@@ -157,7 +157,7 @@ func (d *show) untilRunning(ctx context.Context, pods int) error {
 }
 
 // scaleToZero is the third part of the demo: Joiner terminates the empty nodes.
-func (d *show) scaleToZero(ctx context.Context) error {
+func (d *demoRun) scaleToZero(ctx context.Context) error {
 	d.screen.title("3  All Deployments are scaled to zero; Joiner terminates the empty nodes")
 	var deployments appsv1.DeploymentList
 	if err := d.lab.Client.List(ctx, &deployments); err != nil {
@@ -180,7 +180,7 @@ func (d *show) scaleToZero(ctx context.Context) error {
 
 // clear deletes the demo's objects. Otherwise the demo's NodePools would launch nodes for the user's pods while the lab
 // stays up.
-func (d *show) clear(ctx context.Context) error {
+func (d *demoRun) clear(ctx context.Context) error {
 	if err := d.lab.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete the demo's namespace: %w", err)
 	}
@@ -201,7 +201,7 @@ func (d *show) clear(ctx context.Context) error {
 }
 
 // billedInstances returns the number of instances that are billed.
-func (d *show) billedInstances() int {
+func (d *demoRun) billedInstances() int {
 	n := 0
 	for _, i := range d.lab.Instances() {
 		if i.Alive() {
@@ -213,8 +213,8 @@ func (d *show) billedInstances() int {
 
 // until polls the totals until wanted returns true for them. It returns an error when the lab or the controller ends,
 // when the output cannot be written, or when the timeout patience has passed.
-func (d *show) until(ctx context.Context, wanted func(totals) bool) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func (d *demoRun) until(ctx context.Context, wanted func(totals) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, waitTimeout)
 	defer cancel()
 	defer d.screen.setStatus("")
 	tick := time.NewTicker(150 * time.Millisecond)
@@ -243,7 +243,7 @@ func (d *show) until(ctx context.Context, wanted func(totals) bool) error {
 
 // explain adds the lab's evidence to an error. If Ctrl-C or a write error ended the demo, explain returns only the
 // error of the context or of the write.
-func (d *show) explain(ctx context.Context, err error) error {
+func (d *demoRun) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -254,7 +254,7 @@ func (d *show) explain(ctx context.Context, err error) error {
 }
 
 // summary prints the summary. full has the totals before the Deployments were scaled to zero.
-func (d *show) summary(ctx context.Context, full totals) {
+func (d *demoRun) summary(ctx context.Context, full totals) {
 	d.screen.title("Summary")
 	calls, by := d.lab.AWSCalls()
 	rows := [][2]string{
@@ -285,7 +285,7 @@ type pricedPlan struct {
 }
 
 // plan returns the prices of `joiner plan` for the workloads of both parts.
-func (d *show) plan(ctx context.Context) (pricedPlan, error) {
+func (d *demoRun) plan(ctx context.Context) (pricedPlan, error) {
 	var plan pricedPlan
 	daemons, err := daemonSets(ctx, d.lab)
 	if err != nil {

@@ -23,18 +23,18 @@ import (
 // CapacityAnnotation is the annotation of a pod with the capacity of its Fargate node.
 const CapacityAnnotation = "CapacityProvisioned"
 
-// patience is how long Fargate waits for a node to become ready.
-const patience = 30 * time.Second
+// nodeReadyTimeout is how long Fargate waits for a node to become ready.
+const nodeReadyTimeout = 30 * time.Second
 
 // run runs one pod on Fargate until podCtx ends. podCtx ends when the pod is deleted. After that, run deletes the pod's
 // node, unless ctx has ended too.
 func (f *Fargate) run(ctx, podCtx context.Context, pod *corev1.Pod) {
-	profile, s, refusal := f.judge(pod)
+	profile, s, refusal := f.profileAndSize(pod)
 	if refusal != "" {
 		f.emit(podCtx, pod, corev1.EventTypeWarning, "FailedScheduling", refusal)
 		return
 	}
-	var place network.FargatePlace
+	var place network.FargateAddress
 	var err error
 	f.Emulator.Do(func(w *world.World, _ time.Time) {
 		place, err = w.Region(f.Account, f.Region).Network.TakeFargatePlace(profile.SubnetIDs)
@@ -53,9 +53,9 @@ func (f *Fargate) run(ctx, podCtx context.Context, pod *corev1.Pod) {
 	f.runNode(ctx, podCtx, pod, f.settings(podCtx, place, profile.Role, s))
 }
 
-// judge returns the profile that selected the pod for Fargate and the size of the pod's node, or the reason why Fargate
+// profileAndSize returns the profile that selected the pod for Fargate and the size of the pod's node, or the reason why Fargate
 // refuses the pod.
-func (f *Fargate) judge(pod *corev1.Pod) (ekscluster.FargateProfile, size, string) {
+func (f *Fargate) profileAndSize(pod *corev1.Pod) (ekscluster.FargateProfile, size, string) {
 	name := pod.Labels[ProfileLabel]
 	if name == "" {
 		return ekscluster.FargateProfile{}, size{}, "Misconfigured Fargate Profile: pod does not have profile label " + ProfileLabel
@@ -76,7 +76,7 @@ func (f *Fargate) judge(pod *corev1.Pod) (ekscluster.FargateProfile, size, strin
 }
 
 // settings returns the settings of the kubelet on a pod's node.
-func (f *Fargate) settings(podCtx context.Context, place network.FargatePlace, role string, s size) kubelet.Settings {
+func (f *Fargate) settings(podCtx context.Context, place network.FargateAddress, role string, s size) kubelet.Settings {
 	node := "fargate-" + place.Name
 	return kubelet.Settings{
 		NodeName: node, ProviderID: "aws:///" + place.Zone.Name + "/fargate/" + node, IP: place.IP, OwnNetwork: true,
@@ -138,7 +138,7 @@ func (f *Fargate) runNode(ctx, podCtx context.Context, pod *corev1.Pod, s kubele
 
 // bind waits until the node is ready and binds the pod to it.
 func (f *Fargate) bind(podCtx context.Context, pod *corev1.Pod, s kubelet.Settings) error {
-	err := wait.PollUntilContextTimeout(podCtx, 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(podCtx, 20*time.Millisecond, nodeReadyTimeout, true, func(ctx context.Context) (bool, error) {
 		node, err := f.Kube.CoreV1().Nodes().Get(ctx, s.NodeName, metav1.GetOptions{})
 		return err == nil && slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue

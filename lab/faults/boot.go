@@ -47,7 +47,7 @@ func bootFaults() []Fault {
 		return func(text string) string { return strings.Replace(text, old, with, 1) }
 	}
 	hint := func(f Fault) Fault {
-		f.Hint = true
+		f.ExpectSuspicious = true
 		return f
 	}
 	return append(familyFaults(),
@@ -185,7 +185,7 @@ func breakUserData(change func(string) string) func(context.Context, *Scene) err
 // customUserData returns working user data for a custom AMI.
 func (s *Scene) customUserData() (string, error) {
 	text := ""
-	err := s.Cluster(func(c *ekscluster.Cluster) {
+	err := s.ChangeCluster(func(c *ekscluster.Cluster) {
 		text = fmt.Sprintf("#!/bin/bash\nset -o xtrace\n/etc/eks/bootstrap.sh %s --b64-cluster-ca %s --apiserver-endpoint %s %s\n", c.Name, c.CA, c.Endpoint, healthyArgs)
 	})
 	return text, err
@@ -207,11 +207,11 @@ func (s *Scene) registerImage(name string) (id string) {
 func armFaults() []Fault {
 	return []Fault{
 		{
-			Name:  "x86-program-on-arm",
-			What:  "the user data downloads a program for x86, and the NodePool launches arm64",
-			Check: "ARCH-3",
-			Cause: "which cannot run it",
-			Hint:  true,
+			Name:             "x86-program-on-arm",
+			What:             "the user data downloads a program for x86, and the NodePool launches arm64",
+			Check:            "ARCH-3",
+			Cause:            "which cannot run it",
+			ExpectSuspicious: true,
 			Break: func(_ context.Context, s *Scene) error {
 				s.Pool.Spec.Template.Spec.Requirements[0] = In(corev1.LabelArchStable, "arm64")
 				text := "#!/bin/bash\necho https://example.com/agent-linux-x86_64.tar.gz\n"

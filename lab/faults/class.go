@@ -80,11 +80,11 @@ func classFaults() []Fault {
 				return nil
 			}},
 		{
-			Name:  "group-of-other-cluster",
-			What:  "the tags of the nodes' security group name another cluster",
-			Check: "ID-9",
-			Cause: "belongs to cluster staging",
-			Hint:  true,
-			Break: changeGroup(func(g *network.SecurityGroup) { g.Tags = map[string]string{"kubernetes.io/cluster/staging": "owned"} })},
+			Name:             "group-of-other-cluster",
+			What:             "the tags of the nodes' security group name another cluster",
+			Check:            "ID-9",
+			Cause:            "belongs to cluster staging",
+			ExpectSuspicious: true,
+			Break:            changeGroup(func(g *network.SecurityGroup) { g.Tags = map[string]string{"kubernetes.io/cluster/staging": "owned"} })},
 	}
 }

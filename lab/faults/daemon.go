@@ -23,7 +23,7 @@ func daemonFaults() []Fault {
 			Check:         "CNI-2",
 			Cause:         "because the cluster has no kube-proxy",
 			NeedsInstance: true,
-			Alone:         true,
+			IsExclusive:   true,
 			Break:         deleteDaemonSet("kube-proxy", "kube-proxy")},
 		{
 			Name:          "device-plugin-without-toleration",
@@ -31,7 +31,7 @@ func daemonFaults() []Fault {
 			Check:         "READY-1",
 			Cause:         "no device plug-in for it runs on the node",
 			NeedsInstance: true,
-			Alone:         true,
+			IsExclusive:   true,
 			Break:         requestGPU("nvidia-device-plugin-daemonset")},
 		{
 			Name:          "one-hop-for-the-storage-driver",
@@ -39,13 +39,13 @@ func daemonFaults() []Fault {
 			Check:         "IMDS-1",
 			Cause:         "needs the metadata service",
 			NeedsInstance: true,
-			Alone:         true,
+			IsExclusive:   true,
 			Break: func(_ context.Context, s *Scene) error {
 				one := int64(1)
 				s.Class.Spec.MetadataOptions = &awsv1.MetadataOptions{HTTPPutResponseHopLimit: &one}
 				driver := daemonSet("ebs-csi-node", "602401143452.dkr.ecr.us-east-1.amazonaws.com/eks/aws-ebs-csi-driver:v1.50.1")
 				driver.Spec.Template.Spec.NodeSelector = map[string]string{"test": s.Name}
-				s.More = append(s.More, driver)
+				s.ExtraObjects = append(s.ExtraObjects, driver)
 				return nil
 			}},
 	}
@@ -66,7 +66,7 @@ func requestGPU(name string, tolerations ...corev1.Toleration) func(context.Cont
 		pod.Containers[0].Resources.Limits, pod.Containers[0].Resources.Requests[gpu] = one, one[gpu]
 		plugin := daemonSet(name, "nvcr.io/nvidia/k8s-device-plugin:v0.17.1")
 		plugin.Spec.Template.Spec.HostNetwork, plugin.Spec.Template.Spec.Tolerations = true, tolerations
-		s.More = append(s.More, plugin)
+		s.ExtraObjects = append(s.ExtraObjects, plugin)
 		return nil
 	}
 }
@@ -100,8 +100,8 @@ func deleteDaemonSet(name, addon string) func(context.Context, *Scene) error {
 			Name:      daemon.Name,
 			Labels:    daemon.Labels,
 		}, Spec: daemon.Spec}
-		s.Undo(func(ctx context.Context) error {
-			_ = s.World(func(*world.World, time.Time) error { // the add-on exists only if the fix created it
+		s.AddUndo(func(ctx context.Context) error {
+			_ = s.ChangeAWS(func(*world.World, time.Time) error { // the add-on exists only if the fix created it
 				_, err := s.Lab.Estate.Region.EKS.DeleteAddon(s.Lab.Cluster, addon)
 				return err
 			})

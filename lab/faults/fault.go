@@ -22,9 +22,9 @@ type Fault struct {
 	What  string // description in one line, for `lab fault list`
 	Check string // ID of the check that must find the fault: "AUTH-2"
 	Cause string // text that the finding's cause must contain
-	// Hint means that doctor reports the fault only as suspicious: other evidence contradicts the fault, or the fault
+	// ExpectSuspicious means that doctor reports the fault only as suspicious: other evidence contradicts the fault, or the fault
 	// has no effect yet.
-	Hint bool
+	ExpectSuspicious bool
 	// NeedsInstance means that doctor can detect the fault only after an instance was launched.
 	NeedsInstance bool
 	// NeedsPods means that doctor can detect the fault only while pods are pending.
@@ -39,8 +39,8 @@ type Fault struct {
 	Smoke bool
 	// AuthMode is the cluster's authentication mode while the fault is played. Empty: ekscluster.AuthBoth.
 	AuthMode string
-	// Alone means that the fault breaks more than its own objects, so no other fault may run beside it.
-	Alone bool
+	// IsExclusive means that the fault breaks more than its own objects, so no other fault may run beside it.
+	IsExclusive bool
 
 	// Break injects the fault: it changes the scene's objects before they are created, or anything else in the lab.
 	Break func(ctx context.Context, s *Scene) error

@@ -26,21 +26,21 @@ func fleetFaults() []Fault {
 	agent := corev1.Taint{Key: "example.com/agent-not-ready", Effect: corev1.TaintEffectNoSchedule}
 	return []Fault{
 		{
-			Name:  "orphan",
-			What:  "an instance has the tags of the cluster, but no NodeClaim",
-			Check: "ID-4",
-			Cause: "no NodeClaim or Node refers to it",
-			Hint:  true,
-			Alone: true,
-			Break: launchForeignInstance(nil)},
+			Name:             "orphan",
+			What:             "an instance has the tags of the cluster, but no NodeClaim",
+			Check:            "ID-4",
+			Cause:            "no NodeClaim or Node refers to it",
+			ExpectSuspicious: true,
+			IsExclusive:      true,
+			Break:            launchForeignInstance(nil)},
 		{
-			Name:  "same-cluster-name",
-			What:  "an instance of another cluster has this cluster's name in its tags",
-			Check: "ID-3",
-			Cause: "another cluster in this account and region has the name",
-			Hint:  true,
-			Alone: true,
-			Break: launchForeignInstance(map[string]string{"joiner.sh/cluster-uid": "0f0f0f0f-0000-4000-8000-00000000beef"})},
+			Name:             "same-cluster-name",
+			What:             "an instance of another cluster has this cluster's name in its tags",
+			Check:            "ID-3",
+			Cause:            "another cluster in this account and region has the name",
+			ExpectSuspicious: true,
+			IsExclusive:      true,
+			Break:            launchForeignInstance(map[string]string{"joiner.sh/cluster-uid": "0f0f0f0f-0000-4000-8000-00000000beef"})},
 		{
 			Name:          "startup-taint-stays",
 			What:          "nothing removes the NodePool's startup taint from its nodes",
@@ -60,21 +60,21 @@ func fleetFaults() []Fault {
 			Cause:         "the cluster has no network plug-in",
 			NeedsInstance: true,
 			Slow:          true,
-			Alone:         true,
+			IsExclusive:   true,
 			Break:         deleteDaemonSet("aws-node", "vpc-cni")},
 		{
-			Name:  "stale-endpoint",
-			What:  "the controller is configured with the endpoint of a deleted cluster",
-			Check: "BOOT-1",
-			Cause: "of a deleted cluster of the same name",
-			Alone: true,
-			Break: deployController("CLUSTER_ENDPOINT", "https://0123456789ABCDEF.gr7.us-east-1.eks.amazonaws.com")},
+			Name:        "stale-endpoint",
+			What:        "the controller is configured with the endpoint of a deleted cluster",
+			Check:       "BOOT-1",
+			Cause:       "of a deleted cluster of the same name",
+			IsExclusive: true,
+			Break:       deployController("CLUSTER_ENDPOINT", "https://0123456789ABCDEF.gr7.us-east-1.eks.amazonaws.com")},
 		{
-			Name:  "custom-networking-unknown",
-			What:  "the VPC CNI uses custom networking, but the controller is not configured for it",
-			Check: "NET-6",
-			Cause: "the controller does not reserve an interface for it",
-			Hint:  true, Alone: true, Break: func(ctx context.Context, s *Scene) error {
+			Name:             "custom-networking-unknown",
+			What:             "the VPC CNI uses custom networking, but the controller is not configured for it",
+			Check:            "NET-6",
+			Cause:            "the controller does not reserve an interface for it",
+			ExpectSuspicious: true, IsExclusive: true, Break: func(ctx context.Context, s *Scene) error {
 				return errors.Join(deployController("RESERVED_ENIS", "0")(ctx, s),
 					s.setPluginVariable(ctx, "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG", "true"))
 			}},
@@ -91,11 +91,11 @@ func fleetFaults() []Fault {
 				return breakUserData(func(text string) string { return strings.Replace(text, right, wrong, 1) })(ctx, s)
 			}},
 		{
-			Name:  "feature-gate-unknown",
-			What:  "custom image: the kubelet gets a feature gate that it does not know",
-			Check: "TAINT-3",
-			Cause: "knows no such feature gate",
-			Hint:  true,
+			Name:             "feature-gate-unknown",
+			What:             "custom image: the kubelet gets a feature gate that it does not know",
+			Check:            "TAINT-3",
+			Cause:            "knows no such feature gate",
+			ExpectSuspicious: true,
 			Break: breakUserData(func(text string) string {
 				return strings.Replace(text, "args '", "args '--feature-gates=NoSuchGate=true ", 1)
 			})},
@@ -137,8 +137,8 @@ func launchForeignInstance(more map[string]string) func(context.Context, *Scene)
 		}); err != nil {
 			return err
 		}
-		s.Undo(func(context.Context) error {
-			return s.World(func(_ *world.World, now time.Time) error {
+		s.AddUndo(func(context.Context) error {
+			return s.ChangeAWS(func(_ *world.World, now time.Time) error {
 				_, _, err := s.Lab.Estate.Region.Instances.Terminate(now, []string{id})
 				return err
 			})
@@ -162,7 +162,7 @@ func (s *Scene) setPluginVariable(ctx context.Context, name, value string) error
 	}
 	env := &daemon.Spec.Template.Spec.Containers[0].Env
 	before := *env
-	s.Undo(func(ctx context.Context) error {
+	s.AddUndo(func(ctx context.Context) error {
 		daemon, err := s.networkPlugin(ctx)
 		if err != nil {
 			return err
@@ -186,14 +186,14 @@ func deployController(name, value string) func(context.Context, *Scene) error {
 		pod.ServiceAccountName, pod.NodeSelector = "joiner", nil
 		pod.Containers[0].Env = []corev1.EnvVar{{Name: "AWS_REGION", Value: s.Lab.Region},
 			{Name: "CLUSTER_NAME", Value: s.Lab.Cluster}, {Name: name, Value: value}}
-		s.More = append(s.More, d)
+		s.ExtraObjects = append(s.ExtraObjects, d)
 		return nil
 	}
 }
 
 // authorities returns the cluster's certificate authority (right), and that of another cluster (wrong).
 func (s *Scene) authorities() (right, wrong string, err error) {
-	if err := s.Cluster(func(c *ekscluster.Cluster) { right = c.CA }); err != nil {
+	if err := s.ChangeCluster(func(c *ekscluster.Cluster) { right = c.CA }); err != nil {
 		return "", "", err
 	}
 	wrong, err = otherAuthority()
@@ -216,5 +216,5 @@ func publicFaults() []Fault {
 		What:  "the default route of the nodes' subnet goes to a NAT gateway that was deleted",
 		Check: "NET-4",
 		Cause: "which is gone",
-		Break: changeSubnet(func(_ *Scene, _ *network.Subnet, t *network.RouteTable) { t.Routes[len(t.Routes)-1].Gone = true })}}
+		Break: changeSubnet(func(_ *Scene, _ *network.Subnet, t *network.RouteTable) { t.Routes[len(t.Routes)-1].IsBlackhole = true })}}
 }

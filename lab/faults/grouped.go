@@ -13,11 +13,11 @@ import (
 func groupFaults() []Fault {
 	return []Fault{
 		{
-			Name:  "group-added",
-			What:  "a user adds a security group to an instance, which then counts as drifted",
-			Check: "ID-8",
-			Cause: "which it does not select now",
-			Hint:  true, NeedsInstance: true, Break: forbidDriftMoves, AfterCreate: addSecurityGroup},
+			Name:             "group-added",
+			What:             "a user adds a security group to an instance, which then counts as drifted",
+			Check:            "ID-8",
+			Cause:            "which it does not select now",
+			ExpectSuspicious: true, NeedsInstance: true, Break: forbidDriftMoves, AfterCreate: addSecurityGroup},
 	}
 }
 
@@ -33,7 +33,7 @@ func addSecurityGroup(ctx context.Context, s *Scene) error {
 	return s.until(ctx, time.Minute, "the first instance to run", func(context.Context) (bool, error) {
 		for _, i := range s.Instances() {
 			if i.State == world.Running {
-				return true, s.World(func(w *world.World, now time.Time) error {
+				return true, s.ChangeAWS(func(w *world.World, now time.Time) error {
 					g, err := s.Lab.Estate.Region.Network.CreateSecurityGroup(s.Lab.Estate.VPC.ID, "firewall-manager-"+s.Name,
 						"common to all instances", nil)
 					if err == nil {

@@ -63,7 +63,7 @@ func variants() []variant {
 		{name: "own-subnet", change: changeSubnet(func(*Scene, *network.Subnet, *network.RouteTable) {})},
 		{name: "own-profile", change: func(_ context.Context, s *Scene) error {
 			s.Class.Spec.Role, s.Class.Spec.InstanceProfile = "", &s.Name
-			return s.World(func(w *world.World, now time.Time) error {
+			return s.ChangeAWS(func(w *world.World, now time.Time) error {
 				account := w.Account(s.Lab.Account)
 				_, err := account.CreateProfile(now, identity.Profile{Name: s.Name})
 				return errors.Join(err, account.AddRoleToProfile(s.Name, lab.NodeRole))

@@ -37,7 +37,7 @@ func imageFaults() []Fault {
 				if err := useCustomImage(func(text string) string { return text })(ctx, s); err != nil {
 					return err
 				}
-				return s.World(func(*world.World, time.Time) error {
+				return s.ChangeAWS(func(*world.World, time.Time) error {
 					for _, i := range s.Lab.Estate.Region.Images.All() {
 						if i.ID == s.Class.Spec.AMISelectorTerms[0].ID {
 							i.Flaws = []string{instance.FlawOldTable}
@@ -115,7 +115,7 @@ func imageFaults() []Fault {
 // useArmImage makes the EC2NodeClass select AWS's arm64 image by its ID.
 func useArmImage(_ context.Context, s *Scene) error {
 	family := "AL2023"
-	return s.World(func(*world.World, time.Time) error {
+	return s.ChangeAWS(func(*world.World, time.Time) error {
 		for _, i := range s.Lab.Estate.Region.Images.All() {
 			if i.Family == family && i.Architecture == "arm64" && i.Variant == "standard" && i.Version == lab.KubernetesMinor() {
 				s.Class.Spec.AMIFamily, s.Class.Spec.AMISelectorTerms = &family, []awsv1.AMISelectorTerm{{ID: i.ID}}
@@ -130,7 +130,7 @@ func useArmImage(_ context.Context, s *Scene) error {
 // and actual is the family of the image. change changes the image; nil: no change.
 func useOtherFamily(named, actual string, change func(*world.Image)) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
-		return s.World(func(_ *world.World, now time.Time) error {
+		return s.ChangeAWS(func(_ *world.World, now time.Time) error {
 			from := actual
 			if actual == "AL2" {
 				from = "AL2023" // AWS publishes no Amazon Linux 2 image for current versions

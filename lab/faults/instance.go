@@ -71,7 +71,7 @@ func leaveNode(ctx context.Context, s *Scene) error {
 		ObjectMeta: metav1.ObjectMeta{Name: network.PrivateName(s.Lab.Region, address.String())},
 		Spec:       corev1.NodeSpec{ProviderID: "aws:///" + s.Lab.Region + "a/i-0" + strings.Repeat("9", 16)},
 	}
-	s.Undo(func(ctx context.Context) error {
+	s.AddUndo(func(ctx context.Context) error {
 		return client.IgnoreNotFound(s.Lab.Client.Delete(ctx, node.DeepCopy()))
 	})
 	if err := s.Lab.Client.Create(ctx, node); err != nil {
@@ -89,20 +89,20 @@ func breakFirstBoot(instanceType string) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		requirements := s.Pool.Spec.Template.Spec.Requirements
 		requirements[len(requirements)-1] = In(corev1.LabelInstanceTypeStable, instanceType)
-		return s.World(func(w *world.World, _ time.Time) error {
-			w.Faults.Boots = append(w.Faults.Boots, &world.Boot{Pool: world.Pool{Type: instanceType}, Count: 1, Silent: true})
+		return s.ChangeAWS(func(w *world.World, _ time.Time) error {
+			w.Faults.BootFaults = append(w.Faults.BootFaults, &world.BootFault{Pool: world.CapacityPool{Type: instanceType}, Count: 1, SkipsUserData: true})
 			return nil
 		})
 	}
 }
 
 // failStatusCheck returns an AfterCreate function that makes a status check of the scene's first instance fail.
-func failStatusCheck(check world.Check) func(context.Context, *Scene) error {
+func failStatusCheck(check world.StatusCheck) func(context.Context, *Scene) error {
 	return func(ctx context.Context, s *Scene) error {
 		return s.until(ctx, time.Minute, "the first instance to run", func(context.Context) (bool, error) {
 			for _, i := range s.Instances() {
 				if i.State == world.Running {
-					return true, s.World(func(w *world.World, now time.Time) error { w.Impair(now, i.ID, check); return nil })
+					return true, s.ChangeAWS(func(w *world.World, now time.Time) error { w.Impair(now, i.ID, check); return nil })
 				}
 			}
 			return false, nil

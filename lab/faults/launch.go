@@ -30,28 +30,28 @@ func launchFaults() []Fault {
 			Smoke:         true,
 			Break:         encryptWith(world.Key{NeedsGrant: true})},
 		{
-			Name:      "spot-role-missing",
-			What:      "the account has never had a spot instance, and lacks the service-linked role",
-			Check:     "LAUNCH-3",
-			Cause:     "AWSServiceRoleForEC2Spot",
-			NeedsPods: true,
-			Alone:     true, Break: removeSpotRole},
+			Name:        "spot-role-missing",
+			What:        "the account has never had a spot instance, and lacks the service-linked role",
+			Check:       "LAUNCH-3",
+			Cause:       "AWSServiceRoleForEC2Spot",
+			NeedsPods:   true,
+			IsExclusive: true, Break: removeSpotRole},
 		{
-			Name:      "quota-used-up",
-			What:      "the account's quota of vCPUs is used up",
-			Check:     "LAUNCH-5",
-			Cause:     "quota of vCPUs is used up",
-			NeedsPods: true,
-			Alone:     true,
-			Break:     useUpQuota(world.Quota{Kind: "standard"}, karpv1.CapacityTypeOnDemand)},
+			Name:        "quota-used-up",
+			What:        "the account's quota of vCPUs is used up",
+			Check:       "LAUNCH-5",
+			Cause:       "quota of vCPUs is used up",
+			NeedsPods:   true,
+			IsExclusive: true,
+			Break:       useUpQuota(world.Quota{Kind: "standard"}, karpv1.CapacityTypeOnDemand)},
 		{
-			Name:      "spot-quota-used-up",
-			What:      "the account's quota of spot vCPUs is used up",
-			Check:     "LAUNCH-5",
-			Cause:     "quota of spot vCPUs is used up",
-			NeedsPods: true,
-			Alone:     true,
-			Break:     useUpQuota(world.Quota{Kind: "standard", Spot: true}, karpv1.CapacityTypeSpot)},
+			Name:        "spot-quota-used-up",
+			What:        "the account's quota of spot vCPUs is used up",
+			Check:       "LAUNCH-5",
+			Cause:       "quota of spot vCPUs is used up",
+			NeedsPods:   true,
+			IsExclusive: true,
+			Break:       useUpQuota(world.Quota{Kind: "standard", Spot: true}, karpv1.CapacityTypeSpot)},
 		{
 			Name:  "organization-denies-fleets",
 			What:  "a service control policy denies ec2:CreateFleet",
@@ -107,7 +107,7 @@ func launchFaults() []Fault {
 // encryptWith returns a Break function that encrypts the scene's volumes with a new KMS key.
 func encryptWith(k world.Key) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
-		return s.World(func(_ *world.World, _ time.Time) error {
+		return s.ChangeAWS(func(_ *world.World, _ time.Time) error {
 			device, size, kind, yes := "/dev/xvda", resource.MustParse("30Gi"), "gp3", true
 			arn := s.Lab.Estate.Region.KMS.CreateKey(k).ARN
 			s.Class.Spec.BlockDeviceMappings = []awsv1.BlockDeviceMapping{{DeviceName: &device, RootVolume: true,
@@ -129,8 +129,8 @@ func removeSpotRole(_ context.Context, s *Scene) error {
 			return nil
 		}
 	}
-	s.Undo(func(context.Context) error { return s.World(setMissing(false)) })
-	return s.World(setMissing(true))
+	s.AddUndo(func(context.Context) error { return s.ChangeAWS(setMissing(false)) })
+	return s.ChangeAWS(setMissing(true))
 }
 
 // useUpQuota returns a Break function that sets a quota of vCPUs to 0, and restricts the scene to the capacity type.
@@ -138,10 +138,10 @@ func useUpQuota(q world.Quota, capacityType string) func(context.Context, *Scene
 	return func(_ context.Context, s *Scene) error {
 		s.Pool.Spec.Template.Spec.Requirements[1] = In(karpv1.LabelCapacityType, capacityType)
 		region := s.Lab.Estate.Region
-		s.Undo(func(context.Context) error {
-			return s.World(func(*world.World, time.Time) error { delete(region.Capacity.Quotas, q); return nil })
+		s.AddUndo(func(context.Context) error {
+			return s.ChangeAWS(func(*world.World, time.Time) error { delete(region.Capacity.Quotas, q); return nil })
 		})
-		return s.World(func(*world.World, time.Time) error {
+		return s.ChangeAWS(func(*world.World, time.Time) error {
 			if region.Capacity.Quotas == nil {
 				region.Capacity.Quotas = map[world.Quota]int64{}
 			}
@@ -161,12 +161,12 @@ func (s *Scene) denyPolicy(action string) string {
 // an action for the scene's class.
 func denyInOrganization(action string) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
-		return s.World(func(w *world.World, _ time.Time) error {
+		return s.ChangeAWS(func(w *world.World, _ time.Time) error {
 			account := w.Account(s.Lab.Account)
 			g, err := account.AttachServiceControlPolicy(s.denyPolicy(action))
-			s.Undo(func(context.Context) error {
+			s.AddUndo(func(context.Context) error {
 				// the fix may have detached the policy already
-				return s.World(func(*world.World, time.Time) error { _ = account.DetachServiceControlPolicy(g.ID); return nil })
+				return s.ChangeAWS(func(*world.World, time.Time) error { _ = account.DetachServiceControlPolicy(g.ID); return nil })
 			})
 			return err
 		})
@@ -177,14 +177,14 @@ func denyInOrganization(action string) func(context.Context, *Scene) error {
 // class.
 func denyInRole(action string) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
-		return s.World(func(w *world.World, now time.Time) error {
+		return s.ChangeAWS(func(w *world.World, now time.Time) error {
 			account := w.Account(s.Lab.Account)
 			p, err := account.CreatePolicy(now, identity.Policy{Name: "freeze-" + s.Name, Document: s.denyPolicy(action)})
 			if err != nil {
 				return err
 			}
-			s.Undo(func(context.Context) error {
-				return s.World(func(*world.World, time.Time) error { return account.DetachPolicy(lab.ControllerRole, p.ARN) })
+			s.AddUndo(func(context.Context) error {
+				return s.ChangeAWS(func(*world.World, time.Time) error { return account.DetachPolicy(lab.ControllerRole, p.ARN) })
 			})
 			return account.AttachPolicy(lab.ControllerRole, p.ARN)
 		})
@@ -196,7 +196,7 @@ func denyInRole(action string) func(context.Context, *Scene) error {
 func useImageCopy(change func(*world.Image)) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		family := "AL2023"
-		return s.World(func(_ *world.World, now time.Time) error {
+		return s.ChangeAWS(func(_ *world.World, now time.Time) error {
 			id, err := s.copyImage(now, family, change)
 			s.Class.Spec.AMIFamily, s.Class.Spec.AMISelectorTerms = &family, []awsv1.AMISelectorTerm{{ID: id}}
 			return err

@@ -18,7 +18,7 @@ func sceneName(number int) string { return fmt.Sprintf("team-%d", number) }
 // role, instance profiles, images, and policies. The caller must first delete the scene's objects, and wait until the
 // instances and the controller's instance profiles are deleted.
 func (s *Scene) deleteAWSResources(context.Context) error {
-	err := s.World(func(w *world.World, _ time.Time) error {
+	err := s.ChangeAWS(func(w *world.World, _ time.Time) error {
 		region, account := s.Lab.Estate.Region, w.Account(s.Lab.Account)
 		var errs []error
 		if c, err := region.EKS.Cluster(s.Lab.Cluster); err == nil {

@@ -49,20 +49,20 @@ func mappingFaults() []Fault {
 			What:     "CONFIG_MAP: the row's username is the session name, and hosts in the subnets are named by address",
 			Check:    "AUTH-9",
 			Cause:    "names nodes by session",
-			AuthMode: ekscluster.AuthConfigMap, Hint: true, Break: mapByRow("EC2PrivateDNSName", "SessionName")},
+			AuthMode: ekscluster.AuthConfigMap, ExpectSuspicious: true, Break: mapByRow("EC2PrivateDNSName", "SessionName")},
 		mapOnly(Fault{
-			Name:  "map-malformed",
-			What:  "CONFIG_MAP: aws-auth's mapRoles is not valid YAML",
-			Cause: "aws-auth cannot be read",
-			Alone: true,
+			Name:        "map-malformed",
+			What:        "CONFIG_MAP: aws-auth's mapRoles is not valid YAML",
+			Cause:       "aws-auth cannot be read",
+			IsExclusive: true,
 			Break: func(ctx context.Context, s *Scene) error {
 				return s.changeAuthMap(ctx, func(text string) string { return strings.Replace(text, "- ", "-\t- [", 1) })
 			}}),
 		mapOnly(Fault{
-			Name:  "map-is-no-list",
-			What:  "CONFIG_MAP: aws-auth's mapRoles is a table instead of a list",
-			Cause: "aws-auth cannot be read",
-			Alone: true,
+			Name:        "map-is-no-list",
+			What:        "CONFIG_MAP: aws-auth's mapRoles is a table instead of a list",
+			Cause:       "aws-auth cannot be read",
+			IsExclusive: true,
 			Break: func(ctx context.Context, s *Scene) error {
 				return s.changeAuthMap(ctx, func(string) string { return "rolearn: " + s.Lab.Roles.ARN(lab.NodeRole) + "\n" })
 			}}),
@@ -78,13 +78,13 @@ func mappingFaults() []Fault {
 			What:     "CONFIG_MAP: aws-auth maps the controller's role instead of the node role",
 			Check:    "AUTH-5",
 			Cause:    "is the controller's own",
-			AuthMode: ekscluster.AuthConfigMap, Alone: true, Break: mapControllerRole},
+			AuthMode: ekscluster.AuthConfigMap, IsExclusive: true, Break: mapControllerRole},
 		Fault{
-			Name:  "controller-role-mapped-both",
-			What:  "API_AND_CONFIG_MAP: aws-auth maps the controller's role instead of the node role",
-			Check: "AUTH-5",
-			Cause: "is the controller's own",
-			Alone: true, Break: mapControllerRole},
+			Name:        "controller-role-mapped-both",
+			What:        "API_AND_CONFIG_MAP: aws-auth maps the controller's role instead of the node role",
+			Check:       "AUTH-5",
+			Cause:       "is the controller's own",
+			IsExclusive: true, Break: mapControllerRole},
 	)
 }
 
@@ -148,15 +148,15 @@ func entryFaults() []Fault {
 			AuthMode: ekscluster.AuthAPI,
 			Break:    mapOldRole},
 		{
-			Name:     "controller-role-entry-api",
-			What:     "API: the access entry for nodes is for the controller's role",
-			Check:    "AUTH-5",
-			Cause:    "is the controller's own",
-			AuthMode: ekscluster.AuthAPI,
-			Alone:    true,
+			Name:        "controller-role-entry-api",
+			What:        "API: the access entry for nodes is for the controller's role",
+			Check:       "AUTH-5",
+			Cause:       "is the controller's own",
+			AuthMode:    ekscluster.AuthAPI,
+			IsExclusive: true,
 			Break: func(_ context.Context, s *Scene) error {
 				own := s.Lab.Roles.ARN(lab.ControllerRole)
-				s.Undo(func(context.Context) error { return s.removeEntry(own) })
+				s.AddUndo(func(context.Context) error { return s.removeEntry(own) })
 				return errors.Join(s.addRole(), s.addEntry(own, ekscluster.EntryEC2Linux))
 			}},
 	}

@@ -40,11 +40,11 @@ func networkFaults() []Fault {
 				g.Egress = []network.Rule{{Protocol: "udp", From: 0, To: 65535, CIDRs: []string{"0.0.0.0/0"}}}
 			})},
 		{
-			Name:  "kubelet-port-closed",
-			What:  "the nodes' security group denies traffic from the control plane",
-			Check: "NET-1",
-			Cause: "do not let the control plane reach kubelets at port 10250",
-			Hint:  true, Break: changeGroup(func(g *network.SecurityGroup) { g.Ingress = nil })},
+			Name:             "kubelet-port-closed",
+			What:             "the nodes' security group denies traffic from the control plane",
+			Check:            "NET-1",
+			Cause:            "do not let the control plane reach kubelets at port 10250",
+			ExpectSuspicious: true, Break: changeGroup(func(g *network.SecurityGroup) { g.Ingress = nil })},
 		{
 			Name:  "no-route",
 			What:  "the nodes' subnet has only the local route",
@@ -61,7 +61,7 @@ func networkFaults() []Fault {
 			Cause: "has no route out",
 			Break: changeSubnet(func(_ *Scene, n *network.Subnet, t *network.RouteTable) {
 				t.SubnetIDs, t.Main, t.Routes = nil, true, t.Routes[:1]
-			}), Alone: true},
+			}), IsExclusive: true},
 		{
 			Name:  "full-subnets",
 			What:  "the nodes' subnet has no free addresses",
@@ -76,7 +76,7 @@ func networkFaults() []Fault {
 // changeGroup returns a Break function that gives the scene its own security group: a changed copy of the nodes' group.
 func changeGroup(change func(*network.SecurityGroup)) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
-		return s.World(func(_ *world.World, _ time.Time) error {
+		return s.ChangeAWS(func(_ *world.World, _ time.Time) error {
 			g, err := s.Lab.Estate.Region.Network.CreateSecurityGroup(s.Lab.Estate.VPC.ID, s.Name, "nodes of "+s.Name, nil)
 			if err != nil {
 				return err
@@ -93,7 +93,7 @@ func changeGroup(change func(*network.SecurityGroup)) func(context.Context, *Sce
 // NAT gateway. change changes the subnet and the table.
 func changeSubnet(change func(*Scene, *network.Subnet, *network.RouteTable)) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
-		return s.World(func(_ *world.World, _ time.Time) error {
+		return s.ChangeAWS(func(_ *world.World, _ time.Time) error {
 			e := s.Lab.Estate
 			n, err := newSubnet(s)
 			if err != nil {
@@ -125,7 +125,7 @@ func newSubnet(s *Scene) (*network.Subnet, error) {
 }
 
 // routesOf returns the routes of a subnet's table; the first is the local route.
-func routesOf(e world.Estate, id string) []network.Route {
+func routesOf(e world.ClusterResources, id string) []network.Route {
 	for _, t := range e.Region.Network.RouteTables() {
 		if slices.Contains(t.SubnetIDs, id) {
 			return t.Routes

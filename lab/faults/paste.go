@@ -23,17 +23,17 @@ func CheckTools(ctx context.Context) error {
 	return nil
 }
 
-// applyFix runs a fix with Paste. An empty fix is an error.
+// applyFix runs a fix with RunFix. An empty fix is an error.
 func (s *Stage) applyFix(ctx context.Context, fix string) error {
 	if fix == "" {
 		return errors.New("doctor printed no fix")
 	}
-	return s.Paste(ctx, fix)
+	return s.RunFix(ctx, fix)
 }
 
-// Paste runs the commands of a fix in a shell whose PATH contains joiner. The shell ends at the first command that
+// RunFix runs the commands of a fix in a shell whose PATH contains joiner. The shell ends at the first command that
 // fails.
-func (s *Stage) Paste(ctx context.Context, fix string) error {
+func (s *Stage) RunFix(ctx context.Context, fix string) error {
 	folder, err := filepath.Abs(filepath.Dir(s.Joiner))
 	if err != nil {
 		return fmt.Errorf("find joiner: %w", err)

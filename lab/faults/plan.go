@@ -108,11 +108,11 @@ func planFaults() []Fault {
 				return nil
 			}},
 		{
-			Name:  "half-of-two-architectures",
-			What:  "the NodePool allows both architectures, but only instance families of one",
-			Check: "ARCH-1",
-			Cause: "no arm64 instance type is left",
-			Hint:  true,
+			Name:             "half-of-two-architectures",
+			What:             "the NodePool allows both architectures, but only instance families of one",
+			Check:            "ARCH-1",
+			Cause:            "no arm64 instance type is left",
+			ExpectSuspicious: true,
 			Break: func(_ context.Context, s *Scene) error {
 				s.Pool.Spec.Template.Spec.Requirements[0] = In(corev1.LabelArchStable, "amd64", "arm64")
 				s.require(In("karpenter.k8s.aws/instance-family", "m5", "c5"))

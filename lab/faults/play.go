@@ -104,7 +104,7 @@ func (s *Stage) Play(ctx context.Context, f Fault) Result {
 		return r
 	}
 	s.deleting = append(s.deleting, scene)
-	if r.Err = scene.remove(cleanupCtx); r.Err == nil && f.Alone {
+	if r.Err = scene.remove(cleanupCtx); r.Err == nil && f.IsExclusive {
 		// The fix may have left changes that would affect the next fault.
 		r.Err = errors.Join(scene.waitGone(cleanupCtx), scene.revert(cleanupCtx))
 	}
@@ -113,7 +113,7 @@ func (s *Stage) Play(ctx context.Context, f Fault) Result {
 
 // play does the work of Play, except for the clean-up. It sets the fields of r, except Err.
 func (s *Stage) play(ctx context.Context, scene *Scene, f Fault, r *Result) error {
-	fix, err := s.find(ctx, scene, f, r)
+	fix, err := s.injectAndFind(ctx, scene, f, r)
 	if err != nil {
 		return err
 	}
@@ -161,13 +161,13 @@ func (s *Stage) Break(ctx context.Context, scene *Scene, f Fault, withPods bool)
 		}
 		s.mode, s.deleting = mode, nil
 	}
-	if err := scene.Cluster(func(c *ekscluster.Cluster) { c.AuthMode = mode }); err != nil {
+	if err := scene.ChangeCluster(func(c *ekscluster.Cluster) { c.AuthMode = mode }); err != nil {
 		return err
 	}
 	if err := f.Break(ctx, scene); err != nil {
 		return fmt.Errorf("break the lab: %w", err)
 	}
-	if err := scene.create(ctx, scene.More...); err != nil {
+	if err := scene.create(ctx, scene.ExtraObjects...); err != nil {
 		return err
 	}
 	if err := scene.create(ctx, scene.Class, scene.Pool); err != nil {
@@ -195,8 +195,8 @@ func (s *Stage) ensurePods(ctx context.Context, scene *Scene) error {
 	return scene.create(ctx, scene.Pods)
 }
 
-// find injects the fault, runs doctor until the first finding is the expected finding, and returns the printed fix.
-func (s *Stage) find(ctx context.Context, scene *Scene, f Fault, r *Result) (fix string, err error) {
+// injectAndFind injects the fault, runs doctor until the first finding is the expected finding, and returns the printed fix.
+func (s *Stage) injectAndFind(ctx context.Context, scene *Scene, f Fault, r *Result) (fix string, err error) {
 	if err := s.Break(ctx, scene, f, f.NeedsInstance); err != nil {
 		return "", err
 	}
@@ -241,7 +241,7 @@ func firstLaunch(scene *Scene) time.Time {
 // matches reports whether a finding is the one that the fault must cause.
 func (f Fault) matches(found Finding) bool {
 	verdict := diagnosis.Broken
-	if f.Hint {
+	if f.ExpectSuspicious {
 		verdict = diagnosis.Suspicious
 	}
 	return found.Check == f.Check && strings.Contains(found.Cause, f.Cause) && found.Verdict == string(verdict)

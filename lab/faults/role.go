@@ -29,7 +29,7 @@ func (s *Scene) arn() string { return s.Lab.Roles.ARN(s.Name) }
 // addEntry creates an access entry for a role. During the call it sets an authentication mode that allows access
 // entries. EKS keeps the entry after addEntry has restored the previous mode.
 func (s *Scene) addEntry(role, kind string) error {
-	return s.World(func(_ *world.World, now time.Time) error {
+	return s.ChangeAWS(func(_ *world.World, now time.Time) error {
 		r := s.Lab.Estate.Region
 		c, err := r.EKS.Cluster(s.Lab.Cluster)
 		if err != nil {
@@ -44,7 +44,7 @@ func (s *Scene) addEntry(role, kind string) error {
 }
 
 func (s *Scene) removeEntry(role string) error {
-	return s.World(func(_ *world.World, _ time.Time) error {
+	return s.ChangeAWS(func(_ *world.World, _ time.Time) error {
 		return s.Lab.Estate.Region.EKS.DeleteAccessEntry(s.Lab.Cluster, role)
 	})
 }
@@ -56,7 +56,7 @@ func (s *Scene) addRow(ctx context.Context, replace ...string) error {
 	return s.changeAuthMap(ctx, func(text string) string { return text + strings.NewReplacer(replace...).Replace(row) })
 }
 
-// changeAuthMap changes the text of mapRoles in aws-auth, and adds an Undo function.
+// changeAuthMap changes the text of mapRoles in aws-auth, and adds an undo function.
 func (s *Scene) changeAuthMap(ctx context.Context, change func(string) string) error {
 	var config corev1.ConfigMap
 	key := client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "aws-auth"}
@@ -68,7 +68,7 @@ func (s *Scene) changeAuthMap(ctx context.Context, change func(string) string) e
 	if err := s.Lab.Client.Update(ctx, &config); err != nil {
 		return fmt.Errorf("write aws-auth: %w", err)
 	}
-	s.Undo(func(ctx context.Context) error {
+	s.AddUndo(func(ctx context.Context) error {
 		if err := s.Lab.Client.Get(ctx, key, &config); err != nil {
 			return err
 		}
@@ -81,7 +81,7 @@ func (s *Scene) changeAuthMap(ctx context.Context, change func(string) string) e
 // recreateRole deletes the scene's role and creates it again, as Terraform does: with the same name, but another unique
 // ID.
 func (s *Scene) recreateRole() error {
-	err := s.World(func(w *world.World, _ time.Time) error {
+	err := s.ChangeAWS(func(w *world.World, _ time.Time) error {
 		account := w.Account(s.Lab.Account)
 		r, err := account.Role(s.Name)
 		if err != nil {
@@ -105,7 +105,7 @@ const trust = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal
 
 // addForeignRole creates a node role that the controller's policies do not name.
 func (s *Scene) addForeignRole() error {
-	return s.World(func(w *world.World, now time.Time) error {
+	return s.ChangeAWS(func(w *world.World, now time.Time) error {
 		account := w.Account(s.Lab.Account)
 		if _, err := account.CreateRole(now, identity.Role{Name: s.Name, TrustPolicy: trust}); err != nil {
 			return err
@@ -121,7 +121,7 @@ func (s *Scene) addForeignRole() error {
 
 // ageEntry makes the access entry of a role one hour older.
 func (s *Scene) ageEntry(role string) error {
-	return s.World(func(_ *world.World, _ time.Time) error {
+	return s.ChangeAWS(func(_ *world.World, _ time.Time) error {
 		e, err := s.Lab.Estate.Region.EKS.AccessEntry(s.Lab.Cluster, role)
 		if err == nil {
 			e.CreatedAt = e.CreatedAt.Add(-time.Hour)
@@ -165,7 +165,7 @@ func roleFaults() []Fault {
 			Check: "AUTH-6",
 			Cause: "EC2 is not allowed to give instances the role",
 			Break: func(_ context.Context, s *Scene) error {
-				return errors.Join(s.addRole(), s.addEntry(s.arn(), ekscluster.EntryEC2Linux), s.World(func(w *world.World, _ time.Time) error {
+				return errors.Join(s.addRole(), s.addEntry(s.arn(), ekscluster.EntryEC2Linux), s.ChangeAWS(func(w *world.World, _ time.Time) error {
 					return w.Account(s.Lab.Account).UpdateTrust(s.Name, strings.Replace(trust, "ec2.amazonaws.com", "lambda.amazonaws.com", 1))
 				}))
 			}},
@@ -214,7 +214,7 @@ func roleFaults() []Fault {
 			Cause: "has no role",
 			Break: func(_ context.Context, s *Scene) error {
 				s.Class.Spec.Role, s.Class.Spec.InstanceProfile = "", &s.Name
-				return s.World(func(w *world.World, now time.Time) error {
+				return s.ChangeAWS(func(w *world.World, now time.Time) error {
 					_, err := w.Account(s.Lab.Account).CreateProfile(now, identity.Profile{Name: s.Name})
 					return err
 				})
@@ -228,7 +228,7 @@ func detachPolicies(policies ...string) func(context.Context, *Scene) error {
 		if err := errors.Join(s.addRole(), s.addEntry(s.arn(), ekscluster.EntryEC2Linux)); err != nil {
 			return err
 		}
-		return s.World(func(w *world.World, _ time.Time) error {
+		return s.ChangeAWS(func(w *world.World, _ time.Time) error {
 			account := w.Account(s.Lab.Account)
 			for _, p := range policies {
 				if err := account.DetachPolicy(s.Name, "arn:"+account.Partition()+":iam::aws:policy/"+p); err != nil {

@@ -78,7 +78,7 @@ func Run(ctx context.Context, p Plan) (Report, error) {
 	var mu sync.Mutex
 	for range p.Labs {
 		group.Go(func() {
-			if err := p.work(ctx, jobs); err != nil {
+			if err := p.runJobs(ctx, jobs); err != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				errs = append(errs, err)
@@ -98,8 +98,8 @@ func durationRank(f Fault) int {
 	return 1
 }
 
-// work starts one lab and runs jobs in it until no job is left.
-func (p Plan) work(ctx context.Context, jobs <-chan func(*Stage)) error {
+// runJobs starts one lab and runs jobs in it until no job is left.
+func (p Plan) runJobs(ctx context.Context, jobs <-chan func(*Stage)) error {
 	l, err := lab.Start(ctx, p.Lab)
 	if err != nil {
 		return fmt.Errorf("start a lab: %w", err)

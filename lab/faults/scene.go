@@ -28,14 +28,14 @@ const poll = 100 * time.Millisecond
 // Scene is the set of objects of a fault: an EC2NodeClass, a NodePool and a Deployment with one pod, all with the same
 // name. A fault changes the objects before they are created.
 type Scene struct {
-	Lab   *lab.Lab // the lab in which the objects are created
-	Name  string   // name of all objects, and the value of the label "test" that the NodePool sets and the pods select
-	Class *awsv1.EC2NodeClass
-	Pool  *karpv1.NodePool
-	Pods  *appsv1.Deployment // has one pod, which the NodePool accepts
-	More  []client.Object    // further objects, which are created before the others
+	Lab          *lab.Lab // the lab in which the objects are created
+	Name         string   // name of all objects, and the value of the label "test" that the NodePool sets and the pods select
+	Class        *awsv1.EC2NodeClass
+	Pool         *karpv1.NodePool
+	Pods         *appsv1.Deployment // has one pod, which the NodePool accepts
+	ExtraObjects []client.Object    // further objects, which are created before the others
 
-	undo    []func(context.Context) error // see Undo
+	undo    []func(context.Context) error // see AddUndo
 	images  []string                      // IDs of the images that were registered for the scene
 	created []client.Object               // in the order of creation
 }
@@ -91,16 +91,16 @@ func newDeployment(name string) *appsv1.Deployment {
 	}
 }
 
-// World changes the emulated AWS.
-func (s *Scene) World(change func(w *world.World, now time.Time) error) error {
+// ChangeAWS changes the emulated AWS.
+func (s *Scene) ChangeAWS(change func(w *world.World, now time.Time) error) error {
 	var err error
 	s.Lab.Emulator.Do(func(w *world.World, now time.Time) { err = change(w, now) })
 	return err
 }
 
-// Cluster changes the cluster in the emulated EKS.
-func (s *Scene) Cluster(change func(c *ekscluster.Cluster)) error {
-	return s.World(func(_ *world.World, _ time.Time) error {
+// ChangeCluster changes the cluster in the emulated EKS.
+func (s *Scene) ChangeCluster(change func(c *ekscluster.Cluster)) error {
+	return s.ChangeAWS(func(_ *world.World, _ time.Time) error {
 		c, err := s.Lab.Estate.Region.EKS.Cluster(s.Lab.Cluster)
 		if err == nil {
 			change(c)
@@ -109,11 +109,11 @@ func (s *Scene) Cluster(change func(c *ekscluster.Cluster)) error {
 	})
 }
 
-// Undo adds a function that reverts a change outside of the scene's objects. revert runs the functions, the newest
-// first. Play calls revert only if the fault was not fixed, or if Fault.Alone is true.
-func (s *Scene) Undo(undo func(context.Context) error) { s.undo = append(s.undo, undo) }
+// AddUndo adds a function that reverts a change outside of the scene's objects. revert runs the functions, the newest
+// first. Play calls revert only if the fault was not fixed, or if Fault.IsExclusive is true.
+func (s *Scene) AddUndo(undo func(context.Context) error) { s.undo = append(s.undo, undo) }
 
-// revert runs the functions added by Undo.
+// revert runs the functions added by AddUndo.
 func (s *Scene) revert(ctx context.Context) error {
 	var errs []error
 	for _, undo := range slices.Backward(s.undo) {

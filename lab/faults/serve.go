@@ -130,11 +130,13 @@ func (d *faultServer) undo(ctx context.Context, name string) (string, error) {
 	return "The fault " + name + " is undone: its objects, instances, roles and access entries are deleted.\n", nil
 }
 
-// keepMode returns the cluster's authentication mode, and adds an Undo function that restores the mode.
+// keepMode returns the cluster's authentication mode, and adds an undo function that restores the mode.
 func (s *Stage) keepMode(scene *Scene) (mode string, err error) {
-	err = scene.Cluster(func(c *ekscluster.Cluster) {
+	err = scene.ChangeCluster(func(c *ekscluster.Cluster) {
 		mode = c.AuthMode
-		scene.Undo(func(context.Context) error { return scene.Cluster(func(c *ekscluster.Cluster) { c.AuthMode = mode }) })
+		scene.AddUndo(func(context.Context) error {
+			return scene.ChangeCluster(func(c *ekscluster.Cluster) { c.AuthMode = mode })
+		})
 	})
 	return mode, err
 }

@@ -41,8 +41,8 @@ type Image struct {
 	Flaws        []string // FlawNoNodeadm…; empty for a working image
 }
 
-// Surroundings are the services that an instance can call.
-type Surroundings interface {
+// Services are the services that an instance can call.
+type Services interface {
 	// Credentials returns nil if the metadata service has credentials for the instance. Otherwise it returns an error
 	// with the reason.
 	Credentials() error
@@ -63,7 +63,7 @@ const scriptTimeout = 10 * time.Second
 // boot is the boot of one instance.
 type boot struct {
 	Instance
-	surroundings Surroundings
+	surroundings Services
 	say          func(string)  // prints a line of the console
 	startedAt    time.Time     // when the boot started
 	hasSwap      bool          // a script has enabled swap
@@ -86,7 +86,7 @@ type kubeletStart struct {
 // settings that the lab determines, such as Token and Reach.
 //
 // If user data makes the lab's code panic, the instance fails to boot, and the console contains the panic.
-func Boot(ctx context.Context, i Instance, surroundings Surroundings, say func(string)) (settings *kubelet.Settings) {
+func Boot(ctx context.Context, i Instance, surroundings Services, say func(string)) (settings *kubelet.Settings) {
 	ctx, cancel := context.WithTimeout(ctx, scriptTimeout)
 	defer cancel()
 	b := &boot{Instance: i, surroundings: surroundings, say: say, startedAt: time.Now()}
@@ -147,7 +147,7 @@ func (b *boot) bootCloudInit(ctx context.Context) {
 }
 
 // runShell runs the shell parts in their order, as cloud-init's scripts-user module does.
-func (b *boot) runShell(ctx context.Context, parts []part, box *sandbox) {
+func (b *boot) runShell(ctx context.Context, parts []part, box *scriptRunner) {
 	failed := 0
 	for _, p := range parts {
 		if p.kind != kindShell {

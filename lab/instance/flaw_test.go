@@ -61,7 +61,7 @@ func TestFlaws(t *testing.T) {
 			if s != nil || !strings.Contains(console, test.wantConsole) {
 				t.Errorf("a kubelet started: %t, want false and %q in the console:\n%s", s != nil, test.wantConsole, console)
 			}
-			if !slices.ContainsFunc(diagnosis.ReadConsole(console), func(r diagnosis.Reading) bool { return r.Symptom == test.wantSymptom }) {
+			if !slices.ContainsFunc(diagnosis.ReadConsole(console), func(r diagnosis.ConsoleSymptom) bool { return r.Symptom == test.wantSymptom }) {
 				t.Errorf("doctor does not detect %q in:\n%s", test.wantSymptom, console)
 			}
 		})

@@ -25,8 +25,8 @@ const maxOutput = 64 << 10
 // program emulates a program of the image. It returns the exit code.
 type program func(args []string, stdin io.Reader, stdout, stderr io.Writer) int
 
-// sandbox runs shell scripts with emulated programs and files.
-type sandbox struct {
+// scriptRunner runs shell scripts with emulated programs and files.
+type scriptRunner struct {
 	boot     *boot
 	programs map[string]program // by path or name
 	files    *files
@@ -34,8 +34,8 @@ type sandbox struct {
 }
 
 // newSandbox returns a sandbox with a new file system and the programs that all images have.
-func (b *boot) newSandbox() *sandbox {
-	s := &sandbox{boot: b, programs: map[string]program{}, files: newFiles()}
+func (b *boot) newSandbox() *scriptRunner {
+	s := &scriptRunner{boot: b, programs: map[string]program{}, files: newFiles()}
 	s.console = &lineWriter{left: maxOutput, say: func(line string) { b.logCloudInit("%s", line) }}
 	for name, p := range b.utilities(s.files) {
 		s.programs[name] = p
@@ -45,7 +45,7 @@ func (b *boot) newSandbox() *sandbox {
 
 // run runs one script, and returns an error if the script fails. As in a shell, the statements before a syntax error
 // are executed. A script for an interpreter that is not a shell is skipped.
-func (s *sandbox) run(ctx context.Context, name string, script []byte) error {
+func (s *scriptRunner) run(ctx context.Context, name string, script []byte) error {
 	text := strings.ReplaceAll(string(script), "\r\n", "\n")
 	first, _, _ := strings.Cut(text, "\n")
 	if !strings.HasPrefix(first, "#!") {
@@ -72,9 +72,9 @@ func (s *sandbox) run(ctx context.Context, name string, script []byte) error {
 }
 
 // runStatements runs the statements of a script one by one. After that, it runs the commands of the script's sinks.
-func (s *sandbox) runStatements(ctx context.Context, runner *interp.Runner, name, text string) (err error) {
+func (s *scriptRunner) runStatements(ctx context.Context, runner *interp.Runner, name, text string) (err error) {
 	var sinks []*sink
-	defer func() { err = errors.Join(err, s.drain(ctx, sinks)) }()
+	defer func() { err = errors.Join(err, s.runSinks(ctx, sinks)) }()
 	parser := syntax.NewParser(syntax.Variant(syntax.LangBash))
 	for statement, err := range parser.StmtsSeq(strings.NewReader(text)) {
 		if err != nil {
@@ -82,7 +82,7 @@ func (s *sandbox) runStatements(ctx context.Context, runner *interp.Runner, name
 			return interp.ExitStatus(2)
 		}
 		readBeforeWrite(statement)
-		sinks = append(sinks, s.divert(statement, len(sinks))...)
+		sinks = append(sinks, s.replaceProcessSubstitutions(statement, len(sinks))...)
 		if err := runner.Run(ctx, statement); err != nil || runner.Exited() {
 			return err
 		}
@@ -137,8 +137,8 @@ type sink struct {
 	commands []*syntax.Stmt
 }
 
-// divert replaces each >(…) in a statement by the file of a new sink. n is the number of sinks so far.
-func (s *sandbox) divert(statement *syntax.Stmt, n int) []*sink {
+// replaceProcessSubstitutions replaces each >(…) in a statement by the file of a new sink. n is the number of sinks so far.
+func (s *scriptRunner) replaceProcessSubstitutions(statement *syntax.Stmt, n int) []*sink {
 	var sinks []*sink
 	syntax.Walk(statement, func(node syntax.Node) bool {
 		redirect, ok := node.(*syntax.Redirect)
@@ -157,8 +157,8 @@ func (s *sandbox) divert(statement *syntax.Stmt, n int) []*sink {
 	return sinks
 }
 
-// drain runs the commands of each sink with the content of the sink's file as input.
-func (s *sandbox) drain(ctx context.Context, sinks []*sink) error {
+// runSinks runs the commands of each sink with the content of the sink's file as input.
+func (s *scriptRunner) runSinks(ctx context.Context, sinks []*sink) error {
 	for _, k := range sinks {
 		data, _ := s.files.read(k.file)
 		runner, err := s.runner("", interp.StdIO(bytes.NewReader(data), s.console, s.console))
@@ -189,7 +189,7 @@ func bashError(err error) string {
 }
 
 // runner returns an interpreter with the flags in shebang, the first line of a script. An empty shebang has no flags.
-func (s *sandbox) runner(shebang string, more ...interp.RunnerOption) (*interp.Runner, error) {
+func (s *scriptRunner) runner(shebang string, more ...interp.RunnerOption) (*interp.Runner, error) {
 	b := s.boot
 	options := []interp.RunnerOption{
 		interp.Env(expand.ListEnviron("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "PWD=/",
@@ -217,7 +217,7 @@ func (s *sandbox) runner(shebang string, more ...interp.RunnerOption) (*interp.R
 
 // exec runs an emulated program, or a program that a script has downloaded. A downloaded program does nothing, or fails
 // if it is for another architecture. exec reports every other program as not found.
-func (s *sandbox) exec(ctx context.Context, args []string) error {
+func (s *scriptRunner) exec(ctx context.Context, args []string) error {
 	h := interp.HandlerCtx(ctx)
 	if arch, ok := s.downloadedArch(ctx, args[0]); ok {
 		if arch != s.boot.Image.Architecture {
@@ -245,7 +245,7 @@ func (s *sandbox) exec(ctx context.Context, args []string) error {
 }
 
 // downloadedArch returns the architecture of a program that a script has downloaded; false for any other program.
-func (s *sandbox) downloadedArch(ctx context.Context, name string) (arch string, ok bool) {
+func (s *scriptRunner) downloadedArch(ctx context.Context, name string) (arch string, ok bool) {
 	places := []string{absolute(ctx, name)}
 	if !strings.Contains(name, "/") {
 		places = []string{"/usr/local/bin/" + name, "/usr/bin/" + name}
@@ -270,7 +270,7 @@ func isStandardPath(name string) bool {
 }
 
 // open opens an emulated file or device.
-func (s *sandbox) open(ctx context.Context, name string, flag int, _ os.FileMode) (io.ReadWriteCloser, error) {
+func (s *scriptRunner) open(ctx context.Context, name string, flag int, _ os.FileMode) (io.ReadWriteCloser, error) {
 	name = absolute(ctx, name)
 	switch name {
 	case "/dev/null":
@@ -282,7 +282,7 @@ func (s *sandbox) open(ctx context.Context, name string, flag int, _ os.FileMode
 }
 
 // stat describes an emulated program, file or folder.
-func (s *sandbox) stat(ctx context.Context, name string, _ bool) (fs.FileInfo, error) {
+func (s *scriptRunner) stat(ctx context.Context, name string, _ bool) (fs.FileInfo, error) {
 	name = absolute(ctx, name)
 	if _, ok := s.programs[name]; ok {
 		return fileInfo{name: path.Base(name), mode: 0o755}, nil

@@ -93,7 +93,7 @@ func NewFleet(ctx context.Context, admin *rest.Config, pace Pace, networkPod, ku
 		f.queue.ShutDown()
 	}()
 	for range workers {
-		go f.work()
+		go f.processQueue()
 	}
 	return f, nil
 }
@@ -228,8 +228,8 @@ func (f *Fleet) events() cache.ResourceEventHandler {
 	}
 }
 
-// revisit enqueues all pods of a node. It is called when pods that were waiting may be able to start.
-func (f *Fleet) revisit(node string) {
+// enqueuePodsOf enqueues all pods of a node. It is called when pods that were waiting may be able to start.
+func (f *Fleet) enqueuePodsOf(node string) {
 	pods, err := f.pods.IndexKeys(byNode, node)
 	if err != nil {
 		return
@@ -250,8 +250,8 @@ func nodeOf(object any) ([]string, error) {
 	return nil, nil
 }
 
-// work processes pods of the queue until the queue is shut down.
-func (f *Fleet) work() {
+// processQueue processes pods of the queue until the queue is shut down.
+func (f *Fleet) processQueue() {
 	for {
 		key, shutdown := f.queue.Get()
 		if shutdown {

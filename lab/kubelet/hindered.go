@@ -22,9 +22,9 @@ const firstReportDelay = 5 * time.Second
 // reportInterval is the minimum interval between two such events for one pod.
 const reportInterval = 10 * time.Second
 
-// hindrance returns the message of the event for a pod that cannot start on this node. It is empty if the pod can
+// startFailureMessage returns the message of the event for a pod that cannot start on this node. It is empty if the pod can
 // start.
-func (k *Kubelet) hindrance(pod *corev1.Pod) string {
+func (k *Kubelet) startFailureMessage(pod *corev1.Pod) string {
 	switch {
 	case k.isNetworkPod(pod) && k.fleet.kubeProxyPod != "" && !k.hasKubeProxy():
 		return "Back-off restarting failed container aws-node: Unable to reach API Server, Get \"https://172.20.0.1:443/version?timeout=5s\": dial tcp 172.20.0.1:443: i/o timeout"
@@ -82,7 +82,7 @@ func (k *Kubelet) hasKubeProxy() bool {
 // device plug-in registers the node's devices.
 func (k *Kubelet) applyEffects(pod *corev1.Pod) {
 	if k.fleet.kubeProxyPod != "" && pod.Labels["k8s-app"] == k.fleet.kubeProxyPod {
-		k.fleet.revisit(k.NodeName)
+		k.fleet.enqueuePodsOf(k.NodeName)
 	}
 	if !usesImage(pod, devicePlugin) || len(k.Devices) == 0 {
 		return
@@ -98,8 +98,8 @@ func (k *Kubelet) applyEffects(pod *corev1.Pod) {
 	}
 }
 
-// reportHindrance writes an event with the reason why a pod does not start, at most once per reportInterval.
-func (k *Kubelet) reportHindrance(pod *corev1.Pod, state *podState, message string, at time.Time) {
+// reportStartFailure writes an event with the reason why a pod does not start, at most once per reportInterval.
+func (k *Kubelet) reportStartFailure(pod *corev1.Pod, state *podState, message string, at time.Time) {
 	if at.Sub(state.reportedAt) < reportInterval {
 		return
 	}

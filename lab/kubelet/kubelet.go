@@ -63,7 +63,7 @@ func (k *Kubelet) run() {
 		return
 	}
 	go k.renewLease(node)
-	k.fleet.revisit(k.NodeName)
+	k.fleet.enqueuePodsOf(k.NodeName)
 	if k.OwnNetwork || k.fleet.networkPod == "" && k.sleep(k.fleet.pace.CNI) {
 		k.bringNetworkUp(nil)
 	}
@@ -72,7 +72,7 @@ func (k *Kubelet) run() {
 	case <-k.ctx.Done():
 		return
 	}
-	k.fleet.revisit(k.NodeName)
+	k.fleet.enqueuePodsOf(k.NodeName)
 	for {
 		wait := statusHeartbeat
 		if err := k.report(); err != nil {

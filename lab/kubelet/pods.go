@@ -94,9 +94,9 @@ func (k *Kubelet) startPod(pod *corev1.Pod, state *podState, now time.Time) time
 			Message: "Pod was rejected: Node didn't have enough resource: " + resource,
 		}, func(written bool) { state.ended = written })
 	}
-	if message := k.hindrance(pod); message != "" {
+	if message := k.startFailureMessage(pod); message != "" {
 		if now.Sub(state.seen) > firstReportDelay {
-			k.reportHindrance(pod, state, message, now)
+			k.reportStartFailure(pod, state, message, now)
 		}
 		return time.Second
 	}

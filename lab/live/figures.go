@@ -76,8 +76,8 @@ func paid(samples []Sample, from, to time.Duration) float64 {
 	return total
 }
 
-// at returns the last sample at or before a time; the first sample if all are later.
-func at(samples []Sample, t time.Duration) Sample {
+// sampleAt returns the last sample at or before a time; the first sample if all are later.
+func sampleAt(samples []Sample, t time.Duration) Sample {
 	i, ok := slices.BinarySearchFunc(samples, t, func(s Sample, t time.Duration) int { return cmp.Compare(s.At, t) })
 	if !ok {
 		i = max(i-1, 0)

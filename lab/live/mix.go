@@ -34,10 +34,10 @@ type rule string
 
 // The rules.
 const (
-	noRule     rule = ""
-	zoneSpread rule = "zone spread"
-	hostSpread rule = "host spread"
-	hostApart  rule = "host anti-affinity"
+	noRule           rule = ""
+	zoneSpread       rule = "zone spread"
+	hostSpread       rule = "host spread"
+	hostAntiAffinity rule = "host anti-affinity"
 )
 
 // deployments is how many Deployments a mix has.
@@ -47,7 +47,7 @@ const deployments = 24
 func workloads(m Mix, seed uint64) []workload {
 	r := rand.New(rand.NewPCG(seed, 0))
 	cpus, perCPU, counts := []int64{100, 200, 250, 500, 500, 1000, 1000, 2000}, []int64{1, 2, 2, 4, 4, 8}, []int{4, 6, 8, 12, 20, 30}
-	rules := []rule{noRule, noRule, noRule, noRule, noRule, zoneSpread, zoneSpread, hostSpread, hostApart}
+	rules := []rule{noRule, noRule, noRule, noRule, noRule, zoneSpread, zoneSpread, hostSpread, hostAntiAffinity}
 	out := make([]workload, deployments)
 	for i := range out {
 		w := workload{name: fmt.Sprintf("w%02d", i), cpu: cpus[r.IntN(len(cpus))], replicas: counts[r.IntN(len(counts))]}
@@ -55,7 +55,7 @@ func workloads(m Mix, seed uint64) []workload {
 		if drawn := rules[r.IntN(len(rules))]; m == Constrained {
 			w.rule = drawn
 		}
-		if w.rule == hostApart {
+		if w.rule == hostAntiAffinity {
 			w.replicas = min(w.replicas, 6)
 		}
 		out[i] = w
@@ -63,14 +63,14 @@ func workloads(m Mix, seed uint64) []workload {
 	return out
 }
 
-// at returns the replicas at a share of the full scale.
-func (w workload) at(share float64) int { return max(1, int(float64(w.replicas)*share+0.5)) }
+// replicasAt returns the replicas at a share of the full scale.
+func (w workload) replicasAt(share float64) int { return max(1, int(float64(w.replicas)*share+0.5)) }
 
 // pods returns how many pods the workloads have at a share of the full scale.
 func pods(all []workload, share float64) int {
 	n := 0
 	for _, w := range all {
-		n += w.at(share)
+		n += w.replicasAt(share)
 	}
 	return n
 }
@@ -95,7 +95,7 @@ func (w workload) deployment(share float64, version int) *appsv1.Deployment {
 	case hostSpread:
 		spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 2, TopologyKey: corev1.LabelHostname,
 			WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: selector}}
-	case hostApart:
+	case hostAntiAffinity:
 		spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
 			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: corev1.LabelHostname, LabelSelector: selector}}}}
 	case noRule:
@@ -103,7 +103,7 @@ func (w workload) deployment(share float64, version int) *appsv1.Deployment {
 	return &appsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
 		ObjectMeta: metav1.ObjectMeta{Name: w.name, Namespace: namespace},
-		Spec: appsv1.DeploymentSpec{Replicas: ptr.To(int32(w.at(share))), Selector: selector, Template: corev1.PodTemplateSpec{
+		Spec: appsv1.DeploymentSpec{Replicas: ptr.To(int32(w.replicasAt(share))), Selector: selector, Template: corev1.PodTemplateSpec{
 			ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: map[string]string{"version": fmt.Sprint(version)}}, Spec: spec}},
 	}
 }

@@ -24,7 +24,7 @@ type run struct {
 	lab        *lab.Lab
 	joiner     string // path of the program, for `joiner plan`
 	log        func(string)
-	all        []workload
+	loads      []workload
 	controller *lab.Controller
 
 	share    float64 // the present scale of the workloads

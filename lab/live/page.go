@@ -64,13 +64,13 @@ func (k Kind) Slug() string {
 // Plot writes the price over time of the pair with the median difference in what both sides paid, as SVG.
 func (k Kind) Plot(w io.Writer) error {
 	pairs := slices.Clone(k.pairs)
-	slices.SortStableFunc(pairs, func(a, b pair) int { return cmp.Compare(a.saved(), b.saved()) })
+	slices.SortStableFunc(pairs, func(a, b pair) int { return cmp.Compare(a.overpaidPercent(), b.overpaidPercent()) })
 	p := pairs[len(pairs)/2]
 	return plotPair(w, p.joiner, p.upstream)
 }
 
-// saved returns by how many percent Joiner paid more than Karpenter in the whole script.
-func (p pair) saved() float64 { return percent(total(p.joiner), total(p.upstream)) }
+// overpaidPercent returns by how many percent Joiner paid more than Karpenter in the whole script.
+func (p pair) overpaidPercent() float64 { return percent(total(p.joiner), total(p.upstream)) }
 
 // Markdown returns a table for each kind, with the median and the worst case of all seeds, below its plot. plots has the
 // path of a kind's plot by its title; a kind without a path has no plot.
@@ -158,7 +158,7 @@ func table(b *strings.Builder, k Kind, plot string) {
 	}
 	var saved []float64
 	for _, p := range k.pairs {
-		saved = append(saved, p.saved())
+		saved = append(saved, p.overpaidPercent())
 	}
 	fmt.Fprintf(b, "\nPaid over the whole script, compared with Karpenter: median %+.1f %%, worst %+.1f %%.\n\n", median(saved), worst(saved))
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// madeUp returns a result with two phases, in which the nodes cost price dollars per hour.
-func madeUp(side Side, seed uint64, price float64) Result {
+// newResult returns a result with two phases, in which the nodes cost price dollars per hour.
+func newResult(side Side, seed uint64, price float64) Result {
 	r := Result{Spec: Spec{Side: side, Script: "scale", Mix: Plain, Market: OnDemand(), Seed: seed, Boots: "even"}}
 	for i := range 120 {
 		r.Samples = append(r.Samples, Sample{At: time.Duration(i) * time.Second, Price: price})
@@ -27,7 +27,7 @@ func madeUp(side Side, seed uint64, price float64) Result {
 func TestPage(t *testing.T) {
 	t.Parallel()
 	kinds := Kinds([]Result{
-		madeUp(Joiner, 1, 9), madeUp(Upstream, 1, 12), madeUp(Joiner, 2, 10), madeUp(Upstream, 2, 10), madeUp(Joiner, 3, 11),
+		newResult(Joiner, 1, 9), newResult(Upstream, 1, 12), newResult(Joiner, 2, 10), newResult(Upstream, 2, 10), newResult(Joiner, 3, 11),
 	})
 	if len(kinds) != 1 || len(kinds[0].pairs) != 2 {
 		t.Fatalf("kinds %+v, want one with two pairs", kinds)

@@ -14,10 +14,10 @@ import (
 // phaseLimit is how long the pods of a phase may take to run.
 const phaseLimit = 5 * time.Minute
 
-// play carries out one phase and returns its figures.
-func (r *run) play(ctx context.Context, s step) (Phase, error) {
+// runPhase carries out one phase and returns its figures.
+func (r *run) runPhase(ctx context.Context, s scriptPhase) (Phase, error) {
 	phaseStart := time.Now()
-	before, err := r.counted(ctx)
+	before, err := r.currentCounts(ctx)
 	if err != nil {
 		return Phase{}, err
 	}
@@ -35,7 +35,7 @@ func (r *run) play(ctx context.Context, s step) (Phase, error) {
 	if err != nil {
 		return Phase{}, err
 	}
-	f := Phase{Name: s.Name, Pods: pods(r.all, r.share)}
+	f := Phase{Name: s.Name, Pods: pods(r.loads, r.share)}
 	if f.Done, err = r.waitForPods(ctx, f.Pods); err != nil {
 		return f, err
 	}
@@ -45,7 +45,7 @@ func (r *run) play(ctx context.Context, s step) (Phase, error) {
 		return f, err
 	}
 	f.Held = time.Since(ran)
-	after, err := r.counted(ctx)
+	after, err := r.currentCounts(ctx)
 	if err != nil {
 		return f, err
 	}
@@ -60,7 +60,7 @@ func (r *run) podsAt(share float64) int {
 	if share == 0 {
 		return 0
 	}
-	return pods(r.all, share)
+	return pods(r.loads, share)
 }
 
 // waitForPods waits until n pods run and no pod is pending. It returns false if that takes longer than phaseLimit.
@@ -91,8 +91,8 @@ type counts struct {
 	last            Sample // last sample
 }
 
-// counted returns the current totals.
-func (r *run) counted(ctx context.Context) (counts, error) {
+// currentCounts returns the current totals.
+func (r *run) currentCounts(ctx context.Context) (counts, error) {
 	requests, err := r.requests(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,7 +106,7 @@ func (r *run) fill(f *Phase, phaseStart, ran time.Time, before, after counts) {
 	end := after.last
 	from, to := phaseStart.Sub(r.started), end.At
 	f.Begin = from
-	f.Price15, f.Price = at(r.samples, ran.Sub(r.started)+15*time.Second).Price, end.Price
+	f.Price15, f.Price = sampleAt(r.samples, ran.Sub(r.started)+15*time.Second).Price, end.Price
 	f.Paid, f.Instances = paid(r.samples, from, to), end.Instances
 	f.Launched = after.instances - before.instances
 	f.CPU, f.AWSCalls, f.Requests = end.CPU-before.last.CPU, end.AWSCalls-before.last.AWSCalls, after.requests-before.requests
@@ -140,7 +140,7 @@ func (r *run) plan(ctx context.Context) (bound, price float64, err error) {
 		in.Write(text)
 		return err
 	}
-	for _, w := range r.all {
+	for _, w := range r.loads {
 		if err := add(w.deployment(r.share, 0)); err != nil {
 			return 0, 0, err
 		}

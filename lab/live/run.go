@@ -56,7 +56,7 @@ func Run(ctx context.Context, p Programs, s Spec, log func(string)) (Result, err
 	if err := l.Apply(ctx, s.Market.manifest(lab.NodeRole, l.Cluster)); err != nil {
 		return Result{}, err
 	}
-	r := &run{Spec: s, lab: l, joiner: p.Joiner, log: log, all: workloads(s.Mix, s.Seed)}
+	r := &run{Spec: s, lab: l, joiner: p.Joiner, log: log, loads: workloads(s.Mix, s.Seed)}
 	for _, d := range daemonSets() {
 		if err := l.Client.Create(ctx, d); err != nil {
 			return Result{}, fmt.Errorf("create daemonset %s: %w", d.Name, err)
@@ -69,7 +69,7 @@ func Run(ctx context.Context, p Programs, s Spec, log func(string)) (Result, err
 		return Result{}, err
 	}
 	for _, phase := range script {
-		f, err := r.play(ctx, phase)
+		f, err := r.runPhase(ctx, phase)
 		if err != nil {
 			return r.result(), fmt.Errorf("phase %s: %w", phase.Name, err)
 		}

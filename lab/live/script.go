@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// step is one phase of a script: an action, and how long the result is measured.
-type step struct {
+// scriptPhase is one phase of a script: an action, and how long the result is measured.
+type scriptPhase struct {
 	Name  string
 	Share float64                                 // share of the full scale after the action; 0: unchanged
 	Hold  time.Duration                           // how long the result is measured
@@ -23,9 +23,9 @@ type step struct {
 }
 
 // scripts returns the load scripts by name. Each begins with a scale-up from zero.
-func scripts() map[string][]step {
-	up := step{Name: "up", Share: 1, Hold: time.Minute}
-	return map[string][]step{
+func scripts() map[string][]scriptPhase {
+	up := scriptPhase{Name: "up", Share: 1, Hold: time.Minute}
+	return map[string][]scriptPhase{
 		"scale": {up, {Name: "half", Share: 0.5, Hold: 5 * time.Minute}, {Name: "again", Share: 1, Hold: time.Minute}},
 		"roll":  {up, {Name: "roll", Hold: 5 * time.Minute, do: (*run).roll}},
 		"waves": {
@@ -43,7 +43,7 @@ func scripts() map[string][]step {
 
 // scale sets the replicas of all workloads. The first call creates the workloads.
 func (r *run) scale(ctx context.Context, share float64) error {
-	for _, w := range r.all {
+	for _, w := range r.loads {
 		if err := r.apply(ctx, w, share); err != nil {
 			return err
 		}
@@ -64,19 +64,19 @@ func (r *run) apply(ctx context.Context, w workload, share float64) error {
 // roll starts a rolling update of every Deployment.
 func (r *run) roll(ctx context.Context) error {
 	r.version++
-	r.expected += pods(r.all, r.share)
+	r.expected += pods(r.loads, r.share)
 	return r.scale(ctx, r.share)
 }
 
 // slowly adds one pod every two seconds. Each Deployment starts with one replica and grows to at most four.
 func (r *run) slowly(ctx context.Context) error {
-	for i := range r.all {
-		r.all[i].replicas = min(r.all[i].replicas, 4)
+	for i := range r.loads {
+		r.loads[i].replicas = min(r.loads[i].replicas, 4)
 	}
-	r.expected = pods(r.all, 1)
-	for i := range r.all {
-		for n := 1; n <= r.all[i].replicas; n++ {
-			w := r.all[i]
+	r.expected = pods(r.loads, 1)
+	for i := range r.loads {
+		for n := 1; n <= r.loads[i].replicas; n++ {
+			w := r.loads[i]
 			w.replicas = n
 			if err := r.apply(ctx, w, 1); err != nil {
 				return err
@@ -122,7 +122,7 @@ func (r *run) raisePrice(context.Context) error {
 			key := i.Type + " " + i.Zone
 			if prices := market.SpotPrices(i.Type, i.Zone, now, now); i.Alive() && i.Spot && !isDone[key] && len(prices) > 0 {
 				isDone[key] = true
-				market.Quote(now, i.Type, i.Zone, 2*prices[len(prices)-1].Price)
+				market.SetSpotPrice(now, i.Type, i.Zone, 2*prices[len(prices)-1].Price)
 			}
 		}
 	})

@@ -32,7 +32,7 @@ func NewHome() (*Home, error) {
 	}
 	defer baseLock.Close()
 	removeStale(base)
-	if err := checkRoom(os.TempDir()); err != nil { // checked after old folders were removed
+	if err := checkFreeSpace(os.TempDir()); err != nil { // checked after old folders were removed
 		return nil, err
 	}
 	path, err := os.MkdirTemp(base, "lab-")

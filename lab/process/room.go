@@ -20,8 +20,8 @@ func tempFolder() (string, error) {
 	return dir, nil
 }
 
-// checkRoom returns an error if the disk that contains dir is too full for a lab.
-func checkRoom(dir string) error {
+// checkFreeSpace returns an error if the disk that contains dir is too full for a lab.
+func checkFreeSpace(dir string) error {
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(dir, &disk); err != nil {
 		return fmt.Errorf("read the free space under TMPDIR (%s): %w", dir, err)

@@ -52,7 +52,7 @@ func TestHomeWithoutFolder(t *testing.T) {
 // TestHome checks that NewHome creates a folder in TMPDIR, that Homes lists it, and that Remove deletes it.
 func TestHome(t *testing.T) {
 	base := t.TempDir()
-	if err := checkRoom(base); err != nil {
+	if err := checkFreeSpace(base); err != nil {
 		t.Skip(err)
 	}
 	t.Setenv("TMPDIR", base)

@@ -30,7 +30,7 @@ func (c *testCluster) createCopies(ctx context.Context, number, n int) error {
 	if err != nil {
 		return err
 	}
-	var objects []controlplane.Stored
+	var objects []controlplane.EtcdObject
 	for k, i := range instances {
 		copied, err := c.copyOf(i, number+k)
 		if err != nil {
@@ -66,7 +66,7 @@ func (c *testCluster) createCopies(ctx context.Context, number, n int) error {
 func (c *testCluster) claimName(number int) string { return fmt.Sprintf("%s-%05d", poolName, number) }
 
 // copyOf returns the NodeClaim, Node and lease of a copy of the first node.
-func (c *testCluster) copyOf(i world.Instance, number int) ([]controlplane.Stored, error) {
+func (c *testCluster) copyOf(i world.Instance, number int) ([]controlplane.EtcdObject, error) {
 	claim := c.claim.DeepCopy()
 	claim.Name, claim.UID, claim.ResourceVersion = c.claimName(number), uuid.NewUUID(), ""
 	claim.Status.NodeName, claim.Status.ProviderID = i.PrivateDNSName, "aws:///"+i.Zone+"/"+i.ID
@@ -86,7 +86,7 @@ func (c *testCluster) copyOf(i world.Instance, number int) ([]controlplane.Store
 		node.OwnerReferences[k].Name, node.OwnerReferences[k].UID = claim.Name, claim.UID
 	}
 	c.names = append(c.names, node.Name)
-	var out []controlplane.Stored
+	var out []controlplane.EtcdObject
 	for _, o := range []struct {
 		key    string
 		object any
@@ -102,12 +102,12 @@ func (c *testCluster) copyOf(i world.Instance, number int) ([]controlplane.Store
 }
 
 // storedAs returns an object in the format in which etcd stores it under the key.
-func storedAs(key string, object any) (controlplane.Stored, error) {
+func storedAs(key string, object any) (controlplane.EtcdObject, error) {
 	text, err := json.Marshal(object)
 	if err != nil {
-		return controlplane.Stored{}, fmt.Errorf("write %s: %w", key, err)
+		return controlplane.EtcdObject{}, fmt.Errorf("write %s: %w", key, err)
 	}
-	return controlplane.Stored{Key: key, JSON: text}, nil
+	return controlplane.EtcdObject{Key: key, JSON: text}, nil
 }
 
 // leaseOf returns a node's lease, renewed now. It is valid for 40 seconds, as a lease of a kubelet is.
@@ -131,7 +131,7 @@ func (c *testCluster) keepLeases(ctx context.Context) (stop func()) {
 	var done sync.WaitGroup
 	done.Go(func() {
 		for sleep(ctx, leaseRenewal) == nil {
-			var leases []controlplane.Stored
+			var leases []controlplane.EtcdObject
 			for _, name := range c.names {
 				stored, err := storedAs("leases/kube-node-lease/"+name, leaseOf(name))
 				if err != nil {
@@ -164,7 +164,7 @@ func (c *testCluster) addPods(ctx context.Context, number int, node string) erro
 		Controller:         &yes,
 		BlockOwnerDeletion: &yes,
 	}
-	var objects []controlplane.Stored
+	var objects []controlplane.EtcdObject
 	for k := range PodsPerNode {
 		pod := runningPod(app, fmt.Sprintf("%s-%02d", app, k), node)
 		pod.OwnerReferences = []metav1.OwnerReference{owner}

@@ -23,16 +23,16 @@ import (
 
 // flags are the flags of the command; parse describes them.
 type flags struct {
-	run    *regexp.Regexp
-	quick  bool
-	back   bool
-	real   time.Duration
-	only   string
-	keep   string
-	list   bool
-	out    string
-	traces string
-	budget time.Duration
+	run              *regexp.Regexp
+	quick            bool
+	runConsolidation bool
+	real             time.Duration
+	only             string
+	keep             string
+	list             bool
+	out              string
+	traces           string
+	budget           time.Duration
 
 	profileFolder string
 }
@@ -58,7 +58,7 @@ func parse(args []string) (flags, error) {
 	set := flag.NewFlagSet("bench", flag.ContinueOnError)
 	pattern := set.String("run", "", "only workloads whose name matches this `REGEXP`")
 	set.BoolVar(&f.quick, "quick", false, "smoke test: upstream runs once per workload, for at most 20 seconds")
-	set.BoolVar(&f.back, "back", false, "run the consolidation benchmark instead: Joiner and upstream make the same wasteful fleets cheaper; writes that section of the report")
+	set.BoolVar(&f.runConsolidation, "back", false, "run the consolidation benchmark instead: Joiner and upstream make the same wasteful fleets cheaper; writes that section of the report")
 	set.DurationVar(&f.real, "real", 0, "with -back: maximum real `TIME` of one side for one fleet; 0: ten minutes, or 20 seconds with -quick")
 	set.StringVar(&f.only, "only", "", "with -back: run only this `SIDE`, joiner or upstream; empty: both")
 	set.StringVar(&f.keep, "keep", "", "with -back: store the results of each side in this `FOLDER`, and do not repeat runs whose results are stored; empty: store nothing")
@@ -83,7 +83,7 @@ func parse(args []string) (flags, error) {
 // bench does what the flags select: the consolidation benchmark, a list of the workloads, or a run of the workloads and
 // their report.
 func (f flags) bench(out, progress io.Writer) error {
-	if f.back {
+	if f.runConsolidation {
 		return f.consolidate(out, progress)
 	}
 	var rows []compare.Row

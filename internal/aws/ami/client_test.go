@@ -135,7 +135,7 @@ func TestFailedLookup(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	s.server.Do(func(w *world.World, _ time.Time) {
-		w.Faults.Answers = []*world.Answer{{Call: "ssm:GetParameter", Skip: 2, Count: 1, Status: 500, Code: "InternalServerError", Message: "oh"}}
+		w.Faults.CallErrors = []*world.CallError{{Call: "ssm:GetParameter", Skip: 2, Count: 1, Status: 500, Code: "InternalServerError", Message: "oh"}}
 	})
 	terms := []ami.Term{{Alias: "al2023@latest"}}
 	images, _, err := s.Images(t.Context(), "1.33", terms)

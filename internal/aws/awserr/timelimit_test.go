@@ -34,7 +34,7 @@ func TestTimeLimit(t *testing.T) {
 	}
 }
 
-func TestLasting(t *testing.T) {
+func TestStableText(t *testing.T) {
 	t.Parallel()
 	one := &Error{Op: "A", Message: "no", Hint: "do", RequestID: "r-1"}
 	two := &Error{Op: "B", Message: "no", RequestID: "r-2"}

@@ -131,7 +131,7 @@ func TestLaunchLosesTheAnswer(t *testing.T) {
 func TestShortage(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t, "m5.large", "m6i.large")
-	s.change(func(r *world.Region, _ *world.World) { r.Capacity.Limit(world.Pool{Type: "m5.large"}, 0) })
+	s.change(func(r *world.Region, _ *world.World) { r.Capacity.Limit(world.CapacityPool{Type: "m5.large"}, 0) })
 	d := s.client(t, "uid-1")
 
 	// One of two offerings is short: an instance of the other is launched, and the shortage is returned.
@@ -155,7 +155,7 @@ func TestShortage(t *testing.T) {
 	}
 
 	// Capacity is available again. The same attempt stays spent; the next attempt launches an instance.
-	s.change(func(r *world.Region, _ *world.World) { r.Capacity.Lift(world.Pool{Type: "m5.large"}) })
+	s.change(func(r *world.Region, _ *world.World) { r.Capacity.RemoveLimit(world.CapacityPool{Type: "m5.large"}) })
 	r := s.request("apps-2", s.choice("m5.large", 0), s.choice("m5.large", 1))
 	if launch, err = d.Launch(t.Context(), r); !launch.Spent {
 		t.Fatalf("a spent attempt gave %+v, %v; want Spent", launch, err)
@@ -236,7 +236,7 @@ func TestLaunchSpotAndTwoArchitectures(t *testing.T) {
 	r := s.request("apps-1", s.choice("m5.large", 0))
 	r.CapacityType = catalog.Spot
 	r.Groups = append(r.Groups, ec2.Group{Blueprint: s.blueprint("arm64"), Choices: []ec2.Choice{s.choice("m6g.large", 1)}})
-	s.change(func(r *world.Region, _ *world.World) { r.Capacity.Limit(world.Pool{Type: "m5.*"}, 0) })
+	s.change(func(r *world.Region, _ *world.World) { r.Capacity.Limit(world.CapacityPool{Type: "m5.*"}, 0) })
 	d := s.client(t, "uid-1")
 	launch, err := d.Launch(t.Context(), r)
 	if err != nil {

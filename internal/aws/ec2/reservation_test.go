@@ -129,7 +129,7 @@ func TestLaunchIntoReservation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newFixture(t, "m5.large")
-			s.change(func(r *world.Region, _ *world.World) { r.Capacity.Limit(world.Pool{}, 0) }) // no capacity except for the reservation
+			s.change(func(r *world.Region, _ *world.World) { r.Capacity.Limit(world.CapacityPool{}, 0) }) // no capacity except for the reservation
 			d := s.client(t, "u1")
 			reservation := s.createReservation(t, c.change)
 			c.ref.ID, c.want.ID = reservation.ID, reservation.ID

@@ -66,9 +66,9 @@ const (
 	Legacy Ownership = "Legacy"
 	// Foreign: the resource carries the tags of another cluster, a node group or an Auto Scaling group.
 	Foreign Ownership = "Foreign"
-	// Unmarked: the resource carries too few tags to identify its owner. Joiner never changes it. If a NodeClaim refers to
+	// Untagged: the resource carries too few tags to identify its owner. Joiner never changes it. If a NodeClaim refers to
 	// the resource, a user or a program has removed its tags.
-	Unmarked Ownership = "Unmarked"
+	Untagged Ownership = "Unmarked"
 )
 
 // The tags of instances that a node group or an Auto Scaling group manages. AWS does not let users remove
@@ -94,7 +94,7 @@ func (c Cluster) Owner(tags map[string]string) Ownership {
 	case hasName && hasPool:
 		return Legacy
 	}
-	return Unmarked
+	return Untagged
 }
 
 // hasOtherOwner reports whether tags name another owner: a cluster, a node group or an Auto Scaling group.

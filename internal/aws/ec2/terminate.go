@@ -64,7 +64,7 @@ func (d *Client) checkOwnership(op string, i Instance, proof Proof) error {
 	case i.Owner == SameName:
 		return awserr.Refusedf(op, reason, "instance %s belongs to another cluster named %s, with uid %s; ours is %s",
 			i.ID, d.cluster.Name, i.Tags[TagUID], d.cluster.UID)
-	case i.Owner == Unmarked:
+	case i.Owner == Untagged:
 		return awserr.Refusedf(op, reason, "instance %s carries neither %s nor %s, so it is not known to be of a NodePool of cluster %s",
 			i.ID, TagUID, TagNodePool, d.cluster.Name)
 	}

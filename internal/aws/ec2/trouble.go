@@ -14,20 +14,20 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
 
-// TroubleKind is the source of a problem that EC2 reports for an instance.
-type TroubleKind string
+// StatusProblemKind is the source of a problem that EC2 reports for an instance.
+type StatusProblemKind string
 
 // The kinds.
 const (
-	InstanceTrouble TroubleKind = "instance" // the instance's status check fails: it does not respond
-	SystemTrouble   TroubleKind = "system"   // the host's status check fails
-	EventTrouble    TroubleKind = "event"    // EC2 will reboot, stop or retire the instance, or maintain its host
+	InstanceCheckFailed StatusProblemKind = "instance" // the instance's status check fails: it does not respond
+	SystemCheckFailed   StatusProblemKind = "system"   // the host's status check fails
+	EventScheduled      StatusProblemKind = "event"    // EC2 will reboot, stop or retire the instance, or maintain its host
 )
 
-// Trouble is a current or scheduled problem of an instance that EC2 reports.
-type Trouble struct {
-	ID   string      // ID of the instance, which may have any owner
-	Kind TroubleKind // which check fails, or which event is scheduled
+// StatusProblem is a current or scheduled problem of an instance that EC2 reports.
+type StatusProblem struct {
+	ID   string            // ID of the instance, which may have any owner
+	Kind StatusProblemKind // which check fails, or which event is scheduled
 	// Since is when the status check began to fail, or when the event begins; zero if EC2 does not report it.
 	Since  time.Time
 	Detail string // "reachability", or "instance-retirement: " and EC2's description
@@ -41,10 +41,10 @@ func eventCodes() []string {
 	}
 }
 
-// Troubles returns the problems that EC2 reports for the running instances of the account and region, sorted by ID and
+// StatusProblems returns the problems that EC2 reports for the running instances of the account and region, sorted by ID and
 // kind. It leaves out completed and canceled events, and checks of attached volumes.
-func (d *Client) Troubles(ctx context.Context) ([]Trouble, error) {
-	found := map[Trouble]bool{}
+func (d *Client) StatusProblems(ctx context.Context) ([]StatusProblem, error) {
+	found := map[StatusProblem]bool{}
 	for _, f := range []awstypes.Filter{
 		filter("instance-status.status", string(awstypes.SummaryStatusImpaired)),
 		filter("system-status.status", string(awstypes.SummaryStatusImpaired)),
@@ -64,30 +64,30 @@ func (d *Client) Troubles(ctx context.Context) ([]Trouble, error) {
 			}
 		}
 	}
-	out := make([]Trouble, 0, len(found))
+	out := make([]StatusProblem, 0, len(found))
 	for t := range found {
 		out = append(out, t)
 	}
-	slices.SortFunc(out, func(a, b Trouble) int {
+	slices.SortFunc(out, func(a, b StatusProblem) int {
 		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Kind, b.Kind), a.Since.Compare(b.Since), cmp.Compare(a.Detail, b.Detail))
 	})
 	return out, nil
 }
 
 // troublesOf returns the problems of one instance.
-func troublesOf(s awstypes.InstanceStatus) []Trouble {
-	var out []Trouble
+func troublesOf(s awstypes.InstanceStatus) []StatusProblem {
+	var out []StatusProblem
 	id := aws.ToString(s.InstanceId)
-	for kind, summary := range map[TroubleKind]*awstypes.InstanceStatusSummary{
-		InstanceTrouble: s.InstanceStatus,
-		SystemTrouble:   s.SystemStatus,
+	for kind, summary := range map[StatusProblemKind]*awstypes.InstanceStatusSummary{
+		InstanceCheckFailed: s.InstanceStatus,
+		SystemCheckFailed:   s.SystemStatus,
 	} {
 		if summary == nil || summary.Status != awstypes.SummaryStatusImpaired {
 			continue
 		}
 		for _, detail := range summary.Details {
 			if detail.Status == awstypes.StatusTypeFailed {
-				out = append(out, Trouble{ID: id, Kind: kind, Since: aws.ToTime(detail.ImpairedSince).UTC(), Detail: string(detail.Name)})
+				out = append(out, StatusProblem{ID: id, Kind: kind, Since: aws.ToTime(detail.ImpairedSince).UTC(), Detail: string(detail.Name)})
 			}
 		}
 	}
@@ -97,7 +97,7 @@ func troublesOf(s awstypes.InstanceStatus) []Trouble {
 			!slices.Contains(eventCodes(), string(e.Code)) {
 			continue
 		}
-		out = append(out, Trouble{ID: id, Kind: EventTrouble, Since: aws.ToTime(e.NotBefore).UTC(), Detail: string(e.Code) + ": " + description})
+		out = append(out, StatusProblem{ID: id, Kind: EventScheduled, Since: aws.ToTime(e.NotBefore).UTC(), Detail: string(e.Code) + ": " + description})
 	}
 	return out
 }

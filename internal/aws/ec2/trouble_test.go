@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// TestTroubles: failed status checks and scheduled events are returned, each once; completed events are not.
-func TestTroubles(t *testing.T) {
+// TestStatusProblems: failed status checks and scheduled events are returned, each once; completed events are not.
+func TestStatusProblems(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t, "m5.large")
 	d := s.client(t, "uid-1")
@@ -32,17 +32,17 @@ func TestTroubles(t *testing.T) {
 		w.ScheduleEvent(now, ids[2], "system-reboot", "a new host", now.Add(time.Second))
 		w.Advance(now.Add(2 * time.Second))
 	})
-	got, err := d.Troubles(t.Context())
+	got, err := d.StatusProblems(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[ec2.Trouble]bool{
-		{ID: ids[0], Kind: ec2.InstanceTrouble, Since: now, Detail: "reachability"}:                                            true,
-		{ID: ids[0], Kind: ec2.SystemTrouble, Since: now, Detail: "reachability"}:                                              true,
-		{ID: ids[1], Kind: ec2.SystemTrouble, Since: now, Detail: "reachability"}:                                              true,
-		{ID: ids[1], Kind: ec2.EventTrouble, Since: now.Add(24 * time.Hour), Detail: "instance-retirement: degraded hardware"}: true,
+	want := map[ec2.StatusProblem]bool{
+		{ID: ids[0], Kind: ec2.InstanceCheckFailed, Since: now, Detail: "reachability"}:                                          true,
+		{ID: ids[0], Kind: ec2.SystemCheckFailed, Since: now, Detail: "reachability"}:                                            true,
+		{ID: ids[1], Kind: ec2.SystemCheckFailed, Since: now, Detail: "reachability"}:                                            true,
+		{ID: ids[1], Kind: ec2.EventScheduled, Since: now.Add(24 * time.Hour), Detail: "instance-retirement: degraded hardware"}: true,
 	}
-	seen := map[ec2.Trouble]bool{}
+	seen := map[ec2.StatusProblem]bool{}
 	for i, trouble := range got {
 		seen[trouble] = true
 		if i > 0 && got[i-1].ID > trouble.ID {

@@ -26,7 +26,7 @@ const (
 type fixture struct {
 	*emulator.Server
 	cfg    aws.Config
-	estate world.Estate
+	estate world.ClusterResources
 	image  map[string]string // IDs of AL2023 images, by architecture in Kubernetes' terms
 }
 
@@ -48,7 +48,7 @@ func newFixture(t *testing.T, types ...string) *fixture {
 		if !ok {
 			t.Fatalf("the embedded table lacks %s", typ)
 		}
-		setup.Stock = append(setup.Stock, world.Stock{Facts: f, OnDemand: prices.OnDemand[typ]})
+		setup.Stock = append(setup.Stock, world.OfferedType{Facts: f, OnDemand: prices.OnDemand[typ]})
 	}
 	w, estate, err := world.New(now, setup)
 	if err != nil {

@@ -43,7 +43,7 @@ func TestFactsAndEntries(t *testing.T) {
 	server.Do(func(w *world.World, now time.Time) {
 		_, err := estate.Region.EKS.CreateCluster(now,
 			ekscluster.Cluster{Name: "prod", Version: "1.33", Endpoint: "https://example.com", CA: "Q0E=", AuthMode: ekscluster.AuthBoth,
-				VPCID: estate.VPC.ID, GroupID: estate.ClusterGroup.ID, SubnetIDs: []string{"subnet-b", "subnet-a"},
+				VPCID: estate.VPC.ID, ClusterGroupID: estate.ClusterGroup.ID, SubnetIDs: []string{"subnet-b", "subnet-a"},
 				Issuer: "https://oidc.example.com/id/X"})
 		if err != nil {
 			t.Error(err)

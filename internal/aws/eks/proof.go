@@ -10,43 +10,43 @@ import (
 	"strings"
 )
 
-// Local is what we know about the cluster without EKS: from the cluster's API server, and from our own configuration.
+// LocalFacts is what we know about the cluster without EKS: from the cluster's API server, and from our own configuration.
 // Unknown fields are empty.
-type Local struct {
+type LocalFacts struct {
 	CA       []byte // PEM certificates that verify the API server
 	Issuer   string // issuer of the cluster's service account tokens
 	Endpoint string // URL of the API server that we connect to
 	Region   string // region in which we call AWS
 }
 
-// Mark is one fact that distinguishes clusters.
-type Mark string
+// IdentityFact is one fact that distinguishes clusters.
+type IdentityFact string
 
 // The marks, most reliable first. The issuer is the most reliable: each cluster has its own, and a proxy between us and
 // the API server does not change it.
 const (
-	ByIssuer    Mark = "issuer"
-	ByEndpoint  Mark = "endpoint"
-	ByAuthority Mark = "authority"
-	ByRegion    Mark = "region"
+	ByIssuer    IdentityFact = "issuer"
+	ByEndpoint  IdentityFact = "endpoint"
+	ByAuthority IdentityFact = "authority"
+	ByRegion    IdentityFact = "region"
 )
 
 // Marks returns all marks, most reliable first.
-func Marks() []Mark { return []Mark{ByIssuer, ByEndpoint, ByAuthority, ByRegion} }
+func Marks() []IdentityFact { return []IdentityFact{ByIssuer, ByEndpoint, ByAuthority, ByRegion} }
 
-// Proof is the result of comparing the cluster that EKS describes with the cluster that we connect to.
-type Proof struct {
-	Same []Mark // marks that agree, most reliable first
-	// Differ has the marks that differ, each with two values: EKS's, and that of the Local. ByAuthority has no values,
+// Comparison is the result of comparing the cluster that EKS describes with the cluster that we connect to.
+type Comparison struct {
+	Same []IdentityFact // marks that agree, most reliable first
+	// Differ has the marks that differ, each with two values: EKS's, and that of the LocalFacts. ByAuthority has no values,
 	// because certificates are long.
-	Differ map[Mark][]string
+	Differ map[IdentityFact][]string
 }
 
-// Prove compares EKS's description of the cluster with l. A mark that is unknown on either side is in neither Same nor
+// CompareWith compares EKS's description of the cluster with l. A mark that is unknown on either side is in neither Same nor
 // Differ.
-func (f Facts) Prove(l Local) Proof {
-	p := Proof{Differ: map[Mark][]string{}}
-	compare := func(mark Mark, eksValue, localValue string) {
+func (f Facts) CompareWith(l LocalFacts) Comparison {
+	p := Comparison{Differ: map[IdentityFact][]string{}}
+	compare := func(mark IdentityFact, eksValue, localValue string) {
 		switch {
 		case eksValue == "" || localValue == "":
 		case eksValue == localValue:
@@ -73,7 +73,7 @@ func (f Facts) Prove(l Local) Proof {
 
 // Refuted reports whether EKS certainly describes another cluster: whether the most reliable of the known marks
 // differs. It ignores less reliable marks, because a proxy before the API server has its own address and certificates.
-func (p Proof) Refuted() bool {
+func (p Comparison) Refuted() bool {
 	for _, mark := range Marks() {
 		if _, differs := p.Differ[mark]; differs {
 			return true
@@ -87,12 +87,12 @@ func (p Proof) Refuted() bool {
 
 // Proven reports whether EKS certainly describes the same cluster: whether a mark other than the region agrees, and p
 // is not Refuted.
-func (p Proof) Proven() bool {
-	return !p.Refuted() && slices.ContainsFunc(p.Same, func(m Mark) bool { return m != ByRegion })
+func (p Comparison) Proven() bool {
+	return !p.Refuted() && slices.ContainsFunc(p.Same, func(m IdentityFact) bool { return m != ByRegion })
 }
 
 // String describes the differences; it is empty if there are none.
-func (p Proof) String() string {
+func (p Comparison) String() string {
 	var out []string
 	for _, mark := range Marks() {
 		values, differs := p.Differ[mark]

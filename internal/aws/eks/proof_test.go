@@ -20,30 +20,30 @@ func TestProve(t *testing.T) {
 	const other = "https://oidc.eks.us-east-1.amazonaws.com/id/BBBB"
 	for name, c := range map[string]struct {
 		facts           Facts
-		local           Local
+		local           LocalFacts
 		proven, refuted bool
-		wantText        string // part of Proof.String; empty: no text
+		wantText        string // part of Comparison.String; empty: no text
 	}{
 		"all agree": {facts,
-			Local{CA: authority("a"), Issuer: facts.Issuer + "/", Endpoint: "https://aaaa.gr7.us-east-1.eks.amazonaws.com:443",
+			LocalFacts{CA: authority("a"), Issuer: facts.Issuer + "/", Endpoint: "https://aaaa.gr7.us-east-1.eks.amazonaws.com:443",
 				Region: "us-east-1"}, true, false, ""},
-		"nothing is known": {facts, Local{}, false, false, ""},
-		"no facts of EKS":  {Facts{}, Local{CA: authority("b"), Issuer: other}, false, false, ""},
-		"only the region":  {facts, Local{Region: "us-east-1"}, false, false, ""},
-		"another issuer": {facts, Local{CA: authority("a"), Issuer: other}, false, true,
+		"nothing is known": {facts, LocalFacts{}, false, false, ""},
+		"no facts of EKS":  {Facts{}, LocalFacts{CA: authority("b"), Issuer: other}, false, false, ""},
+		"only the region":  {facts, LocalFacts{Region: "us-east-1"}, false, false, ""},
+		"another issuer": {facts, LocalFacts{CA: authority("a"), Issuer: other}, false, true,
 			"issuer is " + facts.Issuer + ", the cluster says " + other},
-		"another authority": {facts, Local{CA: authority("b")}, false, true, "certificate authorities differ"},
-		"another endpoint": {facts, Local{Endpoint: "https://BBBB.gr7.us-east-1.eks.amazonaws.com"}, false, true,
+		"another authority": {facts, LocalFacts{CA: authority("b")}, false, true, "certificate authorities differ"},
+		"another endpoint": {facts, LocalFacts{Endpoint: "https://BBBB.gr7.us-east-1.eks.amazonaws.com"}, false, true,
 			"its endpoint is aaaa, the cluster says bbbb"},
-		"another region": {facts, Local{Region: "eu-west-1"}, false, true, "its region is us-east-1, the cluster says eu-west-1"},
+		"another region": {facts, LocalFacts{Region: "eu-west-1"}, false, true, "its region is us-east-1, the cluster says eu-west-1"},
 		"proxy with its own address and certificates": {facts,
-			Local{CA: authority("proxy"), Issuer: facts.Issuer, Endpoint: "https://proxy.example"}, true, false, "certificate authorities differ"},
-		"address in the VPC":      {facts, Local{CA: authority("a"), Endpoint: "https://172.20.0.1:443"}, true, false, ""},
-		"certificates not in PEM": {facts, Local{CA: []byte("nonsense")}, false, false, ""},
-		"one of two certificates": {facts, Local{CA: append(authority("b"), authority("a")...)}, true, false, ""},
-		"several differences":     {facts, Local{CA: authority("b"), Issuer: other}, false, true, "; their certificate"},
+			LocalFacts{CA: authority("proxy"), Issuer: facts.Issuer, Endpoint: "https://proxy.example"}, true, false, "certificate authorities differ"},
+		"address in the VPC":      {facts, LocalFacts{CA: authority("a"), Endpoint: "https://172.20.0.1:443"}, true, false, ""},
+		"certificates not in PEM": {facts, LocalFacts{CA: []byte("nonsense")}, false, false, ""},
+		"one of two certificates": {facts, LocalFacts{CA: append(authority("b"), authority("a")...)}, true, false, ""},
+		"several differences":     {facts, LocalFacts{CA: authority("b"), Issuer: other}, false, true, "; their certificate"},
 	} {
-		p := c.facts.Prove(c.local)
+		p := c.facts.CompareWith(c.local)
 		if p.Proven() != c.proven || p.Refuted() != c.refuted || !strings.Contains(p.String(), c.wantText) || c.wantText == "" && p.String() != "" {
 			t.Errorf("%s: proven %t, refuted %t, %q; want %t, %t, %q", name, p.Proven(), p.Refuted(), p, c.proven, c.refuted, c.wantText)
 		}

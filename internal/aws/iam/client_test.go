@@ -22,7 +22,7 @@ import (
 type fixture struct {
 	server  *emulator.Server
 	cfg     aws.Config
-	estate  world.Estate
+	estate  world.ClusterResources
 	account *world.Account
 }
 
@@ -175,7 +175,7 @@ func TestProfileErrors(t *testing.T) {
 	// IAM fails after the profile was created, so the profile has no role yet.
 	class := iam.NodeClass{Name: "default", UID: "class-2", Role: "node"}
 	s.server.Do(func(w *world.World, _ time.Time) {
-		w.Faults.Answers = []*world.Answer{{Call: "iam:AddRoleToInstanceProfile", Count: 1, Status: 503, Code: "ServiceUnavailable"}}
+		w.Faults.CallErrors = []*world.CallError{{Call: "iam:AddRoleToInstanceProfile", Count: 1, Status: 503, Code: "ServiceUnavailable"}}
 	})
 	if _, err := d.EnsureProfile(t.Context(), class); !awserr.Is(err, awserr.Transient) {
 		t.Errorf("IAM fails: %v, want a transient error", err)

@@ -32,8 +32,8 @@ type Client struct {
 const (
 	MaxBatch = 10               // maximum number of messages
 	LongPoll = 20 * time.Second // maximum wait for a message
-	// HiddenTime is how long SQS hides a received message. SQS delivers a message again if it is not deleted by then.
-	HiddenTime = 20 * time.Second
+	// VisibilityTimeout is how long SQS hides a received message. SQS delivers a message again if it is not deleted by then.
+	VisibilityTimeout = 20 * time.Second
 )
 
 // Message is a received message.
@@ -60,7 +60,7 @@ func (d *Client) Receive(ctx context.Context, wait time.Duration) ([]Message, er
 	}
 	out, err := d.client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
 		QueueUrl: aws.String(url), MaxNumberOfMessages: MaxBatch,
-		VisibilityTimeout: int32(HiddenTime / time.Second), WaitTimeSeconds: int32(min(wait, LongPoll) / time.Second),
+		VisibilityTimeout: int32(VisibilityTimeout / time.Second), WaitTimeSeconds: int32(min(wait, LongPoll) / time.Second),
 		MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{
 			sqstypes.MessageSystemAttributeNameSentTimestamp, sqstypes.MessageSystemAttributeNameApproximateReceiveCount,
 		},

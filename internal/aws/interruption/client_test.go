@@ -92,7 +92,7 @@ func TestClient(t *testing.T) {
 	if hidden := b.receive(t); len(hidden) != 0 {
 		t.Errorf("received messages are not hidden: %+v", hidden)
 	}
-	b.advance(interruption.HiddenTime + time.Second)
+	b.advance(interruption.VisibilityTimeout + time.Second)
 	if again := b.receive(t); len(again) != 1 || again[0].Body != "c" || again[0].Received != 2 {
 		t.Errorf("after HiddenTime received %+v, want only c, for the second time", again)
 	}
@@ -100,7 +100,7 @@ func TestClient(t *testing.T) {
 	if _, err := b.Delete(t.Context(), got[2:]); err != nil {
 		t.Error(err)
 	}
-	b.advance(interruption.HiddenTime + time.Second)
+	b.advance(interruption.VisibilityTimeout + time.Second)
 	if again := b.receive(t); len(again) != 1 || again[0].Received != 3 {
 		t.Errorf("an old receipt deleted the message: %+v", again)
 	}

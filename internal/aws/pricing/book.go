@@ -15,10 +15,10 @@ import (
 
 // The sources of prices.
 const (
-	FromAWS   = "aws"      // AWS's response
-	FromTable = "embedded" // the embedded table, for this region
-	FromOther = "foreign"  // the embedded table, for another region: good enough to compare types, not to compute costs
-	FromNone  = "none"     // no source: there are no prices yet
+	FromAWS         = "aws"      // AWS's response
+	FromTable       = "embedded" // the embedded table, for this region
+	FromOtherRegion = "foreign"  // the embedded table, for another region: good enough to compare types, not to compute costs
+	FromNone        = "none"     // no source: there are no prices yet
 )
 
 // Book holds the known prices at one moment. It is immutable.
@@ -76,10 +76,10 @@ func (b Book) Age(now time.Time) (age time.Duration, ok bool) {
 // their age at now.
 func (b Book) Origins(now time.Time) (onDemand, spot string) {
 	onDemand = map[string]string{
-		FromAWS:   "AWS, " + ageText(now, b.OnDemandAt),
-		FromTable: "the table in this program",
-		FromOther: "the table in this program, for another region (" + fallbackRegion(b.Region) + ")",
-		FromNone:  "unknown",
+		FromAWS:         "AWS, " + ageText(now, b.OnDemandAt),
+		FromTable:       "the table in this program",
+		FromOtherRegion: "the table in this program, for another region (" + fallbackRegion(b.Region) + ")",
+		FromNone:        "unknown",
 	}[b.OnDemandFrom]
 	spot = "unknown, on-demand price used"
 	if b.SpotFrom == FromAWS {
@@ -99,7 +99,7 @@ func Embedded(table catalog.Table, region string) Book {
 	b := Book{Region: region, OnDemandFrom: FromTable, SpotFrom: FromNone}
 	r, err := table.Region(region)
 	if err != nil {
-		b.OnDemandFrom = FromOther
+		b.OnDemandFrom = FromOtherRegion
 		r, err = table.Region(fallbackRegion(region))
 	}
 	if err != nil {
@@ -126,7 +126,7 @@ func fallbackRegion(region string) string {
 // value, unless that is zero.
 func (b Book) withOnDemand(prices map[string]catalog.Price, isComplete bool, at time.Time) Book {
 	merged := maps.Clone(b.Prices.OnDemand)
-	if merged == nil || b.OnDemandFrom == FromOther {
+	if merged == nil || b.OnDemandFrom == FromOtherRegion {
 		merged = map[string]catalog.Price{}
 	}
 	maps.Copy(merged, prices)

@@ -41,7 +41,7 @@ func newClient(t *testing.T, types ...string) (*pricing.Client, *emulator.Server
 		if !ok {
 			t.Fatalf("the table lacks %s", name)
 		}
-		setup.Stock = append(setup.Stock, world.Stock{Facts: f, OnDemand: 10 * prices.OnDemand[name]})
+		setup.Stock = append(setup.Stock, world.OfferedType{Facts: f, OnDemand: 10 * prices.OnDemand[name]})
 	}
 	w, _, err := world.New(time.Now(), setup)
 	if err != nil {
@@ -67,7 +67,7 @@ func TestRefresh(t *testing.T) {
 		t.Errorf("without spot prices a spot m5.large costs %s, want the on-demand price", got)
 	}
 	server.Do(func(w *world.World, now time.Time) {
-		w.Market(region).Quote(now.Add(-time.Minute), "m5.large", "us-east-1b", catalog.Dollar/50)
+		w.Market(region).SetSpotPrice(now.Add(-time.Minute), "m5.large", "us-east-1b", catalog.Dollar/50)
 	})
 	if err := d.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func TestRefreshFails(t *testing.T) {
 	}
 	server.Do(func(w *world.World, _ time.Time) {
 		w.Faults.Denials = nil
-		w.Faults.Answers = []*world.Answer{{Call: "*", Garbage: "<html>", Status: 200}}
+		w.Faults.CallErrors = []*world.CallError{{Call: "*", Garbage: "<html>", Status: 200}}
 	})
 	if err := d.Refresh(t.Context()); err == nil || d.Book().OnDemandFrom != pricing.FromTable || d.Book().SpotAt != book.SpotAt {
 		t.Errorf("garbage: %v; prices from %s; want an error, and the prices from before", err, d.Book().OnDemandFrom)
@@ -265,7 +265,7 @@ func TestEmbedded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"eu-west-1": pricing.FromTable, "mars-north-1": pricing.FromOther} {
+	for name, want := range map[string]string{"eu-west-1": pricing.FromTable, "mars-north-1": pricing.FromOtherRegion} {
 		b := pricing.Embedded(table, name)
 		if b.OnDemandFrom != want || b.Price("m5.large", "", catalog.OnDemand) == 0 {
 			t.Errorf("%s: from %s, m5.large costs %s; want from %s", name, b.OnDemandFrom, b.Price("m5.large", "", catalog.OnDemand), want)

@@ -83,7 +83,7 @@ func (w *wire) config(b *ratelimit.Limiter) aws.Config {
 
 // newWire emulates a region that offers m5.large, with EC2's default throttling. The blueprint is for launches in the
 // region.
-func newWire(t *testing.T) (*wire, world.Estate, ec2.Blueprint) {
+func newWire(t *testing.T) (*wire, world.ClusterResources, ec2.Blueprint) {
 	t.Helper()
 	table, err := catalog.Embedded()
 	if err != nil {
@@ -91,7 +91,7 @@ func newWire(t *testing.T) (*wire, world.Estate, ec2.Blueprint) {
 	}
 	facts, _ := table.Facts("m5.large")
 	w, estate, err := world.New(time.Now(), world.Setup{Account: emulator.DefaultAccount, Region: "us-east-1", Cluster: "prod",
-		Stock: []world.Stock{{Facts: facts, OnDemand: catalog.Dollar / 10}}})
+		Stock: []world.OfferedType{{Facts: facts, OnDemand: catalog.Dollar / 10}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func newWire(t *testing.T) (*wire, world.Estate, ec2.Blueprint) {
 
 // launchAll launches, reads and terminates count instances, for 20 NodePools. It uses as many workers as the controller
 // has for NodeClaims. It returns the number of launched instances and the duration.
-func launchAll(t *testing.T, client *ec2.Client, estate world.Estate, blueprint ec2.Blueprint, count int) (int, time.Duration) {
+func launchAll(t *testing.T, client *ec2.Client, estate world.ClusterResources, blueprint ec2.Blueprint, count int) (int, time.Duration) {
 	t.Helper()
 	start := time.Now()
 	work := make(chan int)

@@ -15,7 +15,7 @@ import (
 )
 
 // newClient emulates a region with subnets and returns a client, the resources of the region, and the emulated world.
-func newClient(t *testing.T) (*vpc.Client, world.Estate, *world.World) {
+func newClient(t *testing.T) (*vpc.Client, world.ClusterResources, *world.World) {
 	t.Helper()
 	w, estate, err := world.New(time.Now(), world.Setup{Account: emulator.DefaultAccount, Region: "us-east-1", Cluster: "prod"})
 	if err != nil {

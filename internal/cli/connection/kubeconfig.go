@@ -28,7 +28,7 @@ func KubeconfigProblem(paths []string, err error) error {
 		case path == "", errors.Is(loadErr, fs.ErrNotExist):
 			continue
 		case errors.As(loadErr, new(*fs.PathError)):
-			return message.Plain(loadErr)
+			return message.WithoutSyscall(loadErr)
 		case loadErr != nil:
 			if field := invalidBase64Field(path); field != "" {
 				return fmt.Errorf("%s: %s is not base64: %s", path, field, RewriteKubeconfig)

@@ -40,7 +40,7 @@ func ReadValues(files []string) (ChartValues, error) {
 	for _, file := range files {
 		text, err := inputfile.Read(file)
 		if err != nil {
-			return out, fmt.Errorf("read values: %w", message.Plain(err))
+			return out, fmt.Errorf("read values: %w", message.WithoutSyscall(err))
 		}
 		var tree map[string]any
 		var list []any
@@ -79,7 +79,7 @@ func takeLeftovers(flat map[string]string) []migration.Ignored {
 			out = append(out, migration.Ignored{
 				Setting: path,
 				Value:   flat[path],
-				Says:    "a value of Karpenter's charts before 1.0, which Karpenter's current chart ignores, too: " + l.Says,
+				Says:    "a value of Karpenter's charts before 1.0, which Karpenter's current chart ignores, too: " + l.Replacement,
 			})
 			delete(flat, path)
 		}
@@ -142,8 +142,8 @@ func environOf(flat map[string]string) (environ []string, problem string) {
 }
 
 // installed returns the controller that the chart renders from the values.
-func (v ChartValues) installed() evidence.Installed {
-	out := evidence.Installed{Controller: migration.Controller{
+func (v ChartValues) installed() evidence.InstalledController {
+	out := evidence.InstalledController{Controller: migration.Controller{
 		Product: migration.Karpenter,
 		Version: v.Flat["controller.image.tag"],
 		Account: v.Flat["serviceAccount.name"],
@@ -155,8 +155,8 @@ func (v ChartValues) installed() evidence.Installed {
 // AddControllers adds the installed controllers to seen, each with its settings that Joiner ignores. If there are
 // values but no controller of Karpenter is installed, it also adds the controller that the chart renders. It returns
 // Karpenter's settings; if they are invalid, only the cluster name.
-func AddControllers(seen *migration.Installation, installed []evidence.Installed, chart ChartValues) config.Settings {
-	isKarpenter := func(i evidence.Installed) bool { return i.Product == migration.Karpenter }
+func AddControllers(seen *migration.Installation, installed []evidence.InstalledController, chart ChartValues) config.Settings {
+	isKarpenter := func(i evidence.InstalledController) bool { return i.Product == migration.Karpenter }
 	if chart.Flat != nil && !slices.ContainsFunc(installed, isKarpenter) {
 		installed = append(installed, chart.installed())
 	}
@@ -174,7 +174,7 @@ func AddControllers(seen *migration.Installation, installed []evidence.Installed
 			c.Problem = strings.TrimSuffix(chart.problem+"; "+c.Problem, "; ") // a misspelt value may explain a missing setting
 		}
 		for _, n := range notes {
-			c.Ignored = append(c.Ignored, migration.Ignored{Setting: n.Setting, Value: n.Value, Says: n.Says})
+			c.Ignored = append(c.Ignored, migration.Ignored{Setting: n.Setting, Value: n.Value, Says: n.Explanation})
 		}
 		if c.Product == migration.Karpenter {
 			c.Ignored = append(c.Ignored, chart.ignored...)

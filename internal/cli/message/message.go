@@ -15,9 +15,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// Plain returns an error about a file without the name of the system call: "open x: no such file" becomes "x: no such
+// WithoutSyscall returns an error about a file without the name of the system call: "open x: no such file" becomes "x: no such
 // file".
-func Plain(err error) error {
+func WithoutSyscall(err error) error {
 	var path *os.PathError
 	if errors.As(err, &path) {
 		return fmt.Errorf("%s: %w", path.Path, path.Err)

@@ -161,8 +161,8 @@ func amounts(quantities map[string]string) (resources.Amounts, error) {
 	return out, nil
 }
 
-// Types returns the table of a catalog.
-func Types(c catalog.Catalog) Table {
+// TypesTable returns the table of a catalog.
+func TypesTable(c catalog.Catalog) Table {
 	t := Table{
 		Header: []string{"TYPE", "ARCH", "CPU", "MEMORY", "FOR PODS: CPU", "MEMORY", "PODS", "DEVICES", "ZONES", "ON-DEMAND $/H", "SPOT $/H"},
 		Right:  []int{2, 3, 4, 5, 6, 8, 9, 10},

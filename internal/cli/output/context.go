@@ -23,12 +23,12 @@ type Prices struct {
 
 // InFlight has the pending pods that the plan does not include, because nodes for them are being launched.
 type InFlight struct {
-	Pods       []string `json:"pods"`       // "namespace/name"
-	NodeClaims []Flight `json:"nodeClaims"` // the NodeClaims that are not Initialized yet, the oldest first
+	Pods       []string         `json:"pods"`       // "namespace/name"
+	NodeClaims []LaunchingClaim `json:"nodeClaims"` // the NodeClaims that are not Initialized yet, the oldest first
 }
 
-// Flight is a NodeClaim in InFlight.
-type Flight struct {
+// LaunchingClaim is a NodeClaim in InFlight.
+type LaunchingClaim struct {
 	Name       string  `json:"name"`               // name of the NodeClaim
 	NodePool   string  `json:"nodePool,omitempty"` // its NodePool
 	Step       string  `json:"step"`               // Created, Launched or Registered
@@ -57,19 +57,19 @@ func (c Context) text(p packing.Plan) string {
 			possessive = "its"
 		}
 		fmt.Fprintf(&b, "%s %s for %s on %s way: %s.\n", Count(len(f.Pods), "pod"), verb,
-			Count(len(f.NodeClaims), "NodeClaim"), possessive, flightsText(f.NodeClaims))
+			Count(len(f.NodeClaims), "NodeClaim"), possessive, launchingClaimsText(f.NodeClaims))
 	}
 	return b.String()
 }
 
-// maxFlights is the maximum number of NodeClaims in the text.
-const maxFlights = 5
+// maxLaunchingClaims is the maximum number of NodeClaims in the text.
+const maxLaunchingClaims = 5
 
-// flightsText returns the NodeClaims as text: name, step and age of each.
-func flightsText(all []Flight) string {
+// launchingClaimsText returns the NodeClaims as text: name, step and age of each.
+func launchingClaimsText(all []LaunchingClaim) string {
 	var out []string
 	for i, f := range all {
-		if i == maxFlights {
+		if i == maxLaunchingClaims {
 			out = append(out, fmt.Sprintf("and %d more", len(all)-i))
 			break
 		}

@@ -2,8 +2,8 @@ package output
 
 import "time"
 
-// NodeStay is a row of joiner explain node: the reason why a node is not disrupted voluntarily.
-type NodeStay struct {
+// NodeExplanation is a row of joiner explain node: the reason why a node is not disrupted voluntarily.
+type NodeExplanation struct {
 	Node  string `json:"node,omitempty"` // name of the Node; empty until the instance has joined
 	Claim string `json:"nodeClaim"`      // name of the NodeClaim
 	Pool  string `json:"nodePool"`       // name of the NodePool
@@ -14,8 +14,8 @@ type NodeStay struct {
 	NoControllerSince time.Time `json:"noControllerSince,omitzero"`
 }
 
-// NodeStays returns a table with a row for each node. width is the maximum width in characters; 0 means no limit.
-func NodeStays(rows []NodeStay, width int) string {
+// NodeExplanations returns a table with a row for each node. width is the maximum width in characters; 0 means no limit.
+func NodeExplanations(rows []NodeExplanation, width int) string {
 	if len(rows) == 0 {
 		return "There is no node of a NodePool.\n"
 	}

@@ -26,7 +26,7 @@ func Summary(p packing.Plan, seconds float64, context Context, width int) string
 		fmt.Fprintf(&b, "\nWithout a place: %s\n%s", Count(len(p.Refusals), "pod"), indent(refusalsText(p.Refusals)))
 	}
 	if len(p.PlannedNodes) > 0 {
-		fmt.Fprintf(&b, "\nTo launch:\n%s", indent(NodeClaims(p).Fit(indentedWidth(width))))
+		fmt.Fprintf(&b, "\nTo launch:\n%s", indent(NodeClaimsTable(p).Fit(indentedWidth(width))))
 	}
 	b.WriteString(relaxationsText(p.PlannedNodes))
 	if len(p.Placements) > 0 {
@@ -106,9 +106,9 @@ func duration(seconds float64) string {
 // dollars returns a price with four decimals.
 func dollars(p catalog.Price) string { return fmt.Sprintf("%.4f", p.Dollars()) }
 
-// NodeClaims returns the table of the nodes to launch. Nodes with the same NodePool, instance type, zone and capacity
+// NodeClaimsTable returns the table of the nodes to launch. Nodes with the same NodePool, instance type, zone and capacity
 // type share a row. The rows with the highest price come first.
-func NodeClaims(p packing.Plan) Table {
+func NodeClaimsTable(p packing.Plan) Table {
 	groups := groupNodes(p.PlannedNodes)
 	slices.SortStableFunc(groups, func(a, b []packing.PlannedNode) int { return cmp.Compare(totalPrice(b), totalPrice(a)) })
 	t := Table{

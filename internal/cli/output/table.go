@@ -21,8 +21,8 @@ type Table struct {
 	Rows  [][]string // cells of each row, by column
 }
 
-// gap separates two columns.
-const gap = "  "
+// columnGap separates two columns.
+const columnGap = "  "
 
 // String returns the table with aligned columns. Each line ends with \n.
 func (t Table) String() string { return t.Fit(0) }
@@ -36,11 +36,11 @@ const minColumnWidth = 12
 func (t Table) Fit(width int) string {
 	widths, words := t.widths()
 	if width > 0 {
-		narrow(widths, words, width)
+		narrowColumns(widths, words, width)
 		for i := range words {
 			words[i] = min(words[i], minColumnWidth)
 		}
-		narrow(widths, words, width)
+		narrowColumns(widths, words, width)
 	}
 	var b strings.Builder
 	for _, row := range append([][]string{t.Header}, t.Rows...) {
@@ -56,10 +56,10 @@ func (t Table) Fit(width int) string {
 	return b.String()
 }
 
-// narrow makes the widest column one character narrower, again and again until a line has at most width characters. It
+// narrowColumns makes the widest column one character narrower, again and again until a line has at most width characters. It
 // stops earlier if no column is wider than its minimum.
-func narrow(widths, minimums []int, width int) {
-	total := len(gap) * (len(widths) - 1)
+func narrowColumns(widths, minimums []int, width int) {
+	total := len(columnGap) * (len(widths) - 1)
 	for _, w := range widths {
 		total += w
 	}
@@ -107,7 +107,7 @@ func (t Table) line(cells [][]string, widths []int, index int) string {
 			cell += pad
 		}
 		if i > 0 {
-			b.WriteString(gap)
+			b.WriteString(columnGap)
 		}
 		b.WriteString(cell)
 	}
@@ -138,12 +138,12 @@ func wrap(text string, width int) []string {
 // escapeInvisible returns text with Go escapes in place of control and invisible characters, including newlines,
 // because names may come from untrusted files.
 func escapeInvisible(text string) string {
-	if !strings.ContainsFunc(text, unprintable) {
+	if !strings.ContainsFunc(text, isUnprintable) {
 		return text
 	}
 	var b strings.Builder
 	for _, r := range text {
-		if !unprintable(r) {
+		if !isUnprintable(r) {
 			b.WriteRune(r)
 			continue
 		}
@@ -153,7 +153,7 @@ func escapeInvisible(text string) string {
 	return b.String()
 }
 
-func unprintable(r rune) bool { return !unicode.IsPrint(r) }
+func isUnprintable(r rune) bool { return !unicode.IsPrint(r) }
 
 // indent adds two blanks before each line.
 func indent(text string) string {

@@ -19,7 +19,7 @@ func TestScreen(t *testing.T) {
 			f := diagnosis.Finding{Check: fmt.Sprintf("NET-%d", i), Verdict: diagnosis.Broken, Certainty: diagnosis.Likely,
 				Subject: "EC2NodeClass a", Page: "docs/checks/NET-1.md",
 				Cause: fmt.Sprintf("cause %d", i), Evidence: []string{long, "two\nlines", "three", "four"},
-				Fix: fix.New("", fix.Say("one %d", i), fix.Say("two %d", i))}
+				Fix: fix.New("", fix.AdviceStep("one %d", i), fix.AdviceStep("two %d", i))}
 			if i%3 == 1 {
 				f.Follows = "NET-0"
 			}
@@ -62,7 +62,7 @@ func TestScreenCauses(t *testing.T) {
 	finding := func(check, subject, cause string, advice ...string) diagnosis.Finding {
 		var steps []fix.Step
 		for _, s := range advice {
-			steps = append(steps, fix.Say("%s", s))
+			steps = append(steps, fix.AdviceStep("%s", s))
 		}
 		return diagnosis.Finding{Check: check, Verdict: diagnosis.Broken, Certainty: diagnosis.Certain, Subject: subject,
 			Cause: cause, Fix: fix.New(subject, steps...), Evidence: []string{"seen"}, Page: "page"}

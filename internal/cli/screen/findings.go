@@ -63,14 +63,14 @@ func causes(findings []diagnosis.Finding) []*cause {
 		if f.Subject != "" && !slices.Contains(c.subjects, f.Subject) {
 			c.subjects = append(c.subjects, f.Subject)
 		}
-		c.fix = withSteps(c.fix, f.Fix.Correction().Steps())
-		c.look = withSteps(c.look, f.Fix.Only(fix.Look).Steps())
+		c.fix = appendSteps(c.fix, f.Fix.Correction().Steps())
+		c.look = appendSteps(c.look, f.Fix.Only(fix.ReadOnly).Steps())
 	}
 	return out
 }
 
-// withSteps appends to lines the texts of the steps that are not in lines yet.
-func withSteps(lines []string, steps []fix.Step) []string {
+// appendSteps appends to lines the texts of the steps that are not in lines yet.
+func appendSteps(lines []string, steps []fix.Step) []string {
 	for _, s := range steps {
 		if line := s.String(); !slices.Contains(lines, line) {
 			lines = append(lines, line)
@@ -82,7 +82,7 @@ func withSteps(lines []string, steps []fix.Step) []string {
 // Findings returns the text output: one block for each cause with its subjects, fix and, if there is room, evidence.
 // The worst cause comes first; causes of EC2NodeClasses that no NodePool uses come last. The last lines are those of
 // closingLines.
-func Findings(findings []diagnosis.Finding, unseen []diagnosis.Unseen, truncated []string) string {
+func Findings(findings []diagnosis.Finding, unseen []diagnosis.UnreadableSystem, truncated []string) string {
 	all := causes(diagnosis.Actionable(findings))
 	tail := closingLines(findings, unseen, truncated)
 	var out []string
@@ -184,7 +184,7 @@ func shortFinding(f diagnosis.Finding) string {
 //   - the lists that were read only in part
 //   - the number of passed checks, and the number of checks that could not run
 //   - the systems that could not be read
-func closingLines(findings []diagnosis.Finding, unseen []diagnosis.Unseen, truncated []string) []string {
+func closingLines(findings []diagnosis.Finding, unseen []diagnosis.UnreadableSystem, truncated []string) []string {
 	fine, reasons := map[string]bool{}, map[string][]string{} // passed checks; checks that could not run, by reason
 	notFine, unknown := map[string]bool{}, map[string]bool{}
 	for _, f := range findings {
@@ -193,7 +193,7 @@ func closingLines(findings []diagnosis.Finding, unseen []diagnosis.Unseen, trunc
 			fine[f.Check] = true
 		case diagnosis.Unknown:
 			notFine[f.Check], unknown[f.Check] = true, true
-			if slices.ContainsFunc(unseen, func(u diagnosis.Unseen) bool { return u.Explains(f) }) {
+			if slices.ContainsFunc(unseen, func(u diagnosis.UnreadableSystem) bool { return u.Explains(f) }) {
 				continue // reported once, below
 			}
 			if !slices.Contains(reasons[f.Cause], f.Check) {

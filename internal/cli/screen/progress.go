@@ -26,14 +26,14 @@ type Progress struct {
 	isTerminal bool
 	now        func() time.Time
 
-	mu         sync.Mutex // guards the fields below and the writes to w
-	start      time.Time  // when NewProgress was called
-	active     []item     // sources that are being read, in the order of their start
-	lineLength int        // length of the line on the terminal
+	mu         sync.Mutex     // guards the fields below and the writes to w
+	start      time.Time      // when NewProgress was called
+	active     []activeSource // sources that are being read, in the order of their start
+	lineLength int            // length of the line on the terminal
 }
 
-// item is a source that is being read.
-type item struct {
+// activeSource is a source that is being read.
+type activeSource struct {
 	source    string
 	start     time.Time
 	isPrinted bool // its line was printed; false on a terminal
@@ -58,7 +58,7 @@ func (p *Progress) Note(source string, isDone bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !isDone {
-		p.active = append(p.active, item{source: source, start: p.now()})
+		p.active = append(p.active, activeSource{source: source, start: p.now()})
 		return
 	}
 	for i, reading := range p.active {

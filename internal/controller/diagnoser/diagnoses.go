@@ -29,7 +29,7 @@ import (
 
 // Diagnoser finds out why nodes do not join: for EC2NodeClasses before the first launch, and for claims that are late.
 // All classes and claims share one report, so that a thousand late claims need as many AWS calls as one. The methods
-// may be called concurrently. On a nil receiver, Verdict, WillNotJoin and CuredAt find nothing.
+// may be called concurrently. On a nil receiver, Verdict, WillNotJoin and FixedAt find nothing.
 type Diagnoser struct {
 	Clients       collector.Clients         // clients with a rate limit of their own; collect sets Clients.Late
 	Cache         client.Reader             // reads objects from the informers

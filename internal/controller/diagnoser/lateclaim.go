@@ -167,7 +167,7 @@ func (d *Diagnoser) publish(ctx context.Context, seen lateScan, verdicts map[typ
 	d.mu.Lock()
 	before := d.Verdicts
 	d.Verdicts = verdicts
-	d.noteCured(seen.late, before)
+	d.noteFixed(seen.late, before)
 	d.mu.Unlock()
 	counts := map[string]int{} // number of claims by pool, check and message
 	for _, l := range seen.late {
@@ -194,11 +194,11 @@ func (d *Diagnoser) publish(ctx context.Context, seen lateScan, verdicts map[typ
 	}
 }
 
-// noteCured records the late claims whose cause is gone: the earlier verdict was certain, and the present one is not.
+// noteFixed records the late claims whose cause is gone: the earlier verdict was certain, and the present one is not.
 // The earlier verdict is in before, or in a condition that a previous process wrote. Claims with the same fix get the
 // same time, so that their instances are replaced together; see nodeclaim.Reconciler.outdatedAt. The caller must hold
 // the lock.
-func (d *Diagnoser) noteCured(late []lateClaim, before map[types.UID]Verdict) {
+func (d *Diagnoser) noteFixed(late []lateClaim, before map[types.UID]Verdict) {
 	cured, now := map[types.UID]time.Time{}, d.Now.Now()
 	for _, l := range late {
 		id := l.claim.UID
@@ -216,9 +216,9 @@ func (d *Diagnoser) noteCured(late []lateClaim, before map[types.UID]Verdict) {
 	d.cured = cured
 }
 
-// CuredAt returns when the cause that kept a late claim from joining was found to be gone. The time is zero if no cause
+// FixedAt returns when the cause that kept a late claim from joining was found to be gone. The time is zero if no cause
 // was certain, or if the cause still exists. isCertain reports whether a cause is certain now.
-func (d *Diagnoser) CuredAt(claim *karpv1.NodeClaim) (since time.Time, isCertain bool) {
+func (d *Diagnoser) FixedAt(claim *karpv1.NodeClaim) (since time.Time, isCertain bool) {
 	if d == nil {
 		return time.Time{}, false
 	}

@@ -88,7 +88,7 @@ func (s *DisruptableConditionWriter) Write(ctx context.Context, snapshot cluster
 	for _, d := range due {
 		group.Go(func() error {
 			written, err := s.Objects.PatchClaim(ctx, d.claim, func(c *karpv1.NodeClaim) { writeStay(c, d.stay, now) })
-			if kubeclient.WhatNext(err) == kubeclient.Gone {
+			if kubeclient.Classify(err) == kubeclient.Gone {
 				return nil
 			}
 			if err != nil {

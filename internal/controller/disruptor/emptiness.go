@@ -134,7 +134,7 @@ func (e *Emptiness) countInvalid(in disruption.Input, proposal disruption.Propos
 	}
 	for i := range in.Snapshot.Nodes {
 		n := &in.Snapshot.Nodes[i]
-		if e.proposed[n.Name] && !isProposed[n.Name] && !n.Leaving && !in.Records[n.Name].Going {
+		if e.proposed[n.Name] && !isProposed[n.Name] && !n.Leaving && !in.Records[n.Name].IsBeingRemoved {
 			e.Metrics.Invalid.WithLabelValues(nodestate.KindEmpty).Inc()
 		}
 	}
@@ -212,7 +212,7 @@ func (e *Emptiness) report(p disruption.Proposal) {
 		e.Log.Debug("empty node stays", "Node", s.Node, "cause", string(s.Cause), "detail", s.Detail)
 	}
 	e.logged = logged
-	nodestate.CountEligible(e.Metrics, disruption.Empty, len(p.Vacant()))
+	nodestate.CountEligible(e.Metrics, disruption.Empty, len(p.RemovableEmpty()))
 }
 
 // anyEmpty reports whether an initialized node in the snapshot has no pods, and is not leaving.

@@ -86,8 +86,8 @@ func byClaimName(a, b *karpv1.NodeClaim) int { return strings.Compare(a.Name, b.
 
 // nextInput returns the input of replacement.Next, without the parts that need a plan. diagnoses reports which claims
 // will not join; nil reports none.
-func (f *InFlightMove) nextInput(diagnoses *diagnoser.Diagnoser) replacement.Seen {
-	out := replacement.Seen{Started: f.Mark.Started, Wanted: f.Mark.Claims, Obsolete: f.problem}
+func (f *InFlightMove) nextInput(diagnoses *diagnoser.Diagnoser) replacement.MoveState {
+	out := replacement.MoveState{Started: f.Mark.Started, ReplacementCount: f.Mark.Claims, Obsolete: f.problem}
 	for _, c := range f.Leaving {
 		out.Candidates = append(out.Candidates, replacement.Candidate{Claim: c.Name, State: f.candidateState(c)})
 	}
@@ -135,14 +135,14 @@ func (f *InFlightMove) candidateState(c *karpv1.NodeClaim) replacement.Candidate
 }
 
 // isReady reports whether all replacements are ready.
-func (f *InFlightMove) isReady(s replacement.Seen) bool {
+func (f *InFlightMove) isReady(s replacement.MoveState) bool {
 	ready := 0
 	for _, c := range s.Replacements {
 		if c.State == replacement.Ready {
 			ready++
 		}
 	}
-	return ready == s.Wanted
+	return ready == s.ReplacementCount
 }
 
 // blocker returns the pod that blocks the move, with the reason: the pod cannot be evicted now, or has no ready node to

@@ -21,7 +21,7 @@ import (
 // next call of Advance undoes the move.
 func (m *Disruptor) startMove(ctx context.Context, mark nodestate.MoveMark, leaving []*karpv1.NodeClaim,
 	nodes []*corev1.Node, create func(annotations map[string]string) error, now time.Time) error {
-	err := m.onAll(ctx, leaving, func(c *karpv1.NodeClaim) { mark.Put(c, now) })
+	err := m.patchClaims(ctx, leaving, func(c *karpv1.NodeClaim) { mark.Put(c, now) })
 	for _, c := range leaving {
 		m.Lock.NoteStart(c.UID, m.Now.Now()) // starting the moves before this one may have taken a while
 	}
@@ -36,7 +36,7 @@ func (m *Disruptor) startMove(ctx context.Context, mark nodestate.MoveMark, leav
 	if err := create(map[string]string{nodestate.AnnotationReplaces: mark.ID}); err != nil {
 		return err
 	}
-	return onNodes(ctx, m.Objects, nodes, nodestate.CloseNode)
+	return patchNodes(ctx, m.Objects, nodes, nodestate.CloseNode)
 }
 
 // createReplacements creates the NodeClaims of the planned nodes, with the annotations.
@@ -61,7 +61,7 @@ func (m *Disruptor) act(ctx context.Context, f *InFlightMove, step replacement.S
 		m.recordWait(f, step)
 		return nil
 	case replacement.Close:
-		return onNodes(ctx, m.Objects, f.openNodes(), nodestate.CloseNode)
+		return patchNodes(ctx, m.Objects, f.openNodes(), nodestate.CloseNode)
 	case replacement.Commit:
 		if err := m.commit(ctx, f, now); err != nil {
 			return err
@@ -97,7 +97,7 @@ func (m *Disruptor) commit(ctx context.Context, f *InFlightMove, now time.Time) 
 			uncommitted = append(uncommitted, c)
 		}
 	}
-	if err := m.onAll(ctx, uncommitted, func(c *karpv1.NodeClaim) { mark.Put(c, now) }); err != nil {
+	if err := m.patchClaims(ctx, uncommitted, func(c *karpv1.NodeClaim) { mark.Put(c, now) }); err != nil {
 		return err
 	}
 	m.History.RecordMove(now, mark.Reason, uncommitted, f.Pods)
@@ -128,20 +128,20 @@ func (m *Disruptor) deleteClaims(ctx context.Context, f *InFlightMove, now time.
 // undo removes the taint from the nodes of a move, deletes the replacements that are not needed, and removes the
 // annotations. Because of this order, a controller that restarts in between can complete the undo.
 func (m *Disruptor) undo(ctx context.Context, f *InFlightMove, step replacement.Step, now time.Time) error {
-	if err := onNodes(ctx, m.Objects, f.closedNodes(), nodestate.OpenNode); err != nil {
+	if err := patchNodes(ctx, m.Objects, f.closedNodes(), nodestate.OpenNode); err != nil {
 		return err
 	}
 	if err := m.deleteReplacements(ctx, f, step, now); err != nil {
 		return err
 	}
 	remaining := slices.DeleteFunc(slices.Clone(f.Leaving), func(c *karpv1.NodeClaim) bool { return c.DeletionTimestamp != nil })
-	if err := m.onAll(ctx, remaining, nodestate.DropReason); err != nil {
+	if err := m.patchClaims(ctx, remaining, nodestate.DropReason); err != nil {
 		return err
 	}
 	for i, c := range remaining {
 		remaining[i] = m.newest.Of(c)
 	}
-	if err := m.onAll(ctx, remaining, nodestate.DropMove); err != nil {
+	if err := m.patchClaims(ctx, remaining, nodestate.DropMove); err != nil {
 		return err
 	}
 	for _, c := range f.Leaving {
@@ -160,7 +160,7 @@ func (m *Disruptor) deleteReplacements(ctx context.Context, f *InFlightMove, ste
 		if c.DeletionTimestamp != nil || slices.Contains(step.Keep, c.Name) || f.isUsed(c, now) {
 			continue
 		}
-		if slices.Contains(step.Unfit, c.Name) {
+		if slices.Contains(step.NotInitialized, c.Name) {
 			if err := m.Drift.RecordFailure(ctx, c, step.Reason, now); err != nil {
 				return err
 			}
@@ -195,14 +195,14 @@ func (f *InFlightMove) closedNodes() []*corev1.Node {
 	return out
 }
 
-// onAll patches claims in parallel. A claim that no longer exists is not an error.
-func (m *Disruptor) onAll(ctx context.Context, claims []*karpv1.NodeClaim, change func(*karpv1.NodeClaim)) error {
+// patchClaims patches claims in parallel. A claim that no longer exists is not an error.
+func (m *Disruptor) patchClaims(ctx context.Context, claims []*karpv1.NodeClaim, change func(*karpv1.NodeClaim)) error {
 	var group errgroup.Group
 	group.SetLimit(nodestate.ParallelClaims)
 	for _, c := range claims {
 		group.Go(func() error {
 			written, err := m.Objects.PatchClaim(ctx, c, change)
-			if kubeclient.WhatNext(err) == kubeclient.Gone {
+			if kubeclient.Classify(err) == kubeclient.Gone {
 				return nil
 			}
 			if err == nil {
@@ -214,14 +214,14 @@ func (m *Disruptor) onAll(ctx context.Context, claims []*karpv1.NodeClaim, chang
 	return group.Wait()
 }
 
-// onNodes patches Nodes in parallel. A Node that no longer exists is not an error.
-func onNodes(ctx context.Context, objects loop.ObjectWriter, nodes []*corev1.Node, change func(*corev1.Node)) error {
+// patchNodes patches Nodes in parallel. A Node that no longer exists is not an error.
+func patchNodes(ctx context.Context, objects loop.ObjectWriter, nodes []*corev1.Node, change func(*corev1.Node)) error {
 	var group errgroup.Group
 	group.SetLimit(nodestate.ParallelClaims)
 	for _, n := range nodes {
 		group.Go(func() error {
 			_, err := objects.PatchNode(ctx, n, change)
-			if kubeclient.WhatNext(err) == kubeclient.Gone {
+			if kubeclient.Classify(err) == kubeclient.Gone {
 				return nil
 			}
 			return err

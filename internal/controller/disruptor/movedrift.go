@@ -29,7 +29,7 @@ func (m *Disruptor) driftMoves(ctx context.Context, s *DisruptionInput, now time
 	if len(granted) == 0 {
 		return nil
 	}
-	granted = m.refreshStatic(ctx, s, granted, now)
+	granted = m.replaceStatic(ctx, s, granted, now)
 	moves, later := m.completableMoves(s, consolidation.Replace(m.ConsolidationInput(s, granted), granted), now)
 	m.Staying.SetReasons(stayDriftBudget, slices.Concat(others, later)...)
 	s.release(m.Lock, granted, moves)

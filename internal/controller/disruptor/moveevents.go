@@ -73,7 +73,7 @@ func (m *Disruptor) recordStays(stays []disruption.Stay, candidates []string, mo
 		notMoved -= len(moves[i].Nodes)
 	}
 	if notMoved > 0 {
-		counts[disruption.Worth] = notMoved
+		counts[disruption.WorthItsPrice] = notMoved
 	}
 	var parts []string
 	for _, cause := range slices.Sorted(maps.Keys(counts)) {

@@ -20,7 +20,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 )
 
-// tripStore persists trips (disruption.Trips) as text.
+// tripStore persists trips (disruption.PodMoves) as text.
 type tripStore interface {
 	Read(ctx context.Context) (string, error)
 	Write(ctx context.Context, text string) error
@@ -34,11 +34,11 @@ type MoveHistory struct {
 	Log   *slog.Logger // the log of this process
 
 	mu         sync.Mutex
-	Trips      disruption.Trips // past moves of pods
-	isRead     bool             // the trips of earlier processes were read
-	hasUnsaved bool             // there are trips that Store does not have
-	written    time.Time        // the last attempt to write Store
-	logged     string           // the last logged error
+	Trips      disruption.PodMoves // past moves of pods
+	isRead     bool                // the trips of earlier processes were read
+	hasUnsaved bool                // there are trips that Store does not have
+	written    time.Time           // the last attempt to write Store
+	logged     string              // the last logged error
 }
 
 // MoveHistoryInterval is the shortest interval between two writes to Store. A crash loses the trips since the last write.
@@ -56,7 +56,7 @@ func (t *MoveHistory) Sync(ctx context.Context, now time.Time) error {
 	if !t.isRead {
 		text, err := t.Store.Read(ctx)
 		switch {
-		case errors.Is(err, kubeclient.ErrTripsUnreadable):
+		case errors.Is(err, kubeclient.ErrMovesUnreadable):
 			t.Log.Warn("cannot parse the stored history of moved pods; it starts empty", "error", err.Error())
 		case err != nil:
 			return err
@@ -98,11 +98,11 @@ func (t *MoveHistory) RecordMove(now time.Time, reason disruption.Reason, claims
 			all[workload] += n
 		}
 	}
-	var trips []disruption.Trip
+	var trips []disruption.PodMove
 	for _, c := range claims {
 		counts := loadOf(c, pods)
 		for _, workload := range slices.Sorted(maps.Keys(counts)) {
-			trips = append(trips, disruption.Trip{
+			trips = append(trips, disruption.PodMove{
 				At: now.Truncate(time.Second), Workload: workload, Pods: counts[workload], All: all[workload], Shape: ShapeOf(c), Reason: reason,
 			})
 		}
@@ -121,7 +121,7 @@ func (t *MoveHistory) Stays(in disruption.Input, reason disruption.Reason, nodes
 	t.mu.Lock()
 	trips := slices.Concat(t.Trips, s.uncommittedTrips(in.Now))
 	t.mu.Unlock()
-	traffic := disruption.Traffic{Reason: reason, Pods: map[string]int{}, Limits: map[string]int{}, Together: together, Now: in.Now}
+	traffic := disruption.StayInput{Reason: reason, Pods: map[string]int{}, Limits: map[string]int{}, Together: together, Now: in.Now}
 	for pool, p := range in.Policies {
 		traffic.Limits[pool] = p.MovesPerHour
 	}
@@ -137,7 +137,7 @@ func (t *MoveHistory) Stays(in disruption.Input, reason disruption.Reason, nodes
 			continue
 		}
 		c := s.Claims[n.Claim]
-		traffic.Loads = append(traffic.Loads, disruption.Load{Node: name, Pool: n.Pool, Shape: ShapeOf(c), Pods: loadOf(c, s.Pods)})
+		traffic.Loads = append(traffic.Loads, disruption.NodeWorkloads{Node: name, Pool: n.Pool, Shape: ShapeOf(c), Pods: loadOf(c, s.Pods)})
 	}
 	return trips.Stays(traffic)
 }
@@ -151,8 +151,8 @@ type HistoryInput struct {
 // uncommittedTrips returns the trips of moves that are not committed yet. Such trips are recorded on commit, but count
 // from the start of the move. Otherwise two moves that wait for their replacements would each use the rest of the hourly
 // limit.
-func (s HistoryInput) uncommittedTrips(now time.Time) []disruption.Trip {
-	var out []disruption.Trip
+func (s HistoryInput) uncommittedTrips(now time.Time) []disruption.PodMove {
+	var out []disruption.PodMove
 	for _, name := range slices.Sorted(maps.Keys(s.Claims)) {
 		c := s.Claims[name]
 		mark, err := nodestate.MoveOf(c)
@@ -161,7 +161,7 @@ func (s HistoryInput) uncommittedTrips(now time.Time) []disruption.Trip {
 		}
 		counts := loadOf(c, s.Pods)
 		for _, workload := range slices.Sorted(maps.Keys(counts)) {
-			out = append(out, disruption.Trip{At: now, Workload: workload, Pods: counts[workload], Shape: ShapeOf(c), Reason: mark.Reason})
+			out = append(out, disruption.PodMove{At: now, Workload: workload, Pods: counts[workload], Shape: ShapeOf(c), Reason: mark.Reason})
 		}
 	}
 	return out

@@ -29,7 +29,7 @@ import (
 
 // replacementMaker creates replacement NodeClaims.
 type replacementMaker interface {
-	CreateReplacements(ctx context.Context, planned []packing.PlannedNode, annotations map[string]string) []writer.Created
+	CreateReplacements(ctx context.Context, planned []packing.PlannedNode, annotations map[string]string) []writer.CreateResult
 	CreateStaticReplacement(ctx context.Context, pool string, annotations map[string]string) (*karpv1.NodeClaim, error)
 }
 
@@ -65,15 +65,15 @@ type Disruptor struct {
 	SpotToSpot bool
 
 	newest  loop.NewestVersions     // the last version of each claim that this loop wrote
-	held    map[types.UID]holding   // claims that are excluded from moves, because a move was undone
+	held    map[types.UID]exclusion // claims that are excluded from moves, because a move was undone
 	blocked map[string]blockage     // by ID of the move: what blocks it
 	logged  map[string]string       // by ID of the move: the logged reason why it waits
 	strays  map[types.UID]time.Time // by Node: since when it is tainted without a known cause
 	Scans   scanState               // state of the scans for moves; the zero value means no scan yet
 }
 
-// holding excludes a claim from moves until a time.
-type holding struct {
+// exclusion excludes a claim from moves until a time.
+type exclusion struct {
 	until time.Time // end of the exclusion
 	cause string    // why the last move was undone
 	times int       // number of consecutive moves of the claim that were undone
@@ -173,15 +173,15 @@ func (m *Disruptor) flights(o snapshot.Objects) []*InFlightMove {
 // nextInputs returns the input of replacement.Next for each move. It computes a plan only if a revocable move has all its
 // replacements ready: then the next step depends on whether the move's pods can be placed.
 func (m *Disruptor) nextInputs(ctx context.Context, flights []*InFlightMove, o snapshot.Objects,
-	now time.Time) ([]replacement.Seen, error) {
-	seen := make([]replacement.Seen, len(flights))
+	now time.Time) ([]replacement.MoveState, error) {
+	seen := make([]replacement.MoveState, len(flights))
 	needsPlan := false
 	paused := m.Pauses.Current(ctx, now)
 	intent := userIntent{policies: nodestate.PoliciesOf(o, paused.Requested(), now), kept: nodestate.KeptNodes(o)}
 	for i, f := range flights {
 		seen[i] = f.nextInput(m.Diagnoses) // Obsolete is set if the mark of the move is unreadable
 		if slices.ContainsFunc(seen[i].Replacements, func(c replacement.Replacement) bool { return !c.Joined.IsZero() }) {
-			seen[i].FitWithin = loop.FitWithin(o.Claims, f.replacements)
+			seen[i].InitializationTimeout = loop.InitializationTimeout(o.Claims, f.replacements)
 		}
 		if seen[i].Obsolete == "" {
 			seen[i].Obsolete = m.obsoleteReason(f, intent)
@@ -229,7 +229,7 @@ func missingInput(paused loop.PauseState, market catalog.Market) string {
 
 // unschedulablePods returns pods that kube-scheduler would leave pending, at most one for each leaving node. Only moves
 // whose replacements are all ready count. kube-scheduler does not know the plan, so it may choose other nodes.
-func unschedulablePods(flights []*InFlightMove, seen []replacement.Seen, s cluster.Snapshot, plan packing.Plan) map[string]bool {
+func unschedulablePods(flights []*InFlightMove, seen []replacement.MoveState, s cluster.Snapshot, plan packing.Plan) map[string]bool {
 	var nodes, order []string
 	for i, f := range flights {
 		if !f.isReady(seen[i]) {
@@ -300,7 +300,7 @@ func (m *Disruptor) forget(o snapshot.Objects, flights []*InFlightMove) {
 // hold excludes from moves, for a while, the nodes of a move that was undone.
 func (m *Disruptor) hold(f *InFlightMove, why string, now time.Time) {
 	if m.held == nil {
-		m.held = map[types.UID]holding{}
+		m.held = map[types.UID]exclusion{}
 	}
 	for _, c := range f.Leaving {
 		h := m.held[c.UID]

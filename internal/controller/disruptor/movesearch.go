@@ -104,7 +104,7 @@ func (m *Disruptor) ReadInput(ctx context.Context, now time.Time) (*DisruptionIn
 		}
 		if h, ok := m.held[claim.UID]; ok && now.Before(h.until) {
 			r := out.In.Records[n.Name]
-			r.Held, r.HeldCause = h.until, h.cause
+			r.HeldUntil, r.HeldCause = h.until, h.cause
 			out.In.Records[n.Name] = r
 		}
 	}
@@ -128,9 +128,9 @@ func markLeaving(in disruption.Input, flights []*InFlightMove, claims map[string
 		if !ok || claims[n.Claim] == nil {
 			continue
 		}
-		r.Going = r.Going || isLeaving[n.Claim] || lock.IsChosen(claims[n.Claim].UID, in.Now)
+		r.IsBeingRemoved = r.IsBeingRemoved || isLeaving[n.Claim] || lock.IsChosen(claims[n.Claim].UID, in.Now)
 		if isReplacement[n.Claim] {
-			r.Held, r.HeldCause = in.Now.Add(minSearchInterval), "a move is about to bring pods to this node"
+			r.HeldUntil, r.HeldCause = in.Now.Add(minSearchInterval), "a move is about to bring pods to this node"
 		}
 		in.Records[n.Name] = r
 	}
@@ -173,7 +173,7 @@ func notWorthMoving(nodes []string, moves []consolidation.Move) []disruption.Sta
 	var out []disruption.Stay
 	for _, name := range nodes {
 		if !isMoved[name] {
-			out = append(out, disruption.Stay{Node: name, Cause: disruption.Worth})
+			out = append(out, disruption.Stay{Node: name, Cause: disruption.WorthItsPrice})
 		}
 	}
 	return out
@@ -190,7 +190,7 @@ func (s *DisruptionInput) withRoom(nodes []string, rooms []disruption.Room) (all
 	}
 	for _, name := range nodes {
 		if room, ok := full[nodeByName[name].Pool]; ok {
-			stays = append(stays, disruption.Stay{Node: name, Cause: disruption.Budgeted, Detail: room.Budget, Until: room.Until})
+			stays = append(stays, disruption.Stay{Node: name, Cause: disruption.BudgetExhausted, Detail: room.Budget, Until: room.Until})
 		} else {
 			allowed = append(allowed, name)
 		}
@@ -332,7 +332,7 @@ func (s *DisruptionInput) release(lock *nodestate.DisruptionLock, nodes []string
 // ConsolidationInput returns the input of consolidation. nodes are the candidates.
 func (m *Disruptor) ConsolidationInput(s *DisruptionInput, nodes []string) consolidation.Input {
 	out := consolidation.Input{
-		Snapshot:    disruption.WithoutVacant(s.In),
+		Snapshot:    disruption.WithoutRemovableEmpty(s.In),
 		Market:      s.market,
 		Nodes:       map[string]consolidation.Candidate{},
 		Rules:       map[string]consolidation.Rule{},
@@ -354,7 +354,7 @@ func (m *Disruptor) ConsolidationInput(s *DisruptionInput, nodes []string) conso
 		out.MaxRemovals[room.Pool] = room.Nodes
 	}
 	for pool, p := range s.In.Policies {
-		out.Rules[pool] = consolidation.Rule{LeastSaving: p.LeastSaving, LeastShare: p.LeastShare, LeastWorth: p.Method.LeastWorth()}
+		out.Rules[pool] = consolidation.Rule{MinSaving: p.MinSaving, MinSavingShare: p.MinSavingShare, LeastWorth: p.Method.LeastWorth()}
 	}
 	return out
 }
@@ -367,7 +367,7 @@ func (m *Disruptor) StartAll(ctx context.Context, s *DisruptionInput, reason dis
 	for _, n := range s.objects.Nodes {
 		objectByName[n.Name] = n
 	}
-	nodeByName, usualJoin := nodestate.NodesByName(s.In.Snapshot), loop.UsualJoin(s.objects.Claims)
+	nodeByName, usualJoin := nodestate.NodesByName(s.In.Snapshot), loop.MedianJoinTime(s.objects.Claims)
 	for _, move := range moves {
 		if !m.LaunchBackoff.Admit(move.PlannedNodes, now) {
 			s.release(m.Lock, move.Nodes, nil)

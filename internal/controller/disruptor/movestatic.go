@@ -13,10 +13,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// refreshStatic starts to replace the drifted nodes of static pools, each with one additional node of its pool. If
-// limits.nodes leaves no room for an additional node, the drifted node is held for a while. refreshStatic returns the
+// replaceStatic starts to replace the drifted nodes of static pools, each with one additional node of its pool. If
+// limits.nodes leaves no room for an additional node, the drifted node is held for a while. replaceStatic returns the
 // nodes of other pools.
-func (m *Disruptor) refreshStatic(ctx context.Context, s *DisruptionInput, nodes []string, now time.Time) (others []string) {
+func (m *Disruptor) replaceStatic(ctx context.Context, s *DisruptionInput, nodes []string, now time.Time) (others []string) {
 	pools, claimCounts := map[string]*karpv1.NodePool{}, map[string]int{}
 	for _, p := range s.objects.Pools {
 		pools[p.Name] = p

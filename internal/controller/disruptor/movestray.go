@@ -49,7 +49,7 @@ func (m *Disruptor) clearStrays(ctx context.Context, o snapshot.Objects, now tim
 	if len(nodes) == 0 {
 		return nil
 	}
-	err := errors.Join(onNodes(ctx, m.Objects, nodes, nodestate.OpenNode), m.onAll(ctx, marked, nodestate.DropReason))
+	err := errors.Join(patchNodes(ctx, m.Objects, nodes, nodestate.OpenNode), m.patchClaims(ctx, marked, nodestate.DropReason))
 	if err != nil {
 		for _, n := range nodes {
 			strays[n.UID] = now // retry a refused patch only after StrayAfter

@@ -143,8 +143,8 @@ func (d *Reconciler) listInstances(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// driftSeen is the input of a pass.
-type driftSeen struct {
+// driftInput is the input of a pass.
+type driftInput struct {
 	pools    []*karpv1.NodePool               // pools whose nodes can drift, sorted by name
 	classes  map[string]*awsv1.EC2NodeClass   // by name
 	claims   map[string][]*karpv1.NodeClaim   // by pool: claims that have an instance and are not being deleted
@@ -155,8 +155,8 @@ type driftSeen struct {
 	settings map[string]driftSettings         // by pool: its drift settings
 }
 
-func (d *Reconciler) read(ctx context.Context, now time.Time) (driftSeen, error) {
-	seen := driftSeen{
+func (d *Reconciler) read(ctx context.Context, now time.Time) (driftInput, error) {
+	seen := driftInput{
 		classes: map[string]*awsv1.EC2NodeClass{}, claims: map[string][]*karpv1.NodeClaim{}, ofPool: map[string]drift.Origin{},
 		ofClass: map[string]drift.Origin{}, types: map[string]map[string]typeOffers{}, settings: map[string]driftSettings{},
 	}
@@ -225,7 +225,7 @@ func compareNames(a, b client.Object) int {
 
 // stampAll writes hashes first on claims, then on pools and classes. The order matters when the hash version has
 // changed: if claims were updated last, all of them would seem to drift.
-func (d *Reconciler) stampAll(ctx context.Context, seen driftSeen) error {
+func (d *Reconciler) stampAll(ctx context.Context, seen driftInput) error {
 	var group errgroup.Group
 	group.SetLimit(nodestate.ParallelClaims)
 	for _, pool := range seen.pools {
@@ -258,7 +258,7 @@ func (d *Reconciler) stampAll(ctx context.Context, seen driftSeen) error {
 
 // stamp writes the hashes of the pool and the class, with the present hash version, to a claim that lacks them. The
 // hashes are those of the present configuration, unless the claim already drifts. Karpenter does the same.
-func (d *Reconciler) stamp(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv1.NodePool, seen driftSeen) error {
+func (d *Reconciler) stamp(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv1.NodePool, seen driftInput) error {
 	recordedPool, recordedClass := conversion.RecordedFields(claim, pool)
 	nowPool, nowClass := seen.ofPool[pool.Name], seen.ofClass[claim.Spec.NodeClassRef.Name]
 	_, drifts := claim.StatusConditions().Find(karpv1.ConditionDrifted)
@@ -267,7 +267,7 @@ func (d *Reconciler) stamp(ctx context.Context, claim *karpv1.NodeClaim, pool *k
 		return nil
 	}
 	_, err := d.Objects.PatchClaim(ctx, claim, func(c *karpv1.NodeClaim) { conversion.SetRecordedFields(c, wantPool, wantClass) })
-	if err != nil && kubeclient.WhatNext(err) == kubeclient.Gone {
+	if err != nil && kubeclient.Classify(err) == kubeclient.Gone {
 		return nil
 	}
 	return err

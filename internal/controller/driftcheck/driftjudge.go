@@ -26,13 +26,13 @@ type poolDrift struct {
 	class          *awsv1.EC2NodeClass      // the node class of the pool
 	settings       driftSettings            // the drift settings of the pool
 	nodes          []nodeDrift              // sorted by name of the claim
-	hold           drift.Hold               // the mass drift, if there is one
+	hold           drift.MassDrift          // the mass drift, if there is one
 	isHeld         bool                     // the breaker is open, and the user has not allowed this mass drift
 	state          string                   // short hash of the objects that the selectors found in AWS
 	unresolvedHold string                   // message of an open breaker that cannot be evaluated now for lack of data; else empty
 	proven         map[string]bool          // by target: more nodes with this target are fit than have failed
 	failed         map[string]drift.Failure // by target: failures of the targets that are in use
-	setbacks       []drift.Setback          // images of the class that are not used, because their nodes failed
+	setbacks       []drift.ReplacedImage    // images of the class that are not used, because their nodes failed
 }
 
 // nodeDrift is the result of a pass for a node.
@@ -89,20 +89,20 @@ func (t typeOffers) has(labels map[string]string) bool {
 	})
 }
 
-func (d *Reconciler) judge(seen driftSeen, pool *karpv1.NodePool, now time.Time) poolDrift {
+func (d *Reconciler) judge(seen driftInput, pool *karpv1.NodePool, now time.Time) poolDrift {
 	class := seen.classes[pool.Spec.Template.Spec.NodeClassRef.Name]
 	out := poolDrift{pool: pool, class: class, settings: seen.settings[pool.Name], proven: map[string]bool{},
 		failed: map[string]drift.Failure{}}
-	var judged []drift.Judged
+	var judged []drift.NodeVerdicts
 	for _, claim := range seen.claims[pool.Name] {
 		n := d.judgeNode(seen, pool, claim, now)
 		out.nodes = append(out.nodes, n)
-		judged = append(judged, drift.Judged{Name: claim.Name, Verdicts: n.verdicts})
+		judged = append(judged, drift.NodeVerdicts{Name: claim.Name, Verdicts: n.verdicts})
 	}
 	slices.SortFunc(out.nodes, func(a, b nodeDrift) int { return compareNames(a.claim, b.claim) })
 	found := selectedText(class, d.Authority)
 	out.state = drift.Short(found)
-	hold, trips := drift.Trip(judged, found, drift.Breaker(d.Breaker), isWaiting(pool, class, out.state))
+	hold, trips := drift.FindMassDrift(judged, found, drift.Breaker(d.Breaker), isWaiting(pool, class, out.state))
 	out.hold, out.isHeld = hold, trips && out.settings.allowed != hold.Token && !out.settings.ObserveDrift
 	if !trips && !out.settings.ObserveDrift && isUndecided(out) {
 		out.unresolvedHold = openBreakerMessage(pool)
@@ -121,7 +121,7 @@ func (d *Reconciler) judge(seen driftSeen, pool *karpv1.NodePool, now time.Time)
 		}
 		out.proven[n.target] = fit[n.target] > len(f.Claims)
 	}
-	memory := MemoryOf(class)
+	memory := ImageHistoryOf(class)
 	_, out.setbacks = memory.Use(memory.SelectedImages(ImagesIn(class)), class.Generation)
 	return out
 }
@@ -156,7 +156,7 @@ func isUndecided(p poolDrift) bool {
 	})
 }
 
-func (d *Reconciler) judgeNode(seen driftSeen, pool *karpv1.NodePool, claim *karpv1.NodeClaim, now time.Time) nodeDrift {
+func (d *Reconciler) judgeNode(seen driftInput, pool *karpv1.NodePool, claim *karpv1.NodeClaim, now time.Time) nodeDrift {
 	recordedPool, recordedClass := conversion.RecordedFields(claim, pool)
 	instance, known := d.instances[claim.Status.ProviderID]
 	n := drift.Node{
@@ -181,7 +181,7 @@ func (d *Reconciler) judgeNode(seen driftSeen, pool *karpv1.NodePool, claim *kar
 
 // desiredFor returns the configuration that a node with the claim's labels should have now. It uses the class that the
 // claim names. If the pool now names another class, the node drifts anyway, because the pool's hash differs.
-func (d *Reconciler) desiredFor(seen driftSeen, pool *karpv1.NodePool, claim *karpv1.NodeClaim) drift.Desired {
+func (d *Reconciler) desiredFor(seen driftInput, pool *karpv1.NodePool, claim *karpv1.NodeClaim) drift.Desired {
 	desired := drift.Desired{
 		PoolName:  pool.Name,
 		ClassName: claim.Spec.NodeClassRef.Name,
@@ -213,7 +213,7 @@ func (d *Reconciler) desiredFor(seen driftSeen, pool *karpv1.NodePool, claim *ka
 		desired.Placement = &group.ID
 	}
 	stored := storedSelections(class)
-	desired.Outside, desired.GroupsBefore = stored.Outside(currentSelections(class)), stored.EverSelected(drift.FieldGroups)
+	desired.Outside, desired.PastGroups = stored.Outside(currentSelections(class)), stored.EverSelected(drift.FieldGroups)
 	if !selectsByTags(class) {
 		// A user who selects images by alias, name or parameter wants new images to be used. So drift because of a new
 		// image does not count as a change from outside.

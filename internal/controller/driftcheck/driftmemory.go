@@ -25,11 +25,11 @@ import (
 // maxStoredFailures is the maximum number of failed targets that are stored on a pool.
 const maxStoredFailures = 5
 
-// MemoryOf returns the image records in an annotation of the class; the zero value if they cannot be read.
-func MemoryOf(class *awsv1.EC2NodeClass) drift.Memory {
-	var out drift.Memory
+// ImageHistoryOf returns the image records in an annotation of the class; the zero value if they cannot be read.
+func ImageHistoryOf(class *awsv1.EC2NodeClass) drift.ImageHistory {
+	var out drift.ImageHistory
 	if err := json.Unmarshal([]byte(class.Annotations[kubeclient.AnnotationImages]), &out); err != nil {
-		return drift.Memory{}
+		return drift.ImageHistory{}
 	}
 	return out
 }
@@ -101,7 +101,7 @@ func storeJSON(o client.Object, key string, value any, isEmpty bool) {
 }
 
 // StoreImages writes the images that have joined or failed into an annotation of the class.
-func StoreImages(class *awsv1.EC2NodeClass, m drift.Memory) {
+func StoreImages(class *awsv1.EC2NodeClass, m drift.ImageHistory) {
 	storeJSON(class, kubeclient.AnnotationImages, m, len(m.Good) == 0 && len(m.Bad) == 0)
 }
 
@@ -133,14 +133,14 @@ func ImagesIn(class *awsv1.EC2NodeClass) []drift.Image {
 
 // writeClasses stores on each class the objects that its selectors find, and the good images: those with nodes that are
 // fit for pods.
-func (d *Reconciler) writeClasses(ctx context.Context, seen driftSeen, pools map[string]poolDrift) error {
+func (d *Reconciler) writeClasses(ctx context.Context, seen driftInput, pools map[string]poolDrift) error {
 	for _, name := range slices.Sorted(maps.Keys(seen.classes)) {
 		class := seen.classes[name]
 		if class.DeletionTimestamp != nil {
 			continue
 		}
 		drifting := map[string]bool{}
-		stored, memory := storedSelections(class), MemoryOf(class)
+		stored, memory := storedSelections(class), ImageHistoryOf(class)
 		next := memory
 		for _, pool := range seen.pools {
 			for _, n := range pools[pool.Name].nodes {
@@ -148,7 +148,7 @@ func (d *Reconciler) writeClasses(ctx context.Context, seen driftSeen, pools map
 					continue
 				}
 				n.addFields(drifting)
-				next = prove(next, class, n)
+				next = recordGoodImage(next, class, n)
 			}
 		}
 		settled := stored.Settle(currentSelections(class), drifting)
@@ -178,10 +178,10 @@ func (n nodeDrift) addFields(drifting map[string]bool) {
 	}
 }
 
-// prove returns the memory with the image of the node recorded as good, if the node is fit for pods. The image that the
+// recordGoodImage returns the memory with the image of the node recorded as good, if the node is fit for pods. The image that the
 // class uses now replaces an earlier good image. An older image is recorded only if no image of the slot is known as
 // good.
-func prove(m drift.Memory, class *awsv1.EC2NodeClass, n nodeDrift) drift.Memory {
+func recordGoodImage(m drift.ImageHistory, class *awsv1.EC2NodeClass, n nodeDrift) drift.ImageHistory {
 	inUse, ok := ami.For(offerings.ImagesOf(class), n.claim.Labels)
 	if !n.isFit || !ok || n.claim.Status.ImageID == "" {
 		return m
@@ -190,14 +190,14 @@ func prove(m drift.Memory, class *awsv1.EC2NodeClass, n nodeDrift) drift.Memory 
 	good, known := m.GoodOf(slot)
 	switch {
 	case n.claim.Status.ImageID == inUse.ID && good.ID != inUse.ID:
-		return m.Proved(drift.Image{ID: inUse.ID, Name: inUse.Name, Slot: slot})
+		return m.WithGood(drift.Image{ID: inUse.ID, Name: inUse.Name, Slot: slot})
 	case !known:
-		return m.Proved(drift.Image{ID: n.claim.Status.ImageID, Slot: slot})
+		return m.WithGood(drift.Image{ID: n.claim.Status.ImageID, Slot: slot})
 	}
 	return m
 }
 
-func sameMemory(a, b drift.Memory) bool {
+func sameMemory(a, b drift.ImageHistory) bool {
 	return slices.Equal(a.Good, b.Good) && slices.Equal(a.Bad, b.Bad)
 }
 
@@ -264,8 +264,8 @@ func (d *Reconciler) recordBadImage(ctx context.Context, claim *karpv1.NodeClaim
 		return nil // the class has changed since the claim was created
 	}
 	image := images[index]
-	memory := MemoryOf(class)
-	next := memory.Condemned(drift.BadImage{
+	memory := ImageHistoryOf(class)
+	next := memory.WithBad(drift.BadImage{
 		Image: drift.Image{ID: image.ID, Name: image.Name, Slot: SlotOf(image.Requirements)}, Generation: class.Generation, At: f.At, Why: f.Why,
 	})
 	if sameMemory(memory, next) {

@@ -70,7 +70,7 @@ func (p poolDrift) heldState() string {
 }
 
 // SetbackText returns a message about images that are not used because their nodes failed, and how to try them again.
-func SetbackText(setbacks []drift.Setback, class string) string {
+func SetbackText(setbacks []drift.ReplacedImage, class string) string {
 	var out []string
 	for _, s := range setbacks {
 		out = append(out, s.String())
@@ -142,7 +142,7 @@ func (d *Reconciler) writeClaim(ctx context.Context, p poolDrift, n nodeDrift, n
 		}
 		c.Set(now, metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: string(v.Reason), Message: v.Message})
 	})
-	if err != nil && (kubeclient.WhatNext(err) == kubeclient.Gone || kubeclient.WhatNext(err) == kubeclient.Reread) {
+	if err != nil && (kubeclient.Classify(err) == kubeclient.Gone || kubeclient.Classify(err) == kubeclient.Reread) {
 		return nil // the next pass reads the claim again
 	}
 	if err != nil {

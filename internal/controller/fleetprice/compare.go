@@ -26,7 +26,7 @@ const maxRounds = 4
 func Compare(s cluster.Snapshot, solve func(cluster.Snapshot) packing.Plan) (Comparison, bool) {
 	isLeftOut := map[string]bool{}
 	for range maxRounds {
-		fresh := without(s, isLeftOut)
+		fresh := withoutComparedNodes(s, isLeftOut)
 		out := Comparison{Pods: len(fresh.snapshot.Pods), Claims: fresh.claims}
 		if out.Pods == 0 {
 			return out, true
@@ -50,8 +50,8 @@ type freshStart struct {
 	nodeOf   map[string]string // by "namespace/name" of a pod: its node
 }
 
-// without returns the snapshot without the nodes that are compared. Pods without a node are not in it.
-func without(s cluster.Snapshot, isLeftOut map[string]bool) freshStart {
+// withoutComparedNodes returns the snapshot without the nodes that are compared. Pods without a node are not in it.
+func withoutComparedNodes(s cluster.Snapshot, isLeftOut map[string]bool) freshStart {
 	out := freshStart{snapshot: s, nodeOf: map[string]string{}}
 	in := &out.snapshot
 	in.Nodes, in.Pods, in.Pools = nil, nil, slices.Clone(s.Pools)

@@ -19,9 +19,9 @@ import (
 const (
 	// Interval is the shortest time between two comparisons.
 	Interval = 15 * time.Second
-	// pausePerBusy is the pause after a comparison, as a multiple of its duration. So the loop works at most 1 % of the
+	// pauseFactor is the pause after a comparison, as a multiple of its duration. So the loop works at most 1 % of the
 	// time.
-	pausePerBusy = 100
+	pauseFactor = 100
 	// logInterval is the shortest time between two log lines.
 	logInterval = 5 * time.Minute
 )
@@ -61,7 +61,7 @@ func (r *Reporter) Start(ctx context.Context) error {
 			r.Metrics.Failures.WithLabelValues(loop.LoopFleetPrice, string(next)).Inc()
 			r.Log.Error("cannot compare the price of the nodes with a plan", "error", err.Error(), "hint", hint)
 		}
-		timer.Reset(max(Interval, pausePerBusy*time.Since(started)))
+		timer.Reset(max(Interval, pauseFactor*time.Since(started)))
 	}
 }
 

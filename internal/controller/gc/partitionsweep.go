@@ -49,12 +49,12 @@ func (s *Collector) labelPartition(ctx context.Context, claim *karpv1.NodeClaim,
 	}
 	for _, n := range nodes { // Nodes first, because a claim that still lacks the label is processed again
 		_, err := s.Objects.PatchNode(ctx, n, func(n *corev1.Node) { put(&n.Labels) })
-		if err != nil && kubeclient.WhatNext(err) != kubeclient.Gone {
+		if err != nil && kubeclient.Classify(err) != kubeclient.Gone {
 			return err
 		}
 	}
 	_, err = s.Objects.PatchClaim(ctx, claim, func(c *karpv1.NodeClaim) { put(&c.Labels) })
-	if err != nil && kubeclient.WhatNext(err) != kubeclient.Gone {
+	if err != nil && kubeclient.Classify(err) != kubeclient.Gone {
 		return err
 	}
 	return nil

@@ -64,7 +64,7 @@ func (s *Collector) updateReserved(ctx context.Context, now time.Time, instances
 // markExpiring marks the claim as interrupted, because its capacity block expires.
 func (s *Collector) markExpiring(ctx context.Context, claim *karpv1.NodeClaim, now time.Time) error {
 	_, err := s.Objects.PatchClaim(ctx, claim, func(c *karpv1.NodeClaim) { interruptions.Mark(c, interruption.BlockExpiring, now) })
-	if err != nil && kubeclient.WhatNext(err) != kubeclient.Gone {
+	if err != nil && kubeclient.Classify(err) != kubeclient.Gone {
 		return err
 	}
 	s.Log.Info("the capacity block of an instance is about to end", "NodeClaim", claim.Name, "Node", claim.Status.NodeName,
@@ -80,12 +80,12 @@ func (s *Collector) demote(ctx context.Context, claim *karpv1.NodeClaim) error {
 	}
 	for _, n := range nodes { // Nodes first, because a claim with the old label is processed again
 		_, err := s.Objects.PatchNode(ctx, n, func(n *corev1.Node) { labelAsOnDemand(n.Labels) })
-		if err != nil && kubeclient.WhatNext(err) != kubeclient.Gone {
+		if err != nil && kubeclient.Classify(err) != kubeclient.Gone {
 			return err
 		}
 	}
 	_, err = s.Objects.PatchClaim(ctx, claim, func(c *karpv1.NodeClaim) { labelAsOnDemand(c.Labels) })
-	if err != nil && kubeclient.WhatNext(err) != kubeclient.Gone {
+	if err != nil && kubeclient.Classify(err) != kubeclient.Gone {
 		return err
 	}
 	s.Log.Info("the capacity reservation of an instance has ended; the instance keeps running as on-demand",

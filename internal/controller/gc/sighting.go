@@ -14,19 +14,19 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// sighting is a finding of the collector that needs a decision of the user.
-type sighting struct {
+// finding is a finding of the collector that needs a decision of the user.
+type finding struct {
 	key     string            // identifies the subject; a finding is logged once while it lasts
 	reason  kubeclient.Reason // reason of the event
 	message string            // what was found
 	hint    string            // what the user can do
 }
 
-// sightings returns the findings of a pass in a stable order. name is the name of the cluster.
-func sightings(result SweepResult, name string) []sighting {
-	var all []sighting
+// findingsOf returns the findings of a pass in a stable order. name is the name of the cluster.
+func findingsOf(result SweepResult, name string) []finding {
+	var all []finding
 	for _, o := range result.Held {
-		all = append(all, sighting{"breaker " + o.Kind, kubeclient.ReasonHeldBack, o.String(),
+		all = append(all, finding{"breaker " + o.Kind, kubeclient.ReasonGarbageCollectionHeld, o.String(),
 			"if these objects are really orphans, remove them by hand, or set --breaker-share (BREAKER_SHARE) to 1 until they are gone; otherwise check which resources were restored, renamed or hidden"})
 	}
 	byUID := map[string][]ec2.Instance{}
@@ -34,7 +34,7 @@ func sightings(result SweepResult, name string) []sighting {
 		byUID[i.Tags[ec2.TagUID]] = append(byUID[i.Tags[ec2.TagUID]], i)
 	}
 	for _, uid := range slices.Sorted(maps.Keys(byUID)) {
-		all = append(all, sighting{"namesake " + uid, kubeclient.ReasonNamesake,
+		all = append(all, finding{"namesake " + uid, kubeclient.ReasonSameClusterName,
 			fmt.Sprintf("another cluster has our name%s: its uid is %s, and it has %s here: %s; Joiner does not touch them",
 				quoted(name), uid, loop.Count(len(byUID[uid]), "instance"), ownerFacts(byUID[uid])),
 			"give each cluster of an account and region a different name"})
@@ -45,7 +45,7 @@ func sightings(result SweepResult, name string) []sighting {
 			ids = append(ids, i.ID)
 		}
 		slices.Sort(ids)
-		all = append(all, sighting{"legacy " + strings.Join(ids, ","), kubeclient.ReasonNamesake,
+		all = append(all, finding{"legacy " + strings.Join(ids, ","), kubeclient.ReasonSameClusterName,
 			fmt.Sprintf("%s our cluster's name%s, no cluster UID, and no NodeClaim or Node here: another cluster's Karpenter may have our name: %s; Joiner does not touch them",
 				subjectAndVerb(len(ids)), quoted(name), ownerFacts(result.Legacy)),
 			"find out which cluster owns them; terminate them by hand if they are not needed"})
@@ -93,7 +93,7 @@ func (s *Collector) report(ctx context.Context, result SweepResult) {
 		s.Metrics.BreakerOpen.WithLabelValues(o.Kind).Set(1)
 	}
 	logged := map[string]bool{}
-	all := sightings(result, s.Name)
+	all := findingsOf(result, s.Name)
 	for _, f := range all {
 		logged[f.key] = true
 		if !s.logged[f.key] {
@@ -106,7 +106,7 @@ func (s *Collector) report(ctx context.Context, result SweepResult) {
 
 // emitOnPools emits events about the findings on all NodePools. If the pools cannot be listed, the next pass retries.
 // Kubernetes keeps one event per reason and object, so all findings with the same reason are in one event.
-func (s *Collector) emitOnPools(ctx context.Context, all []sighting) {
+func (s *Collector) emitOnPools(ctx context.Context, all []finding) {
 	if len(all) == 0 {
 		return
 	}

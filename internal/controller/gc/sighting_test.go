@@ -20,7 +20,7 @@ func TestSightings(t *testing.T) {
 			tagged("i-1", "uid-b", "api", "api-1")},
 		Legacy: []ec2.Instance{{ID: "i-9", Tags: map[string]string{ec2.TagNodePool: "old"}}},
 	}
-	all := sightings(result, "prod")
+	all := findingsOf(result, "prod")
 	want := [][]string{ // the key, then parts of the message
 		{"breaker instance", "40 of 90 instances of this cluster have no counterpart", "so none is removed"},
 		{"namesake uid-b", `another cluster has our name, "prod": its uid is uid-b, and it has 2 instances here: i-1, NodePool api, NodeClaim api-1, VPC vpc-9, instance profile NodesOfThem`, "does not touch them"},
@@ -41,7 +41,7 @@ func TestSightings(t *testing.T) {
 			}
 		}
 	}
-	if got := sightings(SweepResult{}, "prod"); len(got) > 0 {
+	if got := findingsOf(SweepResult{}, "prod"); len(got) > 0 {
 		t.Errorf("an empty result has the sightings %+v, want none", got)
 	}
 }

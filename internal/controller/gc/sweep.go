@@ -78,12 +78,12 @@ func Sweep(in SweepInput) SweepResult {
 			if !claimed[i.ProviderID()] && !in.Nodes[i.ProviderID()] {
 				out.Legacy = append(out.Legacy, i)
 			}
-		case ec2.Foreign, ec2.Unmarked:
+		case ec2.Foreign, ec2.Untagged:
 		}
 	}
 	out.Claims = in.lostClaims(alive)
-	out.Instances = limit(&out, in.Breaker, "instance", out.Instances, ours)
-	out.Claims = limit(&out, in.Breaker, "nodeclaim", out.Claims, len(in.Claims))
+	out.Instances = applyBreaker(&out, in.Breaker, "instance", out.Instances, ours)
+	out.Claims = applyBreaker(&out, in.Breaker, "nodeclaim", out.Claims, len(in.Claims))
 	return out
 }
 
@@ -106,10 +106,10 @@ func (in SweepInput) lostClaims(alive map[string]bool) []*karpv1.NodeClaim {
 	return out
 }
 
-// limit applies the breaker to the orphans of a kind. It returns all of them if the breaker stays closed. The breaker
+// applyBreaker applies the breaker to the orphans of a kind. It returns all of them if the breaker stays closed. The breaker
 // opens if the orphans exceed both its count and its share of total. Then limit adds the open breaker to out, and
 // returns nil.
-func limit[T any](out *SweepResult, b loop.Breaker, kind string, orphans []T, total int) []T {
+func applyBreaker[T any](out *SweepResult, b loop.Breaker, kind string, orphans []T, total int) []T {
 	count, share := cmp.Or(b.Count, config.BreakerCount), cmp.Or(b.Share, config.BreakerShare)
 	if len(orphans) <= count || float64(len(orphans)) <= share*float64(total) {
 		return orphans

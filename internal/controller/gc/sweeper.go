@@ -134,10 +134,10 @@ func (s *Collector) read(ctx context.Context) ([]*karpv1.NodeClaim, map[string]b
 	return out, nodes, nil
 }
 
-// isWanted reports whether the instance has a claim. The claim is the one that the instance's tags name. Its provider
-// ID must be that of the instance, or still empty. isWanted reads from the API server, because the cache may be far
+// hasClaim reports whether the instance has a claim. The claim is the one that the instance's tags name. Its provider
+// ID must be that of the instance, or still empty. hasClaim reads from the API server, because the cache may be far
 // behind.
-func (s *Collector) isWanted(ctx context.Context, i ec2.Instance) (bool, error) {
+func (s *Collector) hasClaim(ctx context.Context, i ec2.Instance) (bool, error) {
 	if s.Live == nil || i.Claim() == "" {
 		return false, nil
 	}
@@ -154,7 +154,7 @@ func (s *Collector) isWanted(ctx context.Context, i ec2.Instance) (bool, error) 
 
 // terminate terminates an instance without a claim, and deletes its Node if it has one.
 func (s *Collector) terminate(ctx context.Context, i ec2.Instance) error {
-	if wanted, err := s.isWanted(ctx, i); err != nil || wanted {
+	if wanted, err := s.hasClaim(ctx, i); err != nil || wanted {
 		return err
 	}
 	if err := s.Instances.Terminate(ctx, i.ID, ec2.ByTags); err != nil && !awserr.Is(err, awserr.Gone) {
@@ -222,7 +222,7 @@ func (s *Collector) deleteLost(ctx context.Context, claim *karpv1.NodeClaim, now
 // reportUntagged emits an event if the claim's instance has lost its tags. EC2 then does not list the instance as one of
 // this cluster.
 func (s *Collector) reportUntagged(claim *karpv1.NodeClaim, i ec2.Instance) {
-	if i.Owner == ec2.Unmarked && s.Market != nil {
+	if i.Owner == ec2.Untagged && s.Market != nil {
 		s.Events.Emit(claim, kubeclient.ReasonTagsMissing, nodeclaim.UntaggedOf(s.Instances, s.Market.Region, claim, i).String())
 	}
 }

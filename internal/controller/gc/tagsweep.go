@@ -63,7 +63,7 @@ func (s *Collector) tagOne(ctx context.Context, i ec2.Instance, claim *karpv1.No
 		}
 		c.Annotations[awsv1.AnnotationTagged], c.Annotations[awsv1.AnnotationClusterNameTagged] = "true", "true"
 	})
-	if err != nil && kubeclient.WhatNext(err) == kubeclient.Gone {
+	if err != nil && kubeclient.Classify(err) == kubeclient.Gone {
 		return nil
 	}
 	return err

@@ -88,7 +88,7 @@ func (i *Handler) DrainPass(ctx context.Context) (int, error) {
 	if err != nil || len(claims) == 0 {
 		return 0, err
 	}
-	steps := make([]departure, len(claims))
+	steps := make([]drainStep, len(claims))
 	var group errgroup.Group
 	group.SetLimit(maxParallelClaims)
 	for n, claim := range claims {
@@ -98,7 +98,7 @@ func (i *Handler) DrainPass(ctx context.Context) (int, error) {
 		group.Go(func() error {
 			var err error
 			// 2. decide
-			steps[n], err = i.decideDeparture(ctx, claim, now)
+			steps[n], err = i.decideDrainStep(ctx, claim, now)
 			// 3. act, 4. report
 			if err == nil {
 				err = i.carryOut(ctx, steps[n], now)
@@ -161,8 +161,8 @@ const (
 	deleteClaim                    // delete the claim
 )
 
-// departure is a marked claim and its next step.
-type departure struct {
+// drainStep is a marked claim and its next step.
+type drainStep struct {
 	claim  *karpv1.NodeClaim
 	kind   interruption.Kind // why the claim is marked
 	nodes  []*corev1.Node    // its Nodes
@@ -170,9 +170,9 @@ type departure struct {
 	isGone bool              // the claim was deleted
 }
 
-// decideDeparture reads the Nodes of a marked claim and decides its next step.
-func (i *Handler) decideDeparture(ctx context.Context, claim *karpv1.NodeClaim, now time.Time) (departure, error) {
-	d := departure{claim: claim}
+// decideDrainStep reads the Nodes of a marked claim and decides its next step.
+func (i *Handler) decideDrainStep(ctx context.Context, claim *karpv1.NodeClaim, now time.Time) (drainStep, error) {
+	d := drainStep{claim: claim}
 	var since time.Time
 	d.kind, since = MarkOf(claim)
 	nodes, err := nodestate.NodesOf(ctx, i.Cluster, claim)
@@ -185,7 +185,7 @@ func (i *Handler) decideDeparture(ctx context.Context, claim *karpv1.NodeClaim, 
 		d.action = deleteClaim
 	case slices.ContainsFunc(nodes, nodestate.IsOpen):
 		d.action = taintNodes
-	case i.Departures.HasPlannedPods(claim.Name):
+	case i.PlannedEvictions.HasPlannedPods(claim.Name):
 		d.action = deleteClaim
 	default:
 		d.action = askForPlan
@@ -193,7 +193,7 @@ func (i *Handler) decideDeparture(ctx context.Context, claim *karpv1.NodeClaim, 
 	return d, nil
 }
 
-func (i *Handler) carryOut(ctx context.Context, d departure, now time.Time) error {
+func (i *Handler) carryOut(ctx context.Context, d drainStep, now time.Time) error {
 	switch d.action {
 	case deleteClaim:
 		return i.remove(ctx, d, now)
@@ -214,12 +214,12 @@ func (i *Handler) carryOut(ctx context.Context, d departure, now time.Time) erro
 // isStaleState reports whether the error means that an object has changed since the controller read it. Such an error
 // need not be logged, because the next pass reads the object again.
 func isStaleState(err error) bool {
-	next := kubeclient.WhatNext(err)
+	next := kubeclient.Classify(err)
 	return next == kubeclient.Gone || next == kubeclient.Reread
 }
 
 // remove deletes the claim, so that its node drains.
-func (i *Handler) remove(ctx context.Context, d departure, now time.Time) error {
+func (i *Handler) remove(ctx context.Context, d drainStep, now time.Time) error {
 	claim, err := i.Objects.PatchClaim(ctx, d.claim, func(c *karpv1.NodeClaim) {
 		if d.kind.IsFailed() {
 			nodestate.SetDeadline(c, now)
@@ -255,6 +255,6 @@ func (i *Handler) remove(ctx context.Context, d departure, now time.Time) error 
 		i.Events.Emit(node, kubeclient.ReasonTerminatingOnInterruption, message)
 	}
 	i.Log.Info("deleted NodeClaim", "NodeClaim", claim.Name, "nodePool", pool, "reason", string(d.kind), "Node", claim.Status.NodeName,
-		"providerID", claim.Status.ProviderID, "replacementAskedFor", i.Departures.HasPlannedPods(claim.Name))
+		"providerID", claim.Status.ProviderID, "replacementAskedFor", i.PlannedEvictions.HasPlannedPods(claim.Name))
 	return nil
 }

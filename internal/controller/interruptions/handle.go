@@ -72,7 +72,7 @@ func (x claimIndex) resolve(q *queuedMessage) {
 		if c := x.byInstance[id]; c != nil {
 			q.claims = append(q.claims, c)
 		} else {
-			q.others = append(q.others, id)
+			q.unclaimed = append(q.unclaimed, id)
 		}
 	}
 	if q.parsed.Reservation != "" {
@@ -81,7 +81,7 @@ func (x claimIndex) resolve(q *queuedMessage) {
 }
 
 // maxContradicted is how often a message that EC2's answer contradicts is returned to the queue. The answer may be half
-// a minute old. SQS delivers the message again after interruption.HiddenTime.
+// a minute old. SQS delivers the message again after interruption.VisibilityTimeout.
 const maxContradicted = 4
 
 // handle processes the interruption message for one claim. The first result is false if the message must stay in the queue.
@@ -130,7 +130,7 @@ func (i *Handler) announce(ctx context.Context, claim *karpv1.NodeClaim, parsed 
 func (i *Handler) mark(ctx context.Context, claim *karpv1.NodeClaim, parsed interruption.ParsedMessage, now time.Time) error {
 	marked, err := i.Objects.PatchClaim(ctx, claim, func(c *karpv1.NodeClaim) { Mark(c, parsed.Kind, now) })
 	if err != nil {
-		if kubeclient.WhatNext(err) == kubeclient.Gone {
+		if kubeclient.Classify(err) == kubeclient.Gone {
 			return nil
 		}
 		return err

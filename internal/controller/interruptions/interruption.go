@@ -37,17 +37,17 @@ type queue interface {
 //     message waits behind a throttled call to EC2.
 //   - checkStatusLoop reads failed status checks and scheduled events from EC2.
 type Handler struct {
-	Queue      queue                       // the interruption queue; nil: no queue is read, and only marked claims are drained
-	Cache      client.Reader               // reads objects from the informers
-	Cluster    loop.NodeReader             // reads cluster state from the informers
-	Objects    loop.ObjectWriter           // writes objects to the API server
-	Instances  loop.InstanceClient         // describes and terminates instances
-	Troubles   StatusChecks                // status checks and scheduled events; nil: they are not read from EC2
-	Shortages  *ec2.Shortages              // offerings for which EC2 reported insufficient capacity
-	Departures *nodestate.PlannedEvictions // claims whose pods were in the last plan; the provisioner writes them
-	Ledger     *snapshot.Ledger            // claims created by this process that the cache may not show yet
-	Batch      *loop.Batch                 // collects requests for the next plan
-	ClusterUID string                      // UID of this cluster; claims with another UID are ignored
+	Queue            queue                       // the interruption queue; nil: no queue is read, and only marked claims are drained
+	Cache            client.Reader               // reads objects from the informers
+	Cluster          loop.NodeReader             // reads cluster state from the informers
+	Objects          loop.ObjectWriter           // writes objects to the API server
+	Instances        loop.InstanceClient         // describes and terminates instances
+	StatusChecks     StatusChecks                // status checks and scheduled events; nil: they are not read from EC2
+	Shortages        *ec2.Shortages              // offerings for which EC2 reported insufficient capacity
+	PlannedEvictions *nodestate.PlannedEvictions // claims whose pods were in the last plan; the provisioner writes them
+	Ledger           *snapshot.Ledger            // claims created by this process that the cache may not show yet
+	Batch            *loop.Batch                 // collects requests for the next plan
+	ClusterUID       string                      // UID of this cluster; claims with another UID are ignored
 	// Account is the AWS account of the cluster; messages from other accounts are ignored. Empty: messages from all
 	// accounts are accepted.
 	Account string
@@ -90,7 +90,7 @@ func (i *Handler) Start(ctx context.Context) error {
 		parts.Go(func() { i.Listen(ctx) })
 		parts.Go(func() { i.processUnverified(ctx) })
 	}
-	if i.Troubles != nil {
+	if i.StatusChecks != nil {
 		parts.Go(func() { i.checkStatusLoop(ctx) })
 	}
 	parts.Wait()
@@ -161,11 +161,11 @@ func (i *Handler) logError(ctx context.Context, key, message string, err error) 
 
 // queuedMessage is a message of the queue with the objects that it is about.
 type queuedMessage struct {
-	message interruption.Message
-	parsed  interruption.ParsedMessage // the parsed message
-	claims  []*karpv1.NodeClaim        // our claims that the message is about
-	others  []string                   // IDs of the instances in the message that have no claim of ours
-	keep    atomic.Bool                // the message stays in the queue, and is delivered again
+	message   interruption.Message
+	parsed    interruption.ParsedMessage // the parsed message
+	claims    []*karpv1.NodeClaim        // our claims that the message is about
+	unclaimed []string                   // IDs of the instances in the message that have no claim of ours
+	keep      atomic.Bool                // the message stays in the queue, and is delivered again
 }
 
 // Pass processes messages, and deletes the messages that are no longer needed.
@@ -229,7 +229,7 @@ func (i *Handler) dropOtherCapacityTypes(q *queuedMessage) {
 //   - The message reports the end of one of our instances, which EC2 must confirm.
 func (q *queuedMessage) needsEC2() bool {
 	isAlive := func(c *karpv1.NodeClaim) bool { return c.DeletionTimestamp == nil }
-	return len(q.others) > 0 || q.parsed.Reservation != "" && len(q.claims) == 0 ||
+	return len(q.unclaimed) > 0 || q.parsed.Reservation != "" && len(q.claims) == 0 ||
 		q.parsed.Kind.IsEnd() && slices.ContainsFunc(q.claims, isAlive)
 }
 
@@ -269,8 +269,8 @@ func (i *Handler) verifyAndProcess(ctx context.Context, queued []*queuedMessage)
 		case isReturned:
 			q.keep.Store(true)
 			i.Metrics.Left.WithLabelValues(owner).Inc()
-		case len(q.others) > 0 && owner == ownerNone:
-			i.ignore(q.parsed, ignoredInstance, q.others)
+		case len(q.unclaimed) > 0 && owner == ownerNone:
+			i.ignore(q.parsed, ignoredInstance, q.unclaimed)
 		}
 	}
 	// 3. act, 4. report

@@ -94,7 +94,7 @@ func askOwners(ctx context.Context, instances loop.InstanceClient, ids []string,
 func othersOf(queued []*queuedMessage) []string {
 	var out []string
 	for _, q := range queued {
-		out = append(out, q.others...)
+		out = append(out, q.unclaimed...)
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
@@ -121,7 +121,7 @@ func mustReturn(q *queuedMessage, owners map[string]ownership) (owner string, is
 	if q.parsed.Kind == interruption.BlockExpiring && len(q.claims) == 0 {
 		return ownerNone, mayReturn
 	}
-	for _, id := range q.others {
+	for _, id := range q.unclaimed {
 		s, isKnown := owners[id]
 		switch {
 		case !isKnown:

@@ -18,7 +18,7 @@ import (
 
 // StatusChecks returns failed status checks and scheduled events of instances.
 type StatusChecks interface {
-	Troubles(ctx context.Context) ([]ec2.Trouble, error)
+	StatusProblems(ctx context.Context) ([]ec2.StatusProblem, error)
 }
 
 // EC2's status checks are read every statusInterval, or every deniedStatusInterval while the permission is missing. A
@@ -52,14 +52,14 @@ func (i *Handler) checkStatusLoop(ctx context.Context) {
 type impairment struct {
 	claim   *karpv1.NodeClaim
 	kind    interruption.Kind
-	trouble ec2.Trouble
+	trouble ec2.StatusProblem
 }
 
 // CheckStatus reads the status checks once, and marks the claims whose instances fail a check or have a scheduled event.
 func (i *Handler) CheckStatus(ctx context.Context) error {
 	defer loop.Working(ctx, loop.LoopInterruption, "status checks").End()
 	// 1. read
-	found, err := i.Troubles.Troubles(ctx)
+	found, err := i.StatusChecks.StatusProblems(ctx)
 	if err != nil || len(found) == 0 {
 		return err
 	}
@@ -89,10 +89,10 @@ func (i *Handler) CheckStatus(ctx context.Context) error {
 // worstImpairments returns the claims that need a replacement, each with its worst problem: a status check that has failed
 // for FailsFor, or a scheduled event. failing is the number of instances that fail a check now, even if only for less than
 // FailsFor.
-func worstImpairments(found []ec2.Trouble, claims map[string]*karpv1.NodeClaim, now time.Time) (impaired []impairment, failing int) {
-	kinds := map[ec2.TroubleKind]interruption.Kind{
-		ec2.InstanceTrouble: interruption.InstanceImpaired, ec2.SystemTrouble: interruption.SystemImpaired,
-		ec2.EventTrouble: interruption.EventScheduled,
+func worstImpairments(found []ec2.StatusProblem, claims map[string]*karpv1.NodeClaim, now time.Time) (impaired []impairment, failing int) {
+	kinds := map[ec2.StatusProblemKind]interruption.Kind{
+		ec2.InstanceCheckFailed: interruption.InstanceImpaired, ec2.SystemCheckFailed: interruption.SystemImpaired,
+		ec2.EventScheduled: interruption.EventScheduled,
 	}
 	worst := map[string]impairment{}
 	fails := map[string]bool{}

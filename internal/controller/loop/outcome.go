@@ -60,7 +60,7 @@ func ResultOf(o Outcome) (reconcile.Result, error) {
 	switch next {
 	case kubeclient.Reread, kubeclient.Gone:
 		return reconcile.Result{RequeueAfter: rereadAfter}, nil
-	case kubeclient.GoOn, kubeclient.Retry, kubeclient.Tell, kubeclient.Reject:
+	case kubeclient.NoError, kubeclient.Retry, kubeclient.ReportToUser, kubeclient.Reject:
 	}
 	o.Metrics.Failures.WithLabelValues(o.Loop, string(next)).Inc()
 	now := o.Now.Now()
@@ -77,14 +77,14 @@ func ResultOf(o Outcome) (reconcile.Result, error) {
 
 // ClassifyError returns how to continue after an error of AWS or the API server, and a hint that helps the user fix the
 // error.
-func ClassifyError(err error) (kubeclient.Next, string) {
+func ClassifyError(err error) (kubeclient.NextStep, string) {
 	var aws *awserr.Error
 	if !errors.As(err, &aws) {
-		return kubeclient.WhatNext(err), kubeclient.Hint(err)
+		return kubeclient.Classify(err), kubeclient.Hint(err)
 	}
 	switch aws.Kind {
 	case awserr.Denied, awserr.Misconfigured, awserr.Refused, awserr.Unknown:
-		return kubeclient.Tell, aws.Hint
+		return kubeclient.ReportToUser, aws.Hint
 	default:
 	}
 	// awserr.Gone is retried too, because AWS may return a new object only after a delay. A caller to which Gone means

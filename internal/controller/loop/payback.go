@@ -8,12 +8,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/disruption/replacement"
 )
 
-// AssumedJoin is the result of UsualJoin while none of the claims has an initialized node.
-const AssumedJoin = 90 * time.Second
+// DefaultJoinTime is the result of MedianJoinTime while none of the claims has an initialized node.
+const DefaultJoinTime = 90 * time.Second
 
-// UsualJoin returns the median time from the creation of a NodeClaim to its initialized node. During that time, the user
+// MedianJoinTime returns the median time from the creation of a NodeClaim to its initialized node. During that time, the user
 // pays for both the old and the new nodes of a move.
-func UsualJoin(claims []*karpv1.NodeClaim) time.Duration {
+func MedianJoinTime(claims []*karpv1.NodeClaim) time.Duration {
 	var took []time.Duration
 	for _, c := range claims {
 		initialized, ok := c.StatusConditions().Find(karpv1.ConditionInitialized)
@@ -25,7 +25,7 @@ func UsualJoin(claims []*karpv1.NodeClaim) time.Duration {
 		}
 	}
 	if len(took) == 0 {
-		return AssumedJoin
+		return DefaultJoinTime
 	}
 	return median(took)
 }
@@ -33,11 +33,11 @@ func UsualJoin(claims []*karpv1.NodeClaim) time.Duration {
 // fitFactor limits the initialization time of a replacement: at most this many times the median of its pool.
 const fitFactor = 2
 
-// FitWithin returns how long the replacements may take from registration to initialization. It is at least
-// replacement.FitWithin, and at least fitFactor times the median of the initialized claims in the pool of each
+// InitializationTimeout returns how long the replacements may take from registration to initialization. It is at least
+// replacement.InitializationTimeout, and at least fitFactor times the median of the initialized claims in the pool of each
 // replacement. Nodes of some pools must install drivers first.
-func FitWithin(claims, replacements []*karpv1.NodeClaim) time.Duration {
-	out := replacement.FitWithin
+func InitializationTimeout(claims, replacements []*karpv1.NodeClaim) time.Duration {
+	out := replacement.DefaultInitializationTimeout
 	for _, r := range replacements {
 		var took []time.Duration
 		for _, c := range claims {

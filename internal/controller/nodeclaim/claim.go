@@ -84,8 +84,8 @@ type Reconciler struct {
 	failures loop.Backoff     // back-off by claim name
 }
 
-// mostSteps limits the steps of one reconciliation, in case a step does not change the state that it should change.
-const mostSteps = 10
+// maxSteps limits the steps of one reconciliation, in case a step does not change the state that it should change.
+const maxSteps = 10
 
 // Reconcile carries out as many steps for one claim as possible.
 func (c *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
@@ -122,10 +122,10 @@ func (c *Reconciler) Read(ctx context.Context, name string) (*karpv1.NodeClaim, 
 // advance carries out steps until a step must wait. It returns when to continue; the zero time means after the next
 // change of an object.
 func (c *Reconciler) advance(ctx context.Context, claim *karpv1.NodeClaim) (time.Time, error) {
-	for range mostSteps {
+	for range maxSteps {
 		// 1. read
 		now := c.Now.Now()
-		v, err := c.see(ctx, claim, now)
+		v, err := c.observe(ctx, claim, now)
 		if err != nil {
 			return time.Time{}, err
 		}
@@ -150,9 +150,9 @@ func (c *Reconciler) advance(ctx context.Context, claim *karpv1.NodeClaim) (time
 // act carries out the step. It returns the claim after the step, or nil if nothing more can be done now.
 func (c *Reconciler) act(ctx context.Context, v View, step lifecycle.Step, now time.Time) (*karpv1.NodeClaim, error) {
 	switch step.Action {
-	case lifecycle.Hold:
+	case lifecycle.AddFinalizer:
 		return c.Objects.PatchClaim(ctx, v.Claim, addFinalizer)
-	case lifecycle.Label:
+	case lifecycle.AddLabels:
 		return c.label(ctx, v)
 	case lifecycle.Launch:
 		return c.Launch(ctx, v, now)
@@ -160,7 +160,7 @@ func (c *Reconciler) act(ctx context.Context, v View, step lifecycle.Step, now t
 		return c.recordFound(ctx, v, now)
 	case lifecycle.Register:
 		return c.register(ctx, v, now)
-	case lifecycle.HoldNode, lifecycle.Open:
+	case lifecycle.AddNodeFinalizer, lifecycle.RemoveNominationTaint:
 		return c.actOnRegistered(ctx, v, step, now)
 	case lifecycle.Initialize:
 		return c.initialize(ctx, v, now)
@@ -172,11 +172,11 @@ func (c *Reconciler) act(ctx context.Context, v View, step lifecycle.Step, now t
 		return nil, c.delete(ctx, v, step)
 	case lifecycle.SetDeadline:
 		return c.setDeadline(ctx, v)
-	case lifecycle.DeleteNode, lifecycle.Cordon, lifecycle.Evict, lifecycle.ReleaseNode:
+	case lifecycle.DeleteNode, lifecycle.Cordon, lifecycle.Evict, lifecycle.RemoveNodeFinalizer:
 		return nil, c.actOnLeavingNode(ctx, v, step, now)
 	case lifecycle.Terminate:
 		return c.terminate(ctx, v, now)
-	case lifecycle.Release:
+	case lifecycle.RemoveFinalizer:
 		return nil, c.release(ctx, v, now)
 	case lifecycle.Wait:
 	}

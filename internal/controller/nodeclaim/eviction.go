@@ -60,7 +60,7 @@ func (e eviction) run(ctx context.Context, node *corev1.Node, step drain.Step, r
 				"The node is drained, but the pod stays until "+until.UTC().Format(time.RFC3339))
 		}
 	}
-	for _, pod := range step.Misread {
+	for _, pod := range step.InvalidProtection {
 		e.events.Emit(eventPod(pod), kubeclient.ReasonInvalidDoNotDisrupt,
 			fmt.Sprintf("The annotation %s=%q has no effect: write \"true\", or a duration such as \"30m\"",
 				karpv1.AnnotationDoNotDisrupt, pod.DoNotDisrupt))
@@ -88,8 +88,8 @@ func (e eviction) reportFailed(node *corev1.Node, pods []drain.Pod, errs []error
 // isRefused reports whether the error concerns only this pod, and not the API server. A retry with such an error would
 // fail in the same way.
 func isRefused(err error) bool {
-	next := kubeclient.WhatNext(err)
-	return next == kubeclient.Tell || next == kubeclient.Reject || apierrors.IsInternalError(err) && strings.Contains(err.Error(), "webhook")
+	next := kubeclient.Classify(err)
+	return next == kubeclient.ReportToUser || next == kubeclient.Reject || apierrors.IsInternalError(err) && strings.Contains(err.Error(), "webhook")
 }
 
 // forcedPods returns the pods that are deleted by force.

@@ -123,8 +123,8 @@ func InstanceIdentity(i ec2.Instance, class *awsv1.EC2NodeClass) lifecycle.Ident
 var hostnameForm = regexp.MustCompile(`(?m)^[ \t]*(?:settings\.kubernetes\.)?"?hostname-override"?[ \t]*=[ \t]*["']([A-Za-z0-9.-]+)["']|--hostname-override[= ]([A-Za-z0-9.-]+)`)
 
 // ClaimantOf returns the identity that the Node object claims.
-func ClaimantOf(n *corev1.Node) lifecycle.Claimant {
-	out := lifecycle.Claimant{Name: n.Name}
+func ClaimantOf(n *corev1.Node) lifecycle.NodeIdentity {
+	out := lifecycle.NodeIdentity{Name: n.Name}
 	out.Instance, _ = ec2.ParseProviderID(n.Spec.ProviderID)
 	for _, a := range n.Status.Addresses {
 		if a.Type == corev1.NodeInternalIP {

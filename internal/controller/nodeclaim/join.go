@@ -64,7 +64,7 @@ func missingTaintMessage(node *corev1.Node) string {
 	out := "Node " + node.Name + " joined without the taint " + karpv1.TaintUnregistered +
 		":NoExecute, so pods may have run on it before it was prepared: "
 	if by := diagnosis.UnexpectedTaintWriters(evidence.TaintWriters(node)); len(by) > 0 {
-		return out + "it was " + diagnosis.TakenAwayBy + strings.Join(by, ", ")
+		return out + "it was " + diagnosis.TaintRemoversPrefix + strings.Join(by, ", ")
 	}
 	return out + "add it in spec.userData of the EC2NodeClass"
 }
@@ -155,11 +155,11 @@ func (c *Reconciler) initialize(ctx context.Context, v View, now time.Time) (*ka
 func (c *Reconciler) wait(ctx context.Context, v View, step lifecycle.Step, now time.Time) (*karpv1.NodeClaim, error) {
 	condition, message := "", ""
 	switch step.Phase {
-	case lifecycle.Wanted:
+	case lifecycle.Created:
 		if step.Reason == lifecycle.WaitNodeClass {
 			condition, message = karpv1.ConditionLaunched, "the EC2NodeClass "+v.Claim.Spec.NodeClassRef.Name+" is not known to be ready yet"
 		}
-	case lifecycle.Bought:
+	case lifecycle.Launched:
 		condition, message = karpv1.ConditionRegistered, "the instance has not joined the cluster yet"
 		if reason, why, known := c.Diagnoses.Verdict(v.Claim); known && step.Reason == lifecycle.WaitNode {
 			step.Reason, message = reason, why
@@ -170,7 +170,7 @@ func (c *Reconciler) wait(ctx context.Context, v View, step lifecycle.Step, now 
 		case lifecycle.WaitIdentity, lifecycle.WaitConfirmation:
 			message = step.Detail
 		}
-	case lifecycle.Joined:
+	case lifecycle.Registered:
 		if step.Reason == lifecycle.WaitOpening {
 			return v.Claim, nil // the claim waits less than a second
 		}

@@ -100,7 +100,7 @@ func handlesDeletion(c *karpv1.NodeClaim, node *corev1.Node) bool {
 // ID. The instance is not touched.
 func (o *OrphanReconciler) releaseWithoutDrain(ctx context.Context, node *corev1.Node, why string) error {
 	_, err := o.Objects.PatchNode(ctx, node, removeFinalizer)
-	if err != nil && kubeclient.WhatNext(err) != kubeclient.Gone {
+	if err != nil && kubeclient.Classify(err) != kubeclient.Gone {
 		return err
 	}
 	o.Log.Warn("removed the finalizer of a deleted Node that has the provider ID of an instance and is not the Node of that instance", "Node", node.Name, "providerID", node.Spec.ProviderID, "cause", why)
@@ -173,7 +173,7 @@ func (o *OrphanReconciler) act(ctx context.Context, node *corev1.Node, step life
 	case lifecycle.Terminate:
 		id, _ := ec2.ParseProviderID(node.Spec.ProviderID)
 		return o.Instances.Terminate(ctx, id, ec2.ByProviderID)
-	case lifecycle.ReleaseNode:
+	case lifecycle.RemoveNodeFinalizer:
 		return releaseNode(ctx, o.Objects, o.Metrics, node.Labels[karpv1.LabelNodePool], node, now)
 	default:
 	}
@@ -187,7 +187,7 @@ func removeFinalizer(n *corev1.Node) {
 // releaseNode removes our finalizer from the Node, and counts the termination of the node.
 func releaseNode(ctx context.Context, objects loop.ObjectWriter, m *metrics.Metrics, pool string, node *corev1.Node, now time.Time) error {
 	_, err := objects.PatchNode(ctx, node, removeFinalizer)
-	if err != nil && kubeclient.WhatNext(err) != kubeclient.Gone {
+	if err != nil && kubeclient.Classify(err) != kubeclient.Gone {
 		return err
 	}
 	m.Nodes.Terminated.WithLabelValues(pool, node.Labels[corev1.LabelTopologyZone]).Inc()

@@ -49,8 +49,8 @@ func (v View) node() *corev1.Node {
 // for the clock difference between EC2 and this process and for the rounding of condition times to whole seconds.
 const settleTime = 45 * time.Second
 
-// see reads the input of the decision about the claim.
-func (c *Reconciler) see(ctx context.Context, claim *karpv1.NodeClaim, now time.Time) (View, error) {
+// observe reads the input of the decision about the claim.
+func (c *Reconciler) observe(ctx context.Context, claim *karpv1.NodeClaim, now time.Time) (View, error) {
 	v := View{Claim: claim, seen: lifecycle.Observation{Claim: nodestate.LifecycleClaimOf(claim)}}
 	var err error
 	if v.nodes, err = c.Cluster.NodesOf(ctx, claim.Status.ProviderID); err != nil {
@@ -88,7 +88,7 @@ func (c *Reconciler) see(ctx context.Context, claim *karpv1.NodeClaim, now time.
 	case len(v.nodes) == 1:
 		return v, c.seeNode(ctx, &v, now)
 	case !s.Registered && len(v.nodes) == 0:
-		s.Outdated, err = c.outdatedAt(ctx, claim, s.LaunchedAt, now)
+		s.OutdatedAt, err = c.outdatedAt(ctx, claim, s.LaunchedAt, now)
 		return v, err
 	}
 	return v, nil
@@ -97,7 +97,7 @@ func (c *Reconciler) see(ctx context.Context, claim *karpv1.NodeClaim, now time.
 // seeHeld reads, for a Node with the taint TaintNominations, since when the Node is ready and when it may be opened.
 func (c *Reconciler) seeHeld(v *View, now time.Time) {
 	n := &v.seen.Node
-	n.ReadySince = c.openable.Note(v.Claim.UID, n.Held && n.Ready, now)
+	n.ReadySince = c.openable.Note(v.Claim.UID, n.HasNominationTaint && n.Ready, now)
 	if !n.ReadySince.IsZero() && n.Startup == "" && n.Ephemeral == "" {
 		n.OpenAt = c.openings.turn(v.Claim.UID, len(conversion.PodsOf(v.Claim)), c.Pods.LastAttempt(), now)
 	}
@@ -134,9 +134,9 @@ func nodeSeen(claim *karpv1.NodeClaim, nodes []*corev1.Node) lifecycle.Node {
 		isStartup := slices.ContainsFunc(claim.Spec.StartupTaints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) })
 		switch {
 		case taint.Key == conversion.TaintNominations:
-			out.Held = true
+			out.HasNominationTaint = true
 		case taint.Key == karpv1.TaintDisrupted:
-			out.Closed = true
+			out.HasDisruptedTaint = true
 			_, out.Cordoned = node.Labels[karpv1.LabelExcludeFromLoadBalancers]
 		case isStartup && out.Startup == "":
 			out.Startup = taint.ToString()
@@ -191,7 +191,7 @@ func (c *Reconciler) seeLaunch(ctx context.Context, v *View, now time.Time) erro
 		v.Class, s.NodeClass = class, classSeen(class)
 	}
 	a := c.attempts.of(v.Claim.UID)
-	s.Shortage, s.NotBefore, s.Answered = a.shortage, a.notBefore, a.answered
+	s.Shortage, s.NotBefore, s.FirstResponse = a.shortage, a.notBefore, a.answered
 	if now.Sub(s.Created) < lifecycle.LaunchTimeout || a.requestEnded.IsZero() && c.Ledger.IsOwn(v.Claim.UID) {
 		return nil // a repeated launch request finds an earlier instance, or no launch was requested yet
 	}
@@ -270,7 +270,7 @@ func instanceSeen(instance ec2.Instance) lifecycle.Instance {
 	m := lifecycle.Instance{
 		State:    lifecycle.InstanceRunning,
 		Foreign:  instance.Owner == ec2.Foreign || instance.Owner == ec2.SameName,
-		Unmarked: instance.Owner == ec2.Unmarked,
+		Untagged: instance.Owner == ec2.Untagged,
 	}
 	switch instance.State {
 	case ec2.Terminated:

@@ -22,8 +22,8 @@ type Nominator interface {
 	Nominate(ctx context.Context, pod writer.PodRef, node string) error
 }
 
-// nominators is how many nominations for one Node are written at the same time.
-const nominators = 10
+// parallelNominations is how many nominations for one Node are written at the same time.
+const parallelNominations = 10
 
 // isHeld reports whether the Node that registers now is kept closed until its pods are nominated to it. A Node with
 // startup taints is not kept closed, because kube-scheduler clears nominations for a node while another taint keeps the
@@ -59,7 +59,7 @@ func tolerates(all []corev1.Toleration, taint *corev1.Taint) bool {
 
 // actOnRegistered carries out the steps that concern only a registered Node.
 func (c *Reconciler) actOnRegistered(ctx context.Context, v View, step lifecycle.Step, now time.Time) (*karpv1.NodeClaim, error) {
-	if step.Action == lifecycle.Open {
+	if step.Action == lifecycle.RemoveNominationTaint {
 		return c.open(ctx, v, now)
 	}
 	return c.restoreFinalizer(ctx, v)
@@ -138,9 +138,9 @@ func (c *Reconciler) waitingPods(ctx context.Context, v View) []waitingPod {
 func (c *Reconciler) nominate(ctx context.Context, pods []waitingPod, node string) (int, error) {
 	var writers sync.WaitGroup
 	errs := make([]error, len(pods))
-	for k := range min(nominators, len(pods)) {
+	for k := range min(parallelNominations, len(pods)) {
 		writers.Go(func() {
-			for i := k; i < len(pods); i += nominators {
+			for i := k; i < len(pods); i += parallelNominations {
 				if pods[i].nominated != node {
 					errs[i] = c.Nominator.Nominate(ctx, pods[i].PodRef, node)
 				}

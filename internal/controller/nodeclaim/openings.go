@@ -51,7 +51,7 @@ func (o *openings) turn(claim types.UID, pods int, attempt, now time.Time) time.
 			at = t
 		}
 	}
-	if o.current != "" && now.Sub(o.since) < lifecycle.OpenWithin {
+	if o.current != "" && now.Sub(o.since) < lifecycle.MaxNominationWait {
 		at = now.Add(quietTime)
 	}
 	at = at.Add(time.Duration(place) * quietTime)
@@ -65,7 +65,7 @@ func (o *openings) turn(claim types.UID, pods int, attempt, now time.Time) time.
 // claims, and the number of pods of all waiting claims.
 func (o *openings) enqueue(asking opening) (place, pods int) {
 	o.waiting = slices.DeleteFunc(o.waiting, func(w opening) bool {
-		return w.claim != asking.claim && asking.asked.Sub(w.asked) > lifecycle.OpenWithin // its Node was deleted, for example
+		return w.claim != asking.claim && asking.asked.Sub(w.asked) > lifecycle.MaxNominationWait // its Node was deleted, for example
 	})
 	place = slices.IndexFunc(o.waiting, func(w opening) bool { return w.claim == asking.claim })
 	if place < 0 {

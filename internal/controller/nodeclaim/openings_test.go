@@ -33,7 +33,7 @@ func TestOpenings(t *testing.T) {
 	ask("b", attempt, attempt.Add(quietTime), attempt.Add(quietTime))
 
 	// The turn of b ends even if done is not called, such as for a Node that was deleted.
-	late := attempt.Add(quietTime + lifecycle.OpenWithin + 1)
+	late := attempt.Add(quietTime + lifecycle.MaxNominationWait + 1)
 	ask("c", never, late, late)
 }
 

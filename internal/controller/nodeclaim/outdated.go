@@ -49,7 +49,7 @@ func (c *Reconciler) outdatedAt(ctx context.Context, claim *karpv1.NodeClaim, la
 	if err != nil {
 		return time.Time{}, err
 	}
-	cured, isCauseKnown := c.Diagnoses.CuredAt(claim)
+	cured, isCauseKnown := c.Diagnoses.FixedAt(claim)
 	var at time.Time
 	switch {
 	case differs && isCauseKnown:
@@ -74,7 +74,7 @@ func (c *Reconciler) outdatedAt(ctx context.Context, claim *karpv1.NodeClaim, la
 // outdatedText returns the message about replacing an instance that has not joined.
 func outdatedText(diagnoses *diagnoser.Diagnoser, claim *karpv1.NodeClaim) string {
 	out := "The instance " + claim.Status.ProviderID + " has not joined the cluster, and "
-	if cured, _ := diagnoses.CuredAt(claim); !cured.IsZero() {
+	if cured, _ := diagnoses.FixedAt(claim); !cured.IsZero() {
 		return out + "the cause has been fixed since " + cured.UTC().Format(time.RFC3339) + ": the instance is replaced"
 	}
 	return out + "its NodePool or EC2NodeClass has changed since its launch: the instance is replaced at once"

@@ -23,9 +23,9 @@ type Repair struct {
 }
 
 // see returns the condition that makes a claim's Node unhealthy, and whether repair is blocked.
-func (r *Repair) see(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node, now time.Time) (lifecycle.Ailment, error) {
+func (r *Repair) see(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node, now time.Time) (lifecycle.HealthProblem, error) {
 	if r == nil {
-		return lifecycle.Ailment{}, nil
+		return lifecycle.HealthProblem{}, nil
 	}
 	ailment := lifecycle.Diagnose(nodestate.SymptomsOf(node))
 	if ailment.Condition == "" || now.Before(ailment.Due) {
@@ -36,7 +36,7 @@ func (r *Repair) see(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.
 	if err != nil || lifecycle.MayRepair(unhealthy, total) {
 		return ailment, err
 	}
-	ailment.Held = true
+	ailment.IsRepairBlocked = true
 	where := "the cluster"
 	if pool != "" {
 		where = "NodePool " + pool

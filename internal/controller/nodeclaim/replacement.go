@@ -25,12 +25,12 @@ import (
 // budgets without a schedule limit how many nodes are replaced at once. Its methods are safe for concurrent use. With a
 // nil receiver, expired nodes are drained without replacement.
 type Replacements struct {
-	Cache      client.Reader               // reads objects from the informers
-	Cluster    loop.NodeReader             // reads cluster state from the informers
-	Departures *nodestate.PlannedEvictions // claims whose pods were in the last plan; the provisioner writes them
-	Ledger     *snapshot.Ledger            // claims created by this process that the cache may not show yet
-	Batch      *loop.Batch                 // collects requests for the next plan
-	Statics    bool                        // whether static pools are kept at their number of replicas
+	Cache            client.Reader               // reads objects from the informers
+	Cluster          loop.NodeReader             // reads cluster state from the informers
+	PlannedEvictions *nodestate.PlannedEvictions // claims whose pods were in the last plan; the provisioner writes them
+	Ledger           *snapshot.Ledger            // claims created by this process that the cache may not show yet
+	Batch            *loop.Batch                 // collects requests for the next plan
+	Statics          bool                        // whether static pools are kept at their number of replicas
 
 	mu        sync.Mutex
 	queued    map[types.UID]time.Time // since when claims wait for the budget
@@ -72,7 +72,7 @@ func (r *Replacements) see(ctx context.Context, claim *karpv1.NodeClaim, node *c
 	if since.IsZero() || nodestate.IsOpen(node) {
 		return r.admit(ctx, claim, since, now)
 	}
-	if !r.Departures.HasPlannedPods(claim.Name) {
+	if !r.PlannedEvictions.HasPlannedPods(claim.Name) {
 		r.askNow(claim, now)
 		return lifecycle.Replacement{State: lifecycle.ReplacementRequested, Since: since}, nil
 	}
@@ -178,20 +178,20 @@ func (r *Replacements) movable(ctx context.Context, node string, now time.Time) 
 	return out, nil
 }
 
-// places is the state of the nodes that were planned for the pods of an expired node.
-type places int
+// plannedNodesState is the state of the nodes that were planned for the pods of an expired node.
+type plannedNodesState int
 
 const (
-	placesComing places = iota // a node is not initialized yet, or the state is unknown
-	placesReady                // all nodes are initialized
-	placesLost                 // a node has failed: the next plan must find other nodes
+	placesComing plannedNodesState = iota // a node is not initialized yet, or the state is unknown
+	placesReady                           // all nodes are initialized
+	placesLost                            // a node has failed: the next plan must find other nodes
 )
 
 // find returns the state of the nodes that were planned for the pods:
 //   - placesLost if a claim that was created for one of the pods has failed;
 //   - else placesComing if such a claim is not initialized yet;
 //   - else placesReady. Pods that were placed on existing nodes, or not placed, wait for no claim.
-func (r *Replacements) find(ctx context.Context, pods map[string]bool) (places, error) {
+func (r *Replacements) find(ctx context.Context, pods map[string]bool) (plannedNodesState, error) {
 	var list karpv1.NodeClaimList
 	if err := r.Cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return placesComing, fmt.Errorf("list nodeclaims: %w", err)
@@ -204,7 +204,7 @@ func (r *Replacements) find(ctx context.Context, pods map[string]bool) (places, 
 		switch {
 		case c.StatusConditions().IsTrue(karpv1.ConditionInitialized) || !nodestate.WasCreatedFor(c, pods):
 		case nodestate.EndsUninitialized(c):
-			r.Departures.NoteLost(c)
+			r.PlannedEvictions.NoteLost(c)
 		default:
 			isComing = true
 		}
@@ -215,7 +215,7 @@ func (r *Replacements) find(ctx context.Context, pods map[string]bool) (places, 
 		}
 	}
 	switch {
-	case r.Departures.AnyLost(pods, known):
+	case r.PlannedEvictions.AnyLost(pods, known):
 		return placesLost, nil
 	case isComing:
 		return placesComing, nil
@@ -226,7 +226,7 @@ func (r *Replacements) find(ctx context.Context, pods map[string]bool) (places, 
 // noteLost records the claim as lost if it ends before it is initialized. It does nothing for other claims.
 func (r *Replacements) noteLost(claim *karpv1.NodeClaim) {
 	if r != nil && nodestate.EndsUninitialized(claim) {
-		r.Departures.NoteLost(claim)
+		r.PlannedEvictions.NoteLost(claim)
 	}
 }
 

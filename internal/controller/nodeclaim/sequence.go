@@ -78,16 +78,16 @@ func (t *sequences) see(ctx context.Context, pods client.Reader, claim *karpv1.N
 	return turn, nil
 }
 
-// placed has the scheduled pods that are not terminating and not finished.
-type placed struct {
+// scheduledPods has the scheduled pods that are not terminating and not finished.
+type scheduledPods struct {
 	ordered map[string]bool    // pods of the eviction order, as "namespace/name"
 	count   map[types.UID]int  // number of scheduled pods by owner
 	owners  map[types.UID]bool // owners of the pods in ordered
 }
 
 // placedPods reads the scheduled pods in the namespaces of the order.
-func placedPods(ctx context.Context, pods client.Reader, order []string) (placed, error) {
-	out := placed{map[string]bool{}, map[types.UID]int{}, map[types.UID]bool{}}
+func placedPods(ctx context.Context, pods client.Reader, order []string) (scheduledPods, error) {
+	out := scheduledPods{map[string]bool{}, map[types.UID]int{}, map[types.UID]bool{}}
 	isOrdered, namespaces := loop.SetOf(order), map[string]bool{}
 	for _, id := range order {
 		namespace, _, _ := strings.Cut(id, "/")
@@ -108,7 +108,7 @@ func placedPods(ctx context.Context, pods client.Reader, order []string) (placed
 }
 
 // add adds a scheduled pod. isOrdered is true for a pod of the eviction order.
-func (a *placed) add(p *corev1.Pod, isOrdered bool) {
+func (a *scheduledPods) add(p *corev1.Pod, isOrdered bool) {
 	if isOrdered {
 		a.ordered[nodestate.PodID(p)] = true
 	}

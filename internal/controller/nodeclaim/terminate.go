@@ -36,7 +36,7 @@ func (c *Reconciler) delete(ctx context.Context, v View, step lifecycle.Step) er
 	pool := v.Claim.Labels[karpv1.LabelNodePool]
 	displaced := nodestate.DisplacedPods(ctx, c.Cluster, v.Claim, c.Now.Now())
 	nodestate.PodLoss{Claim: v.Claim, Reason: step.Reason, Pods: displaced}.Count(c.Metrics)
-	if step.Phase == lifecycle.Wanted || step.Phase == lifecycle.Bought {
+	if step.Phase == lifecycle.Created || step.Phase == lifecycle.Launched {
 		// The claim's pods no longer have a planned node.
 		c.Ledger.Forget(v.Claim.UID)
 		c.Batch.AskNow(string(v.Claim.UID))
@@ -112,7 +112,7 @@ func (c *Reconciler) dropStrays(ctx context.Context, v View) error {
 		}
 		if slices.Contains(stray.Finalizers, karpv1.FinalizerTermination) {
 			_, err := c.Objects.PatchNode(ctx, stray, removeFinalizer)
-			if err != nil && kubeclient.WhatNext(err) != kubeclient.Gone {
+			if err != nil && kubeclient.Classify(err) != kubeclient.Gone {
 				return err
 			}
 		}
@@ -170,7 +170,7 @@ func (c *Reconciler) release(ctx context.Context, v View, now time.Time) error {
 	_, err := c.Objects.PatchClaim(ctx, claim, func(claim *karpv1.NodeClaim) {
 		claim.Finalizers = slices.DeleteFunc(slices.Clone(claim.Finalizers), func(f string) bool { return f == karpv1.FinalizerTermination })
 	})
-	if err != nil && kubeclient.WhatNext(err) != kubeclient.Gone {
+	if err != nil && kubeclient.Classify(err) != kubeclient.Gone {
 		return err
 	}
 	c.attempts.forget(claim.UID)
@@ -192,7 +192,7 @@ func (c *Reconciler) release(ctx context.Context, v View, now time.Time) error {
 
 // waitDraining writes to the claim's conditions what its deletion waits for.
 func (c *Reconciler) waitDraining(ctx context.Context, v View, step lifecycle.Step, now time.Time) (*karpv1.NodeClaim, error) {
-	if step.Reason == lifecycle.WaitUnmarked {
+	if step.Reason == lifecycle.WaitUntagged {
 		return c.quarantine(ctx, v, step, now)
 	}
 	if step.Reason != lifecycle.WaitVolumes {

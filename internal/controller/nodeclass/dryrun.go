@@ -72,12 +72,12 @@ func (t *dryRuns) note(class string, result dryRun) {
 // instance types are known. The error is nil also if no dry run is made: dry runs are disabled, or the class is
 // incomplete.
 func (n *Reconciler) checkLaunch(ctx context.Context, class *awsv1.EC2NodeClass, found resolvedClass, now time.Time) error {
-	if n.Tester == nil || !found.isComplete() {
+	if n.DryRunner == nil || !found.isComplete() {
 		return nil
 	}
 	resolved := class.DeepCopy()
 	found.write(resolved, now)
-	trial, ok, err := n.launchTrial(ctx, resolved, now)
+	trial, ok, err := n.dryRunParameters(ctx, resolved, now)
 	if err != nil || !ok {
 		return err
 	}
@@ -88,7 +88,7 @@ func (n *Reconciler) checkLaunch(ctx context.Context, class *awsv1.EC2NodeClass,
 	if answer, ok := n.DryRuns.recall(resolved.Name, string(parameters), now); ok {
 		return answer
 	}
-	err = n.Tester.DryRun(ctx, trial)
+	err = n.DryRunner.DryRun(ctx, trial)
 	switch f := awserr.Of(err); {
 	case f == nil:
 		n.DryRuns.note(resolved.Name, dryRun{string(parameters), nil, now.Add(successValidity)})
@@ -98,10 +98,10 @@ func (n *Reconciler) checkLaunch(ctx context.Context, class *awsv1.EC2NodeClass,
 	return err
 }
 
-// launchTrial returns the parameters of the dry run. The instance type is the cheapest one that a pool of the class
+// dryRunParameters returns the parameters of the dry run. The instance type is the cheapest one that a pool of the class
 // allows, because an IAM policy may deny other types. If no pool allows a type, the instance type is any available
 // type. The second result is false if no type is available for the class.
-func (n *Reconciler) launchTrial(ctx context.Context, class *awsv1.EC2NodeClass, now time.Time) (ec2.DryRun, bool, error) {
+func (n *Reconciler) dryRunParameters(ctx context.Context, class *awsv1.EC2NodeClass, now time.Time) (ec2.DryRun, bool, error) {
 	market, ok := n.Offers.Market.Catalog(class, now)
 	if !ok {
 		return ec2.DryRun{}, false, offerings.ErrNoMarket
@@ -117,20 +117,20 @@ func (n *Reconciler) launchTrial(ctx context.Context, class *awsv1.EC2NodeClass,
 	}
 	slices.Sort(subnets)
 	for _, accepted := range acceptedBy(pools.Items, class.Name) {
-		_, picks := offerings.Choose(market.Types, offerings.LaunchCandidate{Accepted: accepted, Subnets: zones, ExcludeReserved: true})
+		_, picks := offerings.Choose(market.Types, offerings.LaunchRequirements{Accepted: accepted, Subnets: zones, ExcludeReserved: true})
 		for _, p := range picks {
-			image, ok := ami.For(offerings.ImagesOf(class), p.Kind.Labels)
+			image, ok := ami.For(offerings.ImagesOf(class), p.Type.Labels)
 			if !ok {
 				continue
 			}
-			input := n.Offers.UserDataInput(offerings.ProbeClaim(), class, image, karpv1.CapacityTypeOnDemand, p.Kind.Capacity.Pods)
+			input := n.Offers.UserDataInput(offerings.ProbeClaim(), class, image, karpv1.CapacityTypeOnDemand, p.Type.Capacity.Pods)
 			data, err := bootstrap.UserData(input)
 			if err != nil {
 				return ec2.DryRun{}, false, awserr.Misconfiguredf("write user data", offerings.ReasonOf(err), "%s", err)
 			}
 			b := offerings.Blueprint(class, image.ID, karpv1.CapacityTypeOnDemand, data, n.Offers.Cluster.IPv6)
 			b.Placement.Group = market.PlacementGroup
-			return ec2.DryRun{NodeClass: class.Name, Tags: class.Spec.Tags, InstanceType: p.Kind.Name, Subnets: subnets, Blueprint: b}, true, nil
+			return ec2.DryRun{NodeClass: class.Name, Tags: class.Spec.Tags, InstanceType: p.Type.Name, Subnets: subnets, Blueprint: b}, true, nil
 		}
 	}
 	return ec2.DryRun{}, false, nil

@@ -35,8 +35,8 @@ type resolvedClass struct {
 	images        []ami.Image
 	missingImages []ami.Unmatched // selector terms that found no image
 	imageErr      error
-	setbacks      []drift.Setback // images that were found, but are not used because their nodes failed
-	memory        drift.Memory    // records about images, to store on the class
+	setbacks      []drift.ReplacedImage // images that were found, but are not used because their nodes failed
+	memory        drift.ImageHistory    // records about images, to store on the class
 
 	profile    string // name of the instance profile; empty if there is none
 	profileErr error
@@ -301,7 +301,7 @@ func (f *resolvedClass) replaceBadImages(class *awsv1.EC2NodeClass) {
 	for _, i := range f.images {
 		found = append(found, drift.Image{ID: i.ID, Name: i.Name, Slot: driftcheck.SlotOf(i.Requirements)})
 	}
-	f.memory = driftcheck.MemoryOf(class).Pruned(found, class.Generation)
+	f.memory = driftcheck.ImageHistoryOf(class).Pruned(found, class.Generation)
 	use, setbacks := f.memory.Use(found, class.Generation)
 	f.images, f.setbacks = slices.Clone(f.images), setbacks
 	for i := range f.images {
@@ -314,7 +314,7 @@ func (f *resolvedClass) replaceBadImages(class *awsv1.EC2NodeClass) {
 // writeSetbacks sets the condition ImageHeldBack about images that are not used because their nodes failed, and drops
 // records of bad images that the selectors no longer find.
 func (f resolvedClass) writeSetbacks(class *awsv1.EC2NodeClass, c karpv1.ConditionSet, now time.Time) {
-	if len(f.memory.Bad) < len(driftcheck.MemoryOf(class).Bad) {
+	if len(f.memory.Bad) < len(driftcheck.ImageHistoryOf(class).Bad) {
 		driftcheck.StoreImages(class, f.memory)
 	}
 	if len(f.setbacks) == 0 {

@@ -72,7 +72,7 @@ type Reconciler struct {
 	// Reservations finds capacity reservations; nil: reservations are not used.
 	Reservations offerings.Reservations
 	Placements   offerings.Placements      // finds placement groups
-	Tester       DryRunner                 // makes dry runs of launches; nil disables them
+	DryRunner    DryRunner                 // makes dry runs of launches; nil disables them
 	Offers       *offerings.RequestBuilder // builds the parameters of launches
 	Diagnoses    *diagnoser.Diagnoser      // preflight checks whether nodes can join; nil disables them
 	VPC          string                    // ID of the cluster's VPC; empty if unknown

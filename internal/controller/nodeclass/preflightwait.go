@@ -21,9 +21,9 @@ import (
 const reasonPreflightPending = "PreflightPending"
 
 const (
-	// ProvenAfter is how long a node must stay Ready after a finding to disprove the finding. A node that can no longer
+	// DisprovedAfter is how long a node must stay Ready after a finding to disprove the finding. A node that can no longer
 	// join loses its credentials and its lease earlier than that.
-	ProvenAfter = 20 * time.Minute
+	DisprovedAfter = 20 * time.Minute
 )
 
 // checkPreflight checks whether nodes of the class can join, before the first launch.
@@ -41,7 +41,7 @@ func (n *Reconciler) checkPreflight(ctx context.Context, class *awsv1.EC2NodeCla
 	case !known || len(findings) == 0:
 		return
 	}
-	f.preflight.Ahead = findings
+	f.preflight.JoinFindings = findings
 	since := now
 	if current, ok := class.StatusConditions().Find(awsv1.ConditionPreflightPassed); ok &&
 		current.Reason == poolhealth.ReasonOfCheck(findings[0].Check) {
@@ -66,7 +66,7 @@ func (f *resolvedClass) waitForReport(class *awsv1.EC2NodeClass, hasWaited bool)
 }
 
 // isDisproved reports whether nodes of the class disprove a finding made at since: a node has joined after since, or a
-// node is still Ready ProvenAfter later. By then, a node that could no longer join would have lost its credentials.
+// node is still Ready DisprovedAfter later. By then, a node that could no longer join would have lost its credentials.
 func (n *Reconciler) isDisproved(ctx context.Context, class string, since, now time.Time) bool {
 	var claims karpv1.NodeClaimList
 	if err := n.Cache.List(ctx, &claims, client.MatchingFields{kubeclient.IndexClaimClass: class}, client.UnsafeDisableDeepCopy); err != nil {
@@ -82,7 +82,7 @@ func (n *Reconciler) isDisproved(ctx context.Context, class string, since, now t
 		}
 		node := &corev1.Node{}
 		err := n.Cache.Get(ctx, client.ObjectKey{Name: claims.Items[i].Status.NodeName}, node)
-		if err == nil && nodestate.IsReady(node) && !now.Before(since.Add(ProvenAfter)) {
+		if err == nil && nodestate.IsReady(node) && !now.Before(since.Add(DisprovedAfter)) {
 			return true
 		}
 	}

@@ -93,8 +93,8 @@ func (p *Reconciler) visit(ctx context.Context, name string) (time.Time, error) 
 	return now.Add(poolRefresh), nil
 }
 
-// PoolSeen is the input for the status of a pool.
-type PoolSeen struct {
+// PoolInput is the input for the status of a pool.
+type PoolInput struct {
 	class    *awsv1.EC2NodeClass // nil if the class does not exist
 	problems string              // problems of the spec; empty if there are none
 	Policy   disruption.Policy   // disruption policy of the pool
@@ -111,9 +111,9 @@ type PoolSeen struct {
 }
 
 // see reads the input for the status of the pool.
-func (p *Reconciler) see(ctx context.Context, pool *karpv1.NodePool) (PoolSeen, error) {
+func (p *Reconciler) see(ctx context.Context, pool *karpv1.NodePool) (PoolInput, error) {
 	now := time.Now()
-	seen := PoolSeen{problems: PoolProblem(pool), Policy: p.Pauses.Current(ctx, now).ApplyTo(nodestate.PolicyOf(pool, now))}
+	seen := PoolInput{problems: PoolProblem(pool), Policy: p.Pauses.Current(ctx, now).ApplyTo(nodestate.PolicyOf(pool, now))}
 	if err := p.LaunchBackoff.Recall(ctx); err != nil {
 		return seen, err
 	}
@@ -165,7 +165,7 @@ func (p *Reconciler) see(ctx context.Context, pool *karpv1.NodePool) (PoolSeen, 
 
 // count adds one claim to the pool's resources. It uses the capacity of the claim's Node, or of the claim's status
 // before there is a Node.
-func (p *Reconciler) count(ctx context.Context, claim *karpv1.NodeClaim, seen *PoolSeen) error {
+func (p *Reconciler) count(ctx context.Context, claim *karpv1.NodeClaim, seen *PoolInput) error {
 	seen.nodes++
 	seen.byType[claim.Labels[karpv1.LabelCapacityType]]++
 	if c, ok := claim.StatusConditions().Find(karpv1.ConditionRegistered); ok && c.Status == metav1.ConditionTrue &&
@@ -189,7 +189,7 @@ func (p *Reconciler) count(ctx context.Context, claim *karpv1.NodeClaim, seen *P
 }
 
 // Write sets the conditions and the resources in the pool's status.
-func (s PoolSeen) Write(pool *karpv1.NodePool, now time.Time) {
+func (s PoolInput) Write(pool *karpv1.NodePool, now time.Time) {
 	c := pool.StatusConditions()
 	c.Start(now)
 	if s.problems != "" {
@@ -208,7 +208,7 @@ func (s PoolSeen) Write(pool *karpv1.NodePool, now time.Time) {
 
 // writeRegistration sets the condition that reports whether the instances of the pool's last launches registered as
 // Nodes. It ignores launches for earlier generations of the pool or its class.
-func (s PoolSeen) writeRegistration(pool *karpv1.NodePool, c karpv1.ConditionSet, now time.Time) {
+func (s PoolInput) writeRegistration(pool *karpv1.NodePool, c karpv1.ConditionSet, now time.Time) {
 	known, _ := s.launches.Count()
 	switch {
 	case s.isChanged:
@@ -240,7 +240,7 @@ func isChanged(pool *karpv1.NodePool, class *awsv1.EC2NodeClass) bool {
 }
 
 // writeClass sets the condition NodeClassReady.
-func (s PoolSeen) writeClass(pool *karpv1.NodePool, c karpv1.ConditionSet, now time.Time) {
+func (s PoolInput) writeClass(pool *karpv1.NodePool, c karpv1.ConditionSet, now time.Time) {
 	name := pool.Spec.Template.Spec.NodeClassRef.Name
 	switch {
 	case s.class == nil:
@@ -269,7 +269,7 @@ func (s PoolSeen) writeClass(pool *karpv1.NodePool, c karpv1.ConditionSet, now t
 }
 
 // cause returns why the pool is not ready.
-func (s PoolSeen) cause() string {
+func (s PoolInput) cause() string {
 	switch {
 	case s.problems != "":
 		return s.problems
@@ -295,7 +295,7 @@ func sameAmounts(a, b corev1.ResourceList) bool {
 }
 
 // measure sets the metrics of the pool.
-func (p *Reconciler) measure(pool *karpv1.NodePool, seen PoolSeen) {
+func (p *Reconciler) measure(pool *karpv1.NodePool, seen PoolInput) {
 	p.Metrics.Cost.WithLabelValues(pool.Name).Set(seen.cost.Dollars())
 	for _, capacityType := range []string{catalog.OnDemand, catalog.Spot, catalog.Reserved} {
 		p.Metrics.ByCapacityType.WithLabelValues(pool.Name, capacityType).Set(float64(seen.byType[capacityType]))

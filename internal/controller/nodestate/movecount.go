@@ -106,7 +106,7 @@ func CountInvalid(to *metrics.Metrics, found []consolidation.Move, candidates ma
 func CountRooms(to *metrics.Metrics, rooms []disruption.Room) {
 	for _, room := range rooms {
 		to.Allowed.WithLabelValues(room.Pool, string(room.Reason)).Set(float64(room.Nodes))
-		to.Taken.WithLabelValues(room.Pool, string(room.Reason)).Set(float64(room.Out))
+		to.Taken.WithLabelValues(room.Pool, string(room.Reason)).Set(float64(room.Unavailable))
 	}
 }
 

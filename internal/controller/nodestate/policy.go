@@ -107,10 +107,10 @@ const MinExpireAfter = 5 * time.Minute
 // instances need to join.
 func lifetimeProblems(after karpv1.NillableDuration, p disruption.Policy) (out []disruption.Problem) {
 	expires := after.Duration
-	if expires != nil && p.LeastLife > *expires {
+	if expires != nil && p.MinLifetime > *expires {
 		out = append(out, disruption.Problem{
 			Field: karpv1.AnnotationMinimumLifetime, Reasons: []disruption.Reason{disruption.Drifted, disruption.Underutilized},
-			Text: fmt.Sprintf("%s is longer than expireAfter, %s: all nodes expire before that age", p.LeastLife, *expires),
+			Text: fmt.Sprintf("%s is longer than expireAfter, %s: all nodes expire before that age", p.MinLifetime, *expires),
 		})
 	}
 	if expires != nil && *expires < MinExpireAfter {

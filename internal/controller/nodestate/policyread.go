@@ -108,7 +108,7 @@ func readSaving(value string, p *disruption.Policy) error {
 		if err != nil || !(n >= 0 && n <= 100) {
 			return fmt.Errorf("%q is not a percentage from 0%% to 100%%", value)
 		}
-		p.LeastShare = n / 100
+		p.MinSavingShare = n / 100
 		return nil
 	}
 	digits, ok := strings.CutPrefix(value, "$")
@@ -119,7 +119,7 @@ func readSaving(value string, p *disruption.Policy) error {
 	if err != nil || price < 0 {
 		return fmt.Errorf("%q is not an amount per hour such as $0.05", value)
 	}
-	p.LeastSaving = price
+	p.MinSaving = price
 	return nil
 }
 
@@ -129,7 +129,7 @@ func readLifetime(value string, p *disruption.Policy) error {
 	if err != nil || d < 0 {
 		return fmt.Errorf("%q is not a duration such as 1h30m", value)
 	}
-	p.LeastLife = d
+	p.MinLifetime = d
 	return nil
 }
 

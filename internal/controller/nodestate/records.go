@@ -15,14 +15,14 @@ import (
 
 // Records has the facts that disruption needs in addition to a snapshot. Names are those in the snapshot.
 type Records struct {
-	Policies map[string]disruption.Policy // by pool
-	Claims   map[string]*karpv1.NodeClaim // NodeClaims by name
-	quiet    map[string]time.Time         // by claim: since when no pod has come or gone; see QuietSince
-	ready    map[string]bool              // by Node: whether it is ready
-	keep     map[string]string            // by Node: the annotation that forbids its disruption
-	holds    map[string]snapshot.Hold     // by Node: the pod that blocks its disruption
-	costs    map[string]float64           // by Node: the cost of evicting its pods
-	Nodes    map[string]bool              // names of all Nodes
+	Policies map[string]disruption.Policy    // by pool
+	Claims   map[string]*karpv1.NodeClaim    // NodeClaims by name
+	quiet    map[string]time.Time            // by claim: since when no pod has come or gone; see QuietSince
+	ready    map[string]bool                 // by Node: whether it is ready
+	keep     map[string]string               // by Node: the annotation that forbids its disruption
+	holds    map[string]snapshot.BlockingPod // by Node: the pod that blocks its disruption
+	costs    map[string]float64              // by Node: the cost of evicting its pods
+	Nodes    map[string]bool                 // names of all Nodes
 }
 
 // ReadRecords returns the records at now. paused is the global pause; it applies to each pool.
@@ -30,7 +30,7 @@ func ReadRecords(o snapshot.Objects, watch *PodWatch, paused loop.PauseState, no
 	r := Records{
 		Policies: PoliciesOf(o, paused, now), Claims: map[string]*karpv1.NodeClaim{}, quiet: map[string]time.Time{},
 		ready: map[string]bool{}, keep: KeptNodes(o), Nodes: map[string]bool{}, costs: map[string]float64{},
-		holds: o.Holds(now),
+		holds: o.BlockingPods(now),
 	}
 	for _, claim := range o.Claims {
 		if !IsServed(claim.Spec.NodeClassRef) {
@@ -85,8 +85,8 @@ func (r Records) ForNodes(s cluster.Snapshot) map[string]disruption.Record {
 			continue
 		}
 		record := disruption.Record{
-			Quiet: r.quiet[n.Claim], Ready: r.ready[n.Name], Keep: r.keep[n.Name], Cost: r.costs[n.Name],
-			Bounded: r.Claims[n.Claim].Spec.TerminationGracePeriod != nil,
+			LastPodEvent: r.quiet[n.Claim], Ready: r.ready[n.Name], Keep: r.keep[n.Name], Cost: r.costs[n.Name],
+			HasDrainDeadline: r.Claims[n.Claim].Spec.TerminationGracePeriod != nil,
 		}
 		if hold, ok := r.holds[n.Name]; ok {
 			record.Blocked, record.BlockedUntil = hold.String(), hold.Until

@@ -17,7 +17,7 @@ import (
 // UserDataInput returns the input of the user data for the claim's instance. pods is the pod limit of the node.
 func (o *RequestBuilder) UserDataInput(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, image ami.Image, capacityType string,
 	pods int64) bootstrap.Node {
-	n := conversion.BootOf(claim, class, capacityType, pods)
+	n := conversion.BootstrapNode(claim, class, capacityType, pods)
 	n.Cluster, n.ImageName = o.Cluster, image.Name
 	return n
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// LaunchCandidate is what a launch for a NodeClaim requires of an offering.
-type LaunchCandidate struct {
+// LaunchRequirements is what a launch for a NodeClaim requires of an offering.
+type LaunchRequirements struct {
 	Accepted requirements.Requirements // requirements of the claim
 	requests resources.Amounts         // resources that the node must have
 	variety  bool                      // name many types rather than many zones of the cheapest type
@@ -28,14 +28,14 @@ type LaunchCandidate struct {
 
 // Pick is one offering that a launch requests.
 type Pick struct {
-	Kind     catalog.Type     // the instance type
+	Type     catalog.Type     // the instance type
 	Offering catalog.Offering // zone, capacity type and price
 }
 
 // Choose returns the offerings to request, all of the same capacity type: reserved if available, else spot if
 // available, else on-demand. The offerings are sorted by price and limited to ec2.MaxChoices. If on-demand is accepted
 // too, spot offerings above the cheapest on-demand price are dropped, unless variety is set.
-func Choose(types []catalog.Type, w LaunchCandidate) (string, []Pick) {
+func Choose(types []catalog.Type, w LaunchRequirements) (string, []Pick) {
 	var reserved, spot, onDemand []Pick
 	for _, t := range w.namedTypes(types) {
 		if !w.fits(t) || !w.acceptsLabels(t.Labels) {
@@ -82,7 +82,7 @@ func combinableReserved(picks []Pick) []Pick {
 		if r.Type != first.Type || r.Interruptible != first.Interruptible {
 			continue
 		}
-		place := [2]string{p.Kind.Name, p.Offering.Zone}
+		place := [2]string{p.Type.Name, p.Offering.Zone}
 		if i, ok := best[place]; !ok {
 			best[place] = len(out)
 			out = append(out, p)
@@ -98,7 +98,7 @@ func combinableReserved(picks []Pick) []Pick {
 
 // namedTypes returns the types that the claim names, or all types if it names none. Claims of our own plans always name
 // types. Checking a few dozen types instead of a thousand saves most of the controller's time for a launch.
-func (w LaunchCandidate) namedTypes(types []catalog.Type) []catalog.Type {
+func (w LaunchRequirements) namedTypes(types []catalog.Type) []catalog.Type {
 	names, ok := w.Accepted[catalog.LabelInstanceType]
 	if !ok || names.Complement {
 		return types
@@ -115,15 +115,15 @@ func (w LaunchCandidate) namedTypes(types []catalog.Type) []catalog.Type {
 
 // comparePicks sorts picks by their offerings, then by the names of the types.
 func comparePicks(a, b Pick) int {
-	return cmp.Or(a.Offering.Compare(b.Offering), cmp.Compare(a.Kind.Name, b.Kind.Name))
+	return cmp.Or(a.Offering.Compare(b.Offering), cmp.Compare(a.Type.Name, b.Type.Name))
 }
 
 // fits reports whether the type has enough resources.
-func (w LaunchCandidate) fits(t catalog.Type) bool { return w.requests.Fits(t.Allocatable) }
+func (w LaunchRequirements) fits(t catalog.Type) bool { return w.requests.Fits(t.Allocatable) }
 
 // acceptsLabels reports whether the labels of a type satisfy the requirements. A label that neither types nor offerings
 // define is ignored, because it comes from the pool and the claim already has it.
-func (w LaunchCandidate) acceptsLabels(labels requirements.Labels) bool {
+func (w LaunchRequirements) acceptsLabels(labels requirements.Labels) bool {
 	for key, accepted := range w.Accepted {
 		value, isSet := labels[key]
 		switch {
@@ -137,7 +137,7 @@ func (w LaunchCandidate) acceptsLabels(labels requirements.Labels) bool {
 }
 
 // acceptsOffering reports whether an offering satisfies the requirements and its zone has a subnet.
-func (w LaunchCandidate) acceptsOffering(o catalog.Offering) bool {
+func (w LaunchRequirements) acceptsOffering(o catalog.Offering) bool {
 	if _, ok := w.Subnets[o.Zone]; !ok {
 		return false
 	}
@@ -152,7 +152,7 @@ func (w LaunchCandidate) acceptsOffering(o catalog.Offering) bool {
 }
 
 // acceptsReservation reports whether the requirements accept the offering's capacity reservation, or the lack of one.
-func (w LaunchCandidate) acceptsReservation(o catalog.Offering) bool {
+func (w LaunchRequirements) acceptsReservation(o catalog.Offering) bool {
 	var labels requirements.Labels
 	for _, key := range ReservationKeys() {
 		accepted, ok := w.Accepted[key]
@@ -189,7 +189,7 @@ func isOfType(key string) bool {
 
 // limit returns the picks that one launch may name, at most ec2.MaxChoices. With variety, the cheapest offering of each
 // type comes first.
-func (w LaunchCandidate) limit(picks []Pick) []Pick {
+func (w LaunchRequirements) limit(picks []Pick) []Pick {
 	if len(picks) <= ec2.MaxChoices {
 		return picks
 	}
@@ -199,11 +199,11 @@ func (w LaunchCandidate) limit(picks []Pick) []Pick {
 	seen := map[string]bool{}
 	var first, rest []Pick
 	for _, p := range picks {
-		if seen[p.Kind.Name] {
+		if seen[p.Type.Name] {
 			rest = append(rest, p)
 			continue
 		}
-		seen[p.Kind.Name] = true
+		seen[p.Type.Name] = true
 		first = append(first, p)
 	}
 	return append(first, rest...)[:ec2.MaxChoices]

@@ -98,11 +98,11 @@ func TestChoose(t *testing.T) {
 		},
 	} {
 		subnets := map[string]vpc.Subnet{"x": {ID: "s-x"}, "y": {ID: "s-y"}}
-		capacityType, picks := Choose(types, LaunchCandidate{Accepted: c.accepted, requests: resources.Amounts{CPU: c.cpu},
+		capacityType, picks := Choose(types, LaunchRequirements{Accepted: c.accepted, requests: resources.Amounts{CPU: c.cpu},
 			variety: c.variety, Subnets: subnets})
 		got := capacityType + ":"
 		for _, p := range picks {
-			got += fmt.Sprintf(" %s/%s=%d", p.Kind.Name, p.Offering.Zone, p.Offering.Price)
+			got += fmt.Sprintf(" %s/%s=%d", p.Type.Name, p.Offering.Zone, p.Offering.Price)
 		}
 		if got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
@@ -117,14 +117,14 @@ func TestChooseNamesNoMoreThanEC2Takes(t *testing.T) {
 		lines = append(lines, fmt.Sprintf("t%02d: x/od=%d y/od=%d", i, 10+i, 10+i))
 	}
 	subnets := map[string]vpc.Subnet{"x": {}, "y": {}}
-	_, picks := Choose(offered(lines...), LaunchCandidate{Subnets: subnets})
-	if len(picks) != ec2.MaxChoices || picks[len(picks)-1].Kind.Name != "t29" {
-		t.Errorf("%d picks, the last is %s; want ec2.MaxChoices, the last t29", len(picks), picks[len(picks)-1].Kind.Name)
+	_, picks := Choose(offered(lines...), LaunchRequirements{Subnets: subnets})
+	if len(picks) != ec2.MaxChoices || picks[len(picks)-1].Type.Name != "t29" {
+		t.Errorf("%d picks, the last is %s; want ec2.MaxChoices, the last t29", len(picks), picks[len(picks)-1].Type.Name)
 	}
-	_, picks = Choose(offered(lines...), LaunchCandidate{Subnets: subnets, variety: true})
+	_, picks = Choose(offered(lines...), LaunchRequirements{Subnets: subnets, variety: true})
 	kinds := map[string]bool{}
 	for _, p := range picks {
-		kinds[p.Kind.Name] = true
+		kinds[p.Type.Name] = true
 	}
 	if len(picks) != ec2.MaxChoices || len(kinds) != 50 {
 		t.Errorf("with variety: %d picks of %d types, want ec2.MaxChoices of 50", len(picks), len(kinds))

@@ -75,7 +75,7 @@ func (m *Measured) note(claim *karpv1.NodeClaim, node *corev1.Node, now time.Tim
 	}
 	isNews := m.known.Add(catalog.Report{
 		Image: claim.Status.ImageID, Type: claim.Labels[corev1.LabelInstanceTypeStable], Day: catalog.DayOf(now),
-		Promised: conversion.Amounts(claim.Status.Capacity), Reported: conversion.Amounts(node.Status.Capacity),
+		Expected: conversion.Amounts(claim.Status.Capacity), Reported: conversion.Amounts(node.Status.Capacity),
 	})
 	if isNews {
 		m.Version++

@@ -69,13 +69,13 @@ func (o *RequestBuilder) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeCl
 	}
 	pool := claim.Labels[karpv1.LabelNodePool]
 	o.EndLaunch(claim) // release the addresses, offerings and zone of an earlier attempt
-	subnets := o.perZone(class, now)
+	subnets := o.subnetByZone(class, now)
 	accepted, wrong := requirements.All(RequirementsOf(claim)...)
 	if wrong != nil {
 		return ec2.LaunchRequest{}, awserr.Misconfiguredf(op, "InvalidRequirement",
 			"no node can satisfy the requirement on %s of NodeClaim %s", wrong.Key, claim.Name)
 	}
-	capacityType, picks := Choose(market.Of(pool), LaunchCandidate{
+	capacityType, picks := Choose(market.Of(pool), LaunchRequirements{
 		Accepted: accepted, requests: conversion.Amounts(claim.Spec.Resources.Requests), variety: hasMinValues(claim), Subnets: subnets})
 	picks = o.Market.Placements.Restrict(now, market.PlacementGroup, string(claim.UID), picks)
 	picks = o.requestable(now, string(claim.UID), capacityType, market.PlacementGroup, picks)
@@ -109,7 +109,7 @@ func (o *RequestBuilder) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeCl
 func (o *RequestBuilder) requestable(now time.Time, launch, capacityType, group string, picks []Pick) []Pick {
 	choices := make([]ec2.Choice, len(picks))
 	for i, p := range picks {
-		choices[i] = ec2.Choice{InstanceType: p.Kind.Name, Zone: p.Offering.Zone}
+		choices[i] = ec2.Choice{InstanceType: p.Type.Name, Zone: p.Offering.Zone}
 	}
 	var out []Pick
 	for i, may := range o.Shortages.Admit(now, launch, capacityType, group, choices) {
@@ -125,7 +125,7 @@ func (o *RequestBuilder) requestable(now time.Time, launch, capacityType, group 
 func (o *RequestBuilder) addressesBySubnet(picks []Pick, subnets map[string]vpc.Subnet) map[string]int {
 	out := map[string]int{}
 	for _, p := range picks {
-		subnet, count := subnets[p.Offering.Zone].ID, o.addresses(p.Kind)
+		subnet, count := subnets[p.Offering.Zone].ID, o.addresses(p.Type)
 		if least, ok := out[subnet]; !ok || count < least {
 			out[subnet] = count
 		}
@@ -158,7 +158,7 @@ func (o *RequestBuilder) HasUnavailable(claim *karpv1.NodeClaim, class *awsv1.EC
 	if !ok || wrong != nil {
 		return false
 	}
-	w := LaunchCandidate{Accepted: accepted, Subnets: map[string]vpc.Subnet{}}
+	w := LaunchRequirements{Accepted: accepted, Subnets: map[string]vpc.Subnet{}}
 	for _, s := range class.Status.Subnets {
 		w.Subnets[s.Zone] = vpc.Subnet{ID: s.ID}
 	}
@@ -197,11 +197,11 @@ func (o *RequestBuilder) groups(claim *karpv1.NodeClaim, class *awsv1.EC2NodeCla
 	index := map[key]int{}
 	var out []ec2.Group
 	for _, p := range picks {
-		image, ok := ami.For(images, p.Kind.Labels)
+		image, ok := ami.For(images, p.Type.Labels)
 		if !ok {
 			continue // cannot happen: the catalog has only types with an image
 		}
-		k := key{image.ID, p.Kind.Capacity.Pods, efaOf(claim, class, p.Kind), p.Offering.Reservation.ID}
+		k := key{image.ID, p.Type.Capacity.Pods, efaOf(claim, class, p.Type), p.Offering.Reservation.ID}
 		i, ok := index[k]
 		if !ok {
 			data, err := bootstrap.UserData(o.UserDataInput(claim, class, image, capacityType, k.pods))
@@ -212,7 +212,7 @@ func (o *RequestBuilder) groups(claim *karpv1.NodeClaim, class *awsv1.EC2NodeCla
 			index[k] = i
 			b := Blueprint(class, image.ID, capacityType, data, o.Cluster.IPv6)
 			b.Reservation = ec2.ReservationRefOf(p.Offering.Reservation)
-			if isDedicated(p.Kind) {
+			if isDedicated(p.Type) {
 				b.Tenancy = catalog.TenancyDedicated
 			}
 			if k.efa > 0 {
@@ -221,14 +221,14 @@ func (o *RequestBuilder) groups(claim *karpv1.NodeClaim, class *awsv1.EC2NodeCla
 			out = append(out, ec2.Group{Blueprint: b})
 		}
 		out[i].Choices = append(out[i].Choices, ec2.Choice{
-			InstanceType: p.Kind.Name, Zone: p.Offering.Zone, SubnetID: subnets[p.Offering.Zone].ID, Price: p.Offering.Price,
+			InstanceType: p.Type.Name, Zone: p.Offering.Zone, SubnetID: subnets[p.Offering.Zone].ID, Price: p.Offering.Price,
 		})
 	}
 	return out, nil
 }
 
-// perZone returns, by zone, the subnet to use in the zone.
-func (o *RequestBuilder) perZone(class *awsv1.EC2NodeClass, now time.Time) map[string]vpc.Subnet {
+// subnetByZone returns, by zone, the subnet to use in the zone.
+func (o *RequestBuilder) subnetByZone(class *awsv1.EC2NodeClass, now time.Time) map[string]vpc.Subnet {
 	o.Mu.Lock()
 	known := o.Subnets[class.Name]
 	o.Mu.Unlock()

@@ -23,11 +23,11 @@ const maxListedProblems = 3
 // Preflight has the problems that were found before a launch: problems of user data, and other causes that will keep
 // nodes from joining.
 type Preflight struct {
-	Mode        string              // awsv1.PreflightEnforce, PreflightWarn or PreflightOff; empty: user data was not judged
-	unknownMode string              // the value of the annotation if it is not a known mode
-	problems    []userdata.Problem  // the problems of user data, without duplicates
-	Broken      Problem             // why user data cannot be rendered; the zero value if it can be rendered
-	Ahead       []diagnosis.Finding // other causes that will certainly keep nodes from joining
+	Mode         string              // awsv1.PreflightEnforce, PreflightWarn or PreflightOff; empty: user data was not judged
+	unknownMode  string              // the value of the annotation if it is not a known mode
+	problems     []userdata.Problem  // the problems of user data, without duplicates
+	Broken       Problem             // why user data cannot be rendered; the zero value if it can be rendered
+	JoinFindings []diagnosis.Finding // other causes that will certainly keep nodes from joining
 }
 
 // preflightOf reads the preflight mode of the class.
@@ -78,8 +78,8 @@ func (p Preflight) Write(c karpv1.ConditionSet, now time.Time) {
 			awsv1.AnnotationPreflight, awsv1.PreflightEnforce, awsv1.PreflightWarn, awsv1.PreflightOff, awsv1.PreflightEnforce))
 	case p.Mode == awsv1.PreflightOff:
 		c.Remove(condition)
-	case len(p.Ahead) > 0:
-		c.SetFalse(now, condition, poolhealth.ReasonOfCheck(p.Ahead[0].Check), p.causes())
+	case len(p.JoinFindings) > 0:
+		c.SetFalse(now, condition, poolhealth.ReasonOfCheck(p.JoinFindings[0].Check), p.causes())
 	case len(reported) > 0:
 		c.SetFalse(now, condition, string(reported[0].Kind), ProblemsText(reported))
 	default:
@@ -90,13 +90,13 @@ func (p Preflight) Write(c karpv1.ConditionSet, now time.Time) {
 // causes lists the causes that keep nodes from joining, without findings that follow from others.
 func (p Preflight) causes() string {
 	var texts []string
-	for _, f := range p.Ahead {
+	for _, f := range p.JoinFindings {
 		if f.Follows == "" && len(texts) < maxListedProblems {
 			texts = append(texts, loop.FindingText(f))
 		}
 	}
 	if len(texts) == 0 {
-		texts = append(texts, loop.FindingText(p.Ahead[0]))
+		texts = append(texts, loop.FindingText(p.JoinFindings[0]))
 	}
 	return strings.Join(texts, "; ")
 }

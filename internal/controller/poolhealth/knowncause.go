@@ -24,9 +24,9 @@ type KnownCause struct {
 	EndsAt     time.Time // when the instance is terminated if it does not join
 }
 
-// trial is the state of a pool whose instances do not join for a known cause. Launches stop for a while. Then one
+// causeBackoff is the state of a pool whose instances do not join for a known cause. Launches stop for a while. Then one
 // instance is launched as a canary. Further instances are launched when the canary has joined.
-type trial struct {
+type causeBackoff struct {
 	KnownCause
 	times    int       // consecutive instances that did not join; several that were late together are counted as one
 	until    time.Time // no instance is launched before this time
@@ -55,7 +55,7 @@ func (h *LaunchBackoff) RecordCause(now time.Time, pool string, c KnownCause) (u
 	}
 	t.KnownCause = c
 	if h.trials == nil {
-		h.trials = map[string]trial{}
+		h.trials = map[string]causeBackoff{}
 	}
 	h.trials[pool] = t
 	return t.until, isNews
@@ -218,10 +218,10 @@ func (h *LaunchBackoff) Restore(pool *karpv1.NodePool) {
 		return
 	}
 	if h.trials == nil {
-		h.trials = map[string]trial{}
+		h.trials = map[string]causeBackoff{}
 	}
 	if _, known := h.trials[pool.Name]; !known {
 		check := checkOfReason(c.Reason)
-		h.trials[pool.Name] = trial{KnownCause: KnownCause{Check: check, Cause: parts[2], Preflight: true}, times: times, until: until}
+		h.trials[pool.Name] = causeBackoff{KnownCause: KnownCause{Check: check, Cause: parts[2], Preflight: true}, times: times, until: until}
 	}
 }

@@ -21,10 +21,10 @@ type LaunchBackoff struct {
 	joins    loop.Backoff // by pool: instances that did not join
 
 	mu       sync.Mutex
-	joined   map[string]time.Time // by pool: when an instance last joined
-	changed  map[string]time.Time // by pool: when the pool or its node class was last changed, in whole seconds
-	trials   map[string]trial     // by pool: its trial, if its instances do not join for a known cause
-	recalled bool                 // the backoff of a previous process was restored
+	joined   map[string]time.Time    // by pool: when an instance last joined
+	changed  map[string]time.Time    // by pool: when the pool or its node class was last changed, in whole seconds
+	trials   map[string]causeBackoff // by pool: its trial, if its instances do not join for a known cause
+	recalled bool                    // the backoff of a previous process was restored
 }
 
 // First and longest pause of a pool after failed launches, and after instances that did not join. The pauses after

@@ -61,8 +61,8 @@ func (u *PodBackoff) Ready(claim *karpv1.NodeClaim, now time.Time) {
 	}
 }
 
-// Waiting is a pod that is backed off.
-type Waiting struct {
+// WaitingPod is a pod that is backed off.
+type WaitingPod struct {
 	Pod   cluster.Pod // the pod that waits
 	Times int         // number of nodes in a row that did not make the pod schedulable
 	Until time.Time   // when the next node may be launched for the pod
@@ -72,7 +72,7 @@ type Waiting struct {
 // Split returns the pods to plan at now, and the pods that are backed off. pods must be the pods that need a node,
 // without pods whose launched node is not initialized yet, or was initialized just now. So if the node launched for one
 // of the pods is ready and still has room for the pod, the node did not make the pod schedulable.
-func (u *PodBackoff) Split(pods []cluster.Pod, nodes []cluster.Node, now time.Time) (planned []cluster.Pod, held []Waiting) {
+func (u *PodBackoff) Split(pods []cluster.Pod, nodes []cluster.Node, now time.Time) (planned []cluster.Pod, held []WaitingPod) {
 	if u == nil {
 		return pods, nil
 	}
@@ -102,7 +102,7 @@ func (u *PodBackoff) Split(pods []cluster.Pod, nodes []cluster.Node, now time.Ti
 		}
 		v.count(now)
 		if now.Before(v.until) {
-			held = append(held, Waiting{pod, v.times, v.until, !v.isReported})
+			held = append(held, WaitingPod{pod, v.times, v.until, !v.isReported})
 			v.isReported, isHeld[pod.ID()] = true, true
 		}
 		u.Pods[pod.ID()] = v
@@ -146,7 +146,7 @@ func (v *failedNodes) count(now time.Time) {
 }
 
 // Message returns the text of the pod's event.
-func (w Waiting) Message() string {
+func (w WaitingPod) Message() string {
 	return loop.Count(w.Times, "node") + " in a row became ready for the pod, but kube-scheduler did not bind it to any of them: kube-scheduler's events" +
 		" on the pod show why; the next node is launched at " + w.Until.UTC().Format(time.TimeOnly) + " UTC at the earliest"
 }

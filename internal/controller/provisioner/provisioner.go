@@ -24,7 +24,7 @@ import (
 
 // claimMaker creates the NodeClaims of a plan.
 type claimMaker interface {
-	CreateClaims(ctx context.Context, planned []packing.PlannedNode) []writer.Created
+	CreateClaims(ctx context.Context, planned []packing.PlannedNode) []writer.CreateResult
 }
 
 // ledger counts the NodeClaims that are not initialized yet. While there are any, plans are repeated.
@@ -46,13 +46,13 @@ type Provisioner struct {
 	Log           *slog.Logger              // the log of this process
 	Now           loop.Clock                // the clock; nil uses time.Now
 
-	// Departures records the leaving nodes whose pods were in a plan; nil disables this.
-	Departures *nodestate.PlannedEvictions
+	// PlannedEvictions records the leaving nodes whose pods were in a plan; nil disables this.
+	PlannedEvictions *nodestate.PlannedEvictions
 
-	lastLogged string // the refusals, or the cause for not planning, that were last logged
-	postponed  int    // number of consecutive plans of which a part waited for nodes that joined during planning
-	omitted    string // the first pod whose preferences the last plan omitted
-	Costly     costly // pods with costly scheduling rules, and their slices
+	lastLogged string     // the refusals, or the cause for not planning, that were last logged
+	postponed  int        // number of consecutive plans of which a part waited for nodes that joined during planning
+	omitted    string     // the first pod whose preferences the last plan omitted
+	Costly     costlyPods // pods with costly scheduling rules, and their slices
 }
 
 // Start runs the loop until ctx ends.
@@ -115,7 +115,7 @@ func (p *Provisioner) readSnapshot(ctx context.Context, now time.Time, market ca
 	snapshot, err := p.Cluster.Snapshot(ctx, now, market)
 	if err != nil {
 		p.Log.Error("cannot read the state of the cluster", "error", err, "hint", kubeclient.Hint(err))
-		p.Metrics.Failures.WithLabelValues("provisioner", string(kubeclient.WhatNext(err))).Inc()
+		p.Metrics.Failures.WithLabelValues("provisioner", string(kubeclient.Classify(err))).Inc()
 		return snapshot, err
 	}
 	snapshot.Pools = p.LaunchBackoff.MarkHeld(snapshot.Pools, now)
@@ -129,7 +129,7 @@ func (p *Provisioner) Pass(ctx context.Context, window loop.Window) time.Duratio
 	defer work.End()
 	// 1. read
 	started := p.Now.Now()
-	number := p.Departures.BeginPlan()
+	number := p.PlannedEvictions.BeginPlan()
 	seen, ok := p.readInput(ctx, started)
 	if !ok {
 		return loop.Recheck
@@ -138,7 +138,7 @@ func (p *Provisioner) Pass(ctx context.Context, window loop.Window) time.Duratio
 	p.Metrics.Nodes.Count.Set(float64(len(seen.snapshot.Nodes)))
 	p.Costly.forget(all)
 	if len(all) == 0 {
-		p.Departures.EndPlan(number, seen.snapshot)
+		p.PlannedEvictions.EndPlan(number, seen.snapshot)
 		p.resetReports()
 		if p.Ledger.Len() > 0 {
 			return loop.Recheck // pods count as placed until kube-scheduler has had time to bind them, so check again later
@@ -162,7 +162,7 @@ func (p *Provisioner) Pass(ctx context.Context, window loop.Window) time.Duratio
 	work.NextStep("the NodeClaims of a plan")
 	plan, created, isWhole := p.carryOut(ctx, m)
 	if isWhole && !p.Costly.hasUnserved(except(due, division.Now)) {
-		p.Departures.EndPlan(number, seen.snapshot)
+		p.PlannedEvictions.EndPlan(number, seen.snapshot)
 	}
 	p.Costly.recordPlacements(plan, m.snapshot)
 
@@ -194,7 +194,7 @@ const lateAfter = time.Second
 
 // carryOut creates the NodeClaims of a plan that are still valid in the current state of the cluster. It returns the
 // valid part of the plan, the result for each NodeClaim, and whether the whole plan was carried out.
-func (p *Provisioner) carryOut(ctx context.Context, m planning) (packing.Plan, []writer.Created, bool) {
+func (p *Provisioner) carryOut(ctx context.Context, m planning) (packing.Plan, []writer.CreateResult, bool) {
 	plan, isWhole := m.plan, true
 	p.logOmissions(plan.Omissions)
 	if len(plan.PlannedNodes) > 0 {
@@ -212,7 +212,7 @@ func (p *Provisioner) carryOut(ctx context.Context, m planning) (packing.Plan, [
 	started := p.Now.Now()
 	plan.PlannedNodes = p.LaunchBackoff.Launchable(started, plan.PlannedNodes)
 	created := p.Claims.CreateClaims(ctx, plan.PlannedNodes)
-	return plan, created, isWhole && !slices.ContainsFunc(created, func(c writer.Created) bool { return c.Err != nil })
+	return plan, created, isWhole && !slices.ContainsFunc(created, func(c writer.CreateResult) bool { return c.Err != nil })
 }
 
 // logOmissions logs that a plan omitted preferences of pods. It logs nothing if the first of these pods is the same as
@@ -264,7 +264,7 @@ func (p *Provisioner) logOnce(why string) {
 }
 
 // report sets the metrics of a plan, emits its events and logs its result.
-func (p *Provisioner) report(window loop.Window, plannedAt time.Time, pods []cluster.Pod, plan packing.Plan, created []writer.Created) {
+func (p *Provisioner) report(window loop.Window, plannedAt time.Time, pods []cluster.Pod, plan packing.Plan, created []writer.CreateResult) {
 	p.measure(window, plannedAt, created)
 	p.measureRefusals(slices.Concat(plan.Refusals, p.Costly.Refusals(pods)))
 	failed := p.reportResults(pods, plan, created)
@@ -281,7 +281,7 @@ func (p *Provisioner) report(window loop.Window, plannedAt time.Time, pods []clu
 }
 
 // reportResults emits the events of a plan for its pods. It returns how many NodeClaims could not be created.
-func (p *Provisioner) reportResults(all []cluster.Pod, plan packing.Plan, created []writer.Created) int {
+func (p *Provisioner) reportResults(all []cluster.Pod, plan packing.Plan, created []writer.CreateResult) int {
 	pods := make(map[string]*corev1.Pod, len(all))
 	for _, pod := range all {
 		pods[pod.ID()] = podObject(pod)
@@ -292,7 +292,7 @@ func (p *Provisioner) reportResults(all []cluster.Pod, plan packing.Plan, create
 }
 
 // measure records how long the stages of a launch took.
-func (p *Provisioner) measure(window loop.Window, plannedAt time.Time, created []writer.Created) {
+func (p *Provisioner) measure(window loop.Window, plannedAt time.Time, created []writer.CreateResult) {
 	if len(created) > 0 {
 		p.Metrics.Stage.WithLabelValues(metrics.StageBatch).Observe(batchSeconds(window))
 		p.Metrics.Stage.WithLabelValues(metrics.StagePlan).Observe(plannedAt.Sub(window.Closed).Seconds())
@@ -324,12 +324,12 @@ func (p *Provisioner) measureRefusals(refusals []packing.Refusal) {
 
 // reportClaims logs the results of creating NodeClaims, and emits events for their pods. It returns how many NodeClaims
 // could not be created.
-func (p *Provisioner) reportClaims(created []writer.Created, pods map[string]*corev1.Pod) (failed int) {
+func (p *Provisioner) reportClaims(created []writer.CreateResult, pods map[string]*corev1.Pod) (failed int) {
 	for _, c := range created {
 		if c.Err != nil {
 			failed++
 			p.Log.Error("cannot create NodeClaim", "nodePool", c.Planned.Pool, "error", c.Err, "hint", kubeclient.Hint(c.Err))
-			p.Metrics.Failures.WithLabelValues("provisioner", string(kubeclient.WhatNext(c.Err))).Inc()
+			p.Metrics.Failures.WithLabelValues("provisioner", string(kubeclient.Classify(c.Err))).Inc()
 			continue
 		}
 		p.Metrics.Claims.Created.WithLabelValues("provisioned", c.Planned.Pool, strconv.FormatBool(len(c.Planned.Relaxed) > 0)).Inc()
@@ -356,7 +356,7 @@ func (p *Provisioner) emitPlacements(placements []packing.Placement, pods map[st
 }
 
 // reportWaiting reports pods whose planning is backed off, because new nodes did not make them schedulable.
-func (p *Provisioner) reportWaiting(held []poolhealth.Waiting) {
+func (p *Provisioner) reportWaiting(held []poolhealth.WaitingPod) {
 	for _, w := range held {
 		if w.IsNew {
 			p.Events.EmitLater(podObject(w.Pod), kubeclient.ReasonFailedScheduling, w.Message())

@@ -13,15 +13,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// costly has the pods whose scheduling rules exceed their share of a plan, and the state of their slices. A slice is a
+// costlyPods has the pods whose scheduling rules exceed their share of a plan, and the state of their slices. A slice is a
 // plan for some of these pods. It is planned in its own goroutine, so that other pods are planned at the same time.
 // Only the provisioner's loop writes the fields.
-type costly struct {
-	share fairness.Share           // how much planning work one plan and one slice may spend
-	turns map[string]costlyTurn    // by pod UID: how often the pod was in a slice
-	costs map[string]int           // by pod UID: the cost of planning a waiting pod
-	Seats map[string]fairness.Seat // by "namespace/name": where plans placed pods that kube-scheduler has not bound yet
-	last  string                   // the last namespace that the latest slice served
+type costlyPods struct {
+	share fairness.Share                 // how much planning work one plan and one slice may spend
+	turns map[string]costlyTurn          // by pod UID: how often the pod was in a slice
+	costs map[string]int                 // by pod UID: the cost of planning a waiting pod
+	Seats map[string]fairness.Nomination // by "namespace/name": where plans placed pods that kube-scheduler has not bound yet
+	last  string                         // the last namespace that the latest slice served
 
 	refused map[string]packing.Refusal // by pod UID: the refusal of the last slice
 	waiting int                        // number of pods that wait for a slice, including pods that were in a slice before
@@ -29,12 +29,12 @@ type costly struct {
 	done    chan slice                 // receives a slice when it is planned
 	Ended   chan struct{}              // holds one element after each slice
 	Due     time.Time                  // earliest start of the next slice
-	round   round                      // slices since the last log line
+	round   sliceTotals                // slices since the last log line
 	logged  string                     // the summary of refusals that was last logged
 }
 
-// round has the totals of the slices since the last log line.
-type round struct {
+// sliceTotals has the totals of the slices since the last log line.
+type sliceTotals struct {
 	slices, pods, refused, claims int
 	took                          time.Duration
 }
@@ -63,16 +63,16 @@ const (
 )
 
 // init creates the maps and channels on first use.
-func (c *costly) init() {
+func (c *costlyPods) init() {
 	if c.turns == nil {
-		c.share = fairness.Usual()
-		c.turns, c.costs, c.Seats, c.refused = map[string]costlyTurn{}, map[string]int{}, map[string]fairness.Seat{}, map[string]packing.Refusal{}
+		c.share = fairness.DefaultShare()
+		c.turns, c.costs, c.Seats, c.refused = map[string]costlyTurn{}, map[string]int{}, map[string]fairness.Nomination{}, map[string]packing.Refusal{}
 		c.done, c.Ended = make(chan slice, 1), make(chan struct{}, 1)
 	}
 }
 
 // divide returns which of the pods are planned now, and which the next slice plans.
-func (c *costly) divide(pods []cluster.Pod, now time.Time) fairness.Division {
+func (c *costlyPods) divide(pods []cluster.Pod, now time.Time) fairness.Division {
 	c.init()
 	served := map[string]bool{}
 	for uid, t := range c.turns {
@@ -85,11 +85,11 @@ func (c *costly) divide(pods []cluster.Pod, now time.Time) fairness.Division {
 			c.costs[pods[i].UID] = fairness.Cost(&pods[i])
 		}
 	}
-	return fairness.Divide(pods, fairness.Turns{Served: served, Costs: c.costs, Last: c.last}, c.share)
+	return fairness.Divide(pods, fairness.SliceState{Served: served, Costs: c.costs, Last: c.last}, c.share)
 }
 
 // forget drops the records of pods that no longer need a node.
-func (c *costly) forget(pods []cluster.Pod) {
+func (c *costlyPods) forget(pods []cluster.Pod) {
 	if len(c.costs) == 0 {
 		return
 	}
@@ -112,12 +112,12 @@ func (c *costly) forget(pods []cluster.Pod) {
 }
 
 // hasUnserved reports whether any of the pods is on a leaving node and has not been in a slice yet.
-func (c *costly) hasUnserved(pods []cluster.Pod) bool {
+func (c *costlyPods) hasUnserved(pods []cluster.Pod) bool {
 	return slices.ContainsFunc(pods, func(p cluster.Pod) bool { return p.Node != "" && c.turns[p.UID].times == 0 })
 }
 
 // recordPlacements records where the plan places pods of the snapshot.
-func (c *costly) recordPlacements(plan packing.Plan, s cluster.Snapshot) {
+func (c *costlyPods) recordPlacements(plan packing.Plan, s cluster.Snapshot) {
 	nodes := map[string]*cluster.Node{} // by name
 	for i := range s.Nodes {
 		nodes[s.Nodes[i].Name] = &s.Nodes[i]
@@ -129,7 +129,7 @@ func (c *costly) recordPlacements(plan packing.Plan, s cluster.Snapshot) {
 	for i := range s.Pods {
 		p := &s.Pods[i]
 		if n := nodes[nodeOf[p.ID()]]; n != nil {
-			c.Seats[p.ID()] = fairness.NewSeat(p, n)
+			c.Seats[p.ID()] = fairness.NewNomination(p, n)
 		} else {
 			delete(c.Seats, p.ID())
 		}
@@ -153,16 +153,16 @@ func except(pods, others []cluster.Pod) []cluster.Pod {
 
 // snapshotFor returns the snapshot with only these pods to plan. The other pods that are due are counted on the nodes
 // where earlier plans placed them.
-func (c *costly) snapshotFor(s cluster.Snapshot, due, pods []cluster.Pod) cluster.Snapshot {
+func (c *costlyPods) snapshotFor(s cluster.Snapshot, due, pods []cluster.Pod) cluster.Snapshot {
 	if len(c.Seats) > 0 {
-		s.Nodes = fairness.Seated(s.Nodes, except(due, pods), c.Seats)
+		s.Nodes = fairness.CountNominated(s.Nodes, except(due, pods), c.Seats)
 	}
 	s.Pods = pods
 	return s
 }
 
 // Refusals returns those refusals of slices that are about the pods.
-func (c *costly) Refusals(pods []cluster.Pod) []packing.Refusal {
+func (c *costlyPods) Refusals(pods []cluster.Pod) []packing.Refusal {
 	var out []packing.Refusal
 	for i := range pods {
 		if r, ok := c.refused[pods[i].UID]; ok {
@@ -273,7 +273,7 @@ func (p *Provisioner) carryOutSlice(ctx context.Context, s slice) {
 // logRound logs the results of the slices since the last call.
 func (p *Provisioner) logRound() {
 	r := p.Costly.round
-	p.Costly.round = round{}
+	p.Costly.round = sliceTotals{}
 	summary := RefusalSummary(slices.Collect(maps.Values(p.Costly.refused)))
 	if r.claims > 0 || r.slices > 0 && summary != p.Costly.logged {
 		p.Costly.logged = summary

@@ -14,14 +14,14 @@ import (
 
 // Plan is the nodestate.Solver of the controller.
 func Plan(s cluster.Snapshot, market catalog.Market) packing.Plan {
-	return packing.Solve(s, market, packing.Usual)
+	return packing.Solve(s, market, packing.DefaultEffort)
 }
 
 // BoundedSolver returns a Solver for loops that need only an approximate plan. Its plans refuse pods whose rules exceed
 // their share of a plan. So these pods count as unplaced, and a move of such pods is not continued.
 func BoundedSolver(solve nodestate.Solver) nodestate.Solver {
 	return func(s cluster.Snapshot, market catalog.Market) packing.Plan {
-		division := fairness.Divide(s.Pods, fairness.Turns{}, fairness.Usual())
+		division := fairness.Divide(s.Pods, fairness.SliceState{}, fairness.DefaultShare())
 		if len(division.Now) == len(s.Pods) {
 			return solve(s, market)
 		}

@@ -60,5 +60,5 @@ func (w *Stopwatch) NoteLaunch(claim string, now time.Time) {
 // observe records the time from the creation of the claim to the launch, and from the end of the batch to the launch.
 func (w *Stopwatch) observe(t times, launched time.Time) {
 	w.Metrics.Stage.WithLabelValues(metrics.StageLaunch).Observe(max(launched.Sub(t.created), 0).Seconds())
-	w.Metrics.Stage.WithLabelValues(metrics.StageBeyond).Observe(launched.Sub(t.batchEnded).Seconds())
+	w.Metrics.Stage.WithLabelValues(metrics.StageAfterBatch).Observe(launched.Sub(t.batchEnded).Seconds())
 }

@@ -158,7 +158,7 @@ func WithRow(ix *index.Index, row diagnosis.Mapping) fix.Value {
 		return bad[0]
 	}
 	if text, ok := editMapRoles(ix.Evidence.AuthMap.Value.Raw, row); ok {
-		return fix.Preserved(text)
+		return fix.FieldText(text)
 	}
 	var rows []diagnosis.Mapping
 	for _, m := range ix.Evidence.AuthMap.Value.Roles {
@@ -178,7 +178,7 @@ func mapRolesText(rows ...diagnosis.Mapping) fix.Value {
 		}
 		writeRow(m, &b)
 	}
-	return fix.Preserved(b.String())
+	return fix.FieldText(b.String())
 }
 
 // invalidValues returns the values of a row that do not have the required syntax.

@@ -166,7 +166,7 @@ func judgeSymptom(ix *index.Index, check string, s consoleCheck) []diagnosis.Fin
 		}
 		reported[class] = true
 		subject := "EC2NodeClass " + class
-		steps := []fix.Step{fix.Say("the EC2NodeClass of instance %s is not known: docs/checks/%s.md describes the fix", o.Instance.ID, check)}
+		steps := []fix.Step{fix.AdviceStep("the EC2NodeClass of instance %s is not known: docs/checks/%s.md describes the fix", o.Instance.ID, check)}
 		if class == "" {
 			subject = "instance " + o.Instance.ID
 		} else if step, ok := nodeclass.UserDataFix(ix, check, o); ok {

@@ -89,7 +89,7 @@ func TestTaggedInstances(t *testing.T) {
 	}
 	// If the EC2NodeClasses are known, but the cluster's UID is not, a tag proves nothing.
 	s.e.Instances.Value[2].StateReason = ended.StateReason
-	s.e.Claims, s.e.Home = Item[[]Claim]{}, Item[Home]{}
+	s.e.Claims, s.e.Home = Item[[]Claim]{}, Item[ClusterIdentity]{}
 	if f := findingsOf(s, "LAUNCH-2"); len(f) > 0 {
 		t.Errorf("the tag with an unknown UID counts:\n%s", failures(f))
 	}

@@ -16,7 +16,7 @@ import (
 func TestBundle(t *testing.T) {
 	t.Parallel()
 	e := healthy()
-	e.Entries = Lacking[[]Entry]("eks:ListAccessEntries", noon, Denied, "eks:ListAccessEntries")
+	e.Entries = AbsentItem[[]Entry]("eks:ListAccessEntries", noon, Denied, "eks:ListAccessEntries")
 	text, err := Write(e)
 	if err != nil {
 		t.Fatal(err)
@@ -106,8 +106,8 @@ func TestNullItems(t *testing.T) {
 	}
 }
 
-// planted returns lines of logs and scripts by the secret that each contains.
-func planted() map[string]string {
+// secretLines returns lines of logs and scripts by the secret that each contains.
+func secretLines() map[string]string {
 	return map[string]string{
 		"k8s-aws-v1.aHR0cHM6Ly9zdHMuYW1hem9uYXdz": "kubelet: token k8s-aws-v1.aHR0cHM6Ly9zdHMuYW1hem9uYXdz was refused: Unauthorized",
 		"AKIAIOSFODNN7EXAMPLE":                    "export AWS_ACCESS_KEY_ID=AKIAIOSFODNN7EXAMPLE",
@@ -136,7 +136,7 @@ func planted() map[string]string {
 func TestNoSecrets(t *testing.T) {
 	t.Parallel()
 	s := &situation{healthy()}
-	for _, line := range planted() {
+	for _, line := range secretLines() {
 		s.addConsoleLine(line)
 		s.addEvent("NodeClaim", "claim-2", "Failed", line)
 		s.e.Pods.Value[0].Messages = append(s.e.Pods.Value[0].Messages, line+" exec format error")
@@ -156,7 +156,7 @@ func TestNoSecrets(t *testing.T) {
 	for _, f := range Diagnose(back) {
 		findings.WriteString(f.Cause + "\n" + strings.Join(f.Evidence, "\n") + "\n" + f.Fix.String() + "\n")
 	}
-	for secret, line := range planted() {
+	for secret, line := range secretLines() {
 		if strings.Contains(string(text), secret) {
 			t.Errorf("the bundle contains the secret %s", secret)
 		}
@@ -216,7 +216,7 @@ func TestMaskAccounts(t *testing.T) {
 
 // FuzzRead: console output takes bounded time and never causes a panic.
 func FuzzRead(f *testing.F) {
-	for _, line := range planted() {
+	for _, line := range secretLines() {
 		f.Add(line)
 	}
 	f.Add(unauthorized + "\n" + timeout)

@@ -110,7 +110,9 @@ func authFaults() map[string][]fault {
 			{breaks: func(s *situation) {
 				s.e.Roles["NodeRole"] = itemOf("iam:GetRole", Role{ARN: nodeRole, Trusts: []string{"lambda.amazonaws.com"}})
 			}, cause: "EC2 is not allowed to give", fix: "update-assume-role-policy"},
-			{breaks: func(s *situation) { s.e.Roles["NodeRole"] = Lacking[Role]("iam:GetRole NodeRole", noon, Missing, "") },
+			{breaks: func(s *situation) {
+				s.e.Roles["NodeRole"] = AbsentItem[Role]("iam:GetRole NodeRole", noon, Missing, "")
+			},
 				cause: "there is no role NodeRole", fix: "kubectl edit ec2nodeclass"},
 			{breaks: func(s *situation) {
 				s.e.Roles["NodeRole"] = itemOf("iam:GetRole", Role{ARN: nodeRole, Trusts: []string{"ec2.amazonaws.com"}})

@@ -21,7 +21,7 @@ func TestHealthy(t *testing.T) {
 		"access entries and aws-auth": func(*situation) {},
 		"only access entries": func(s *situation) {
 			s.cluster().AuthMode = "API"
-			s.e.AuthMap = Lacking[AuthMap]("configmap kube-system/aws-auth", noon, Missing, "")
+			s.e.AuthMap = AbsentItem[AuthMap]("configmap kube-system/aws-auth", noon, Missing, "")
 		},
 		"only aws-auth": func(s *situation) {
 			s.cluster().AuthMode, s.e.Entries.Value = "CONFIG_MAP", nil
@@ -72,46 +72,46 @@ func TestHealthy(t *testing.T) {
 			s.e.Instances.Value[0].Launched = s.e.Nodes.Value[0].Created.Add(900 * time.Millisecond)
 		},
 		"not installed yet": func(s *situation) {
-			s.e.Controller = Lacking[Controller]("deployments named joiner or karpenter", noon, Missing, "")
-			s.e.Lease = Lacking[Lease]("leases", noon, Missing, "")
+			s.e.Controller = AbsentItem[Controller]("deployments named joiner or karpenter", noon, Missing, "")
+			s.e.Lease = AbsentItem[Lease]("leases", noon, Missing, "")
 			s.e.Instances.Value, s.e.Claims.Value, s.e.Nodes.Value = nil, nil, nil
 		},
 		"another controller has taken over": func(s *situation) {
-			s.killed(time.Minute)
+			s.killController(time.Minute)
 			s.e.Claims.Value[0].Created = noon.Add(-10 * time.Second) // created by the other controller
 		},
 		"controller stopped a minute ago, without work": func(s *situation) {
-			s.killed(time.Minute)
+			s.killController(time.Minute)
 			s.e.Lease.Value.Holder = ""
-			s.leaveWork()
+			s.addUnfinishedWork()
 			s.e.Claims.Value, s.e.Instances.Value, s.e.Pods.Value = s.e.Claims.Value[:1], s.e.Instances.Value[:1], nil
 		},
 		"controller works without leader election, and the Lease is of an earlier controller": func(s *situation) {
-			s.killed(time.Hour)
+			s.killController(time.Hour)
 			s.e.Claims.Value[0].Created = noon.Add(-2 * time.Hour)
 		},
 		"controller runs without leader election": func(s *situation) {
-			s.killed(time.Hour)
+			s.killController(time.Hour)
 			s.controllerPod().Ready, s.controllerPod().Phase = true, "Running"
 			s.e.Controller.Value.Settings["DISABLE_LEADER_ELECTION"] = "1" // as the controller reads it
-			s.leaveWork()
+			s.addUnfinishedWork()
 		},
 		"controller stopped, and only another autoscaler's pod waits": func(s *situation) {
-			s.killed(time.Hour)
+			s.killController(time.Hour)
 			s.e.Lease.Value.Holder = ""
-			s.leaveWork()
+			s.addUnfinishedWork()
 			s.e.Controller.Value.Others = []string{"karpenter/karpenter"}
 			s.e.Claims.Value, s.e.Instances.Value, s.e.Pods.Value = s.e.Claims.Value[:1], s.e.Instances.Value[:1], s.e.Pods.Value[:1]
 			s.e.Pods.Value[0].Namespace, s.e.Pods.Value[0].Owner = "karpenter", "Deployment/karpenter"
 		},
 		"controller stopped, without work": func(s *situation) {
-			s.killed(time.Hour)
+			s.killController(time.Hour)
 			s.e.Lease.Value.Holder = ""
-			s.leaveWork()
+			s.addUnfinishedWork()
 			s.e.Claims.Value, s.e.Instances.Value, s.e.Pods.Value = s.e.Claims.Value[:1], s.e.Instances.Value[:1], nil
 		},
 		"controller killed, and all NodePools and NodeClaims deleted": func(s *situation) {
-			s.killed(time.Hour)
+			s.killController(time.Hour)
 			s.e.Claims.Value, s.e.Pools.Value, s.e.Classes.Value, s.e.Instances.Value, s.e.Nodes.Value, s.e.Pods.Value = nil, nil, nil, nil, nil, nil
 		},
 	} {
@@ -161,28 +161,28 @@ func TestDenied(t *testing.T) {
 		want string
 	}{
 		"AUTH-2": {func(e *Evidence) {
-			e.Entries = Lacking[[]Entry]("eks:ListAccessEntries", noon, Denied, "eks:ListAccessEntries")
+			e.Entries = AbsentItem[[]Entry]("eks:ListAccessEntries", noon, Denied, "eks:ListAccessEntries")
 		}, "eks:ListAccessEntries"},
 		"AUTH-1": {func(e *Evidence) {
-			e.Cluster = Lacking[Cluster]("eks:DescribeCluster", noon, Denied, "eks:DescribeCluster")
+			e.Cluster = AbsentItem[Cluster]("eks:DescribeCluster", noon, Denied, "eks:DescribeCluster")
 		}, "eks:DescribeCluster"},
 		"AUTH-6": {func(e *Evidence) {
-			e.Roles = map[string]Item[Role]{"NodeRole": Lacking[Role]("iam:GetRole", noon, Denied, "iam:GetRole")}
+			e.Roles = map[string]Item[Role]{"NodeRole": AbsentItem[Role]("iam:GetRole", noon, Denied, "iam:GetRole")}
 		}, "iam:GetRole"},
 		"AUTH-8": {func(e *Evidence) {
 			e.Instances.Value = nil
-			e.PassRole = map[string]Item[bool]{nodeRole: Lacking[bool]("iam", noon, Denied, "iam:SimulatePrincipalPolicy")}
+			e.PassRole = map[string]Item[bool]{nodeRole: AbsentItem[bool]("iam", noon, Denied, "iam:SimulatePrincipalPolicy")}
 		}, "iam:SimulatePrincipalPolicy"},
-		"NET-1": {func(e *Evidence) { e.Groups = Lacking[[]Group]("ec2", noon, Denied, "ec2:DescribeSecurityGroups") },
+		"NET-1": {func(e *Evidence) { e.Groups = AbsentItem[[]Group]("ec2", noon, Denied, "ec2:DescribeSecurityGroups") },
 			"ec2:DescribeSecurityGroups"},
-		"NET-4": {func(e *Evidence) { e.Routes = Lacking[[]RouteTable]("ec2", noon, Denied, "ec2:DescribeRouteTables") },
+		"NET-4": {func(e *Evidence) { e.Routes = AbsentItem[[]RouteTable]("ec2", noon, Denied, "ec2:DescribeRouteTables") },
 			"ec2:DescribeRouteTables"},
 		"BOOT-9": {func(e *Evidence) {
-			e.Instances.Value[1].Console = Lacking[string]("ec2", noon, Denied, "ec2:GetConsoleOutput")
+			e.Instances.Value[1].Console = AbsentItem[string]("ec2", noon, Denied, "ec2:GetConsoleOutput")
 		}, "ec2:GetConsoleOutput"},
 		"FG-3": {func(e *Evidence) {
 			e.Controller.Value.Pods[0].Ready = false
-			e.Fargate = Lacking[[]FargateProfile]("eks", noon, Denied, "eks:ListFargateProfiles")
+			e.Fargate = AbsentItem[[]FargateProfile]("eks", noon, Denied, "eks:ListFargateProfiles")
 		}, "eks:ListFargateProfiles"},
 	} {
 		t.Run(check, func(t *testing.T) {
@@ -348,7 +348,7 @@ func TestProblemEvidence(t *testing.T) {
 func TestKubernetesPermission(t *testing.T) {
 	t.Parallel()
 	s := &situation{healthy()}
-	s.e.Lease = Lacking[Lease]("leases", noon, Denied, "to get and list leases")
+	s.e.Lease = AbsentItem[Lease]("leases", noon, Denied, "to get and list leases")
 	found := Diagnose(s.e)
 	i := slices.IndexFunc(found, func(f Finding) bool { return f.Check == "RUN-1" })
 	if got := found[i]; got.Verdict != Unknown ||

@@ -16,7 +16,7 @@ const (
 )
 
 // itemOf returns an item that was read at noon.
-func itemOf[T any](source string, v T) Item[T] { return Found(source, noon, v) }
+func itemOf[T any](source string, v T) Item[T] { return KnownItem(source, noon, v) }
 
 // healthy returns the evidence of a cluster without problems in the mode API_AND_CONFIG_MAP. Instance i-1 has joined;
 // instance i-2 was launched a minute ago and has not joined yet.
@@ -76,12 +76,12 @@ func healthy() Evidence {
 					"[    0.000000] Linux version 6.1\n[   10.1] cloud-init[2211]: Cloud-init v. 22.2.2 running\n")}}),
 		Impaired: itemOf("ec2:DescribeInstanceStatus", map[string]string{}),
 		Home: itemOf("namespace kube-system",
-			Home{UID: "uid-1", Endpoint: "https://abc.eks.amazonaws.com", CA: "CA", Issuer: "https://oidc.example.com/id/A", DNSReady: true}),
+			ClusterIdentity{UID: "uid-1", Endpoint: "https://abc.eks.amazonaws.com", CA: "CA", Issuer: "https://oidc.example.com/id/A", DNSReady: true}),
 		AuthMap: itemOf("configmap kube-system/aws-auth", AuthMap{Raw: "- rolearn: " + executionRole + "\n  username: system:node:{{SessionName}}\n  groups: [system:bootstrappers, system:nodes, system:node-proxier]\n",
 			Roles: []Mapping{{ARN: executionRole, Username: "system:node:{{SessionName}}",
 				Groups: []string{"system:bootstrappers", "system:nodes", "system:node-proxier"}}}}),
 		Controller: itemOf("deployment karpenter/joiner",
-			Controller{Namespace: "karpenter", Account: "joiner", Role: controllerRole, How: "annotation",
+			Controller{Namespace: "karpenter", Account: "joiner", Role: controllerRole, RoleSource: "annotation",
 				Settings: map[string]string{"AWS_REGION": "us-east-1"},
 				Pods: []ControllerPod{{Name: "joiner-0", Scheduler: "fargate-scheduler", Node: "fargate-ip-10-0-0-9",
 					Phase: "Running", Ready: true, Created: noon.Add(-70 * time.Hour),

@@ -29,16 +29,16 @@ type calls struct {
 	expected fix.Expected // state of the access entry that a step deletes
 }
 
-func (c *calls) Try(context.Context, kubeclient.Patch) (kubeclient.Trial, error) {
-	return kubeclient.Trial{}, nil
+func (c *calls) DryRun(context.Context, kubeclient.Patch) (kubeclient.PatchDryRun, error) {
+	return kubeclient.PatchDryRun{}, nil
 }
 
-func (c *calls) Apply(_ context.Context, p kubeclient.Patch, _ kubeclient.Trial) error {
+func (c *calls) Apply(_ context.Context, p kubeclient.Patch, _ kubeclient.PatchDryRun) error {
 	c.kube = append(c.kube, strings.Join([]string{"patch", p.Group, p.Kind, p.Namespace, p.Name, p.Type, p.Text}, "|"))
 	return nil
 }
 
-func (c *calls) TryDelete(_ context.Context, kind, name string) (kubeclient.Deletion, bool, error) {
+func (c *calls) DryRunDelete(_ context.Context, kind, name string) (kubeclient.Deletion, bool, error) {
 	i := slices.IndexFunc(c.claims, func(o fix.Claim) bool { return o.Name == name })
 	if i < 0 {
 		return kubeclient.Deletion{}, false, nil
@@ -110,7 +110,7 @@ func executedDifference(ctx context.Context, f fix.Fix) string {
 			}
 		}
 	}
-	clients := remedy.Clients{Kube: c, Ask: func(_ context.Context, args []string) (string, error) {
+	clients := remedy.Clients{Kube: c, RunCorrect: func(_ context.Context, args []string) (string, error) {
 		return `{"asked":"` + strings.Join(args, " ") + `"}`, nil
 	},
 		AWS: remedy.NewAWS(aws.Config{Region: "us-east-1", HTTPClient: &http.Client{Transport: c}, RetryMaxAttempts: 1,

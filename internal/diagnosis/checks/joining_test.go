@@ -38,7 +38,7 @@ func TestPreflight(t *testing.T) {
 		}, ""},
 		"no permission": {func(s *situation) {
 			unmapped(s)
-			s.e.Entries = Lacking[[]Entry]("eks:ListAccessEntries", noon, Denied, "eks:ListAccessEntries")
+			s.e.Entries = AbsentItem[[]Entry]("eks:ListAccessEntries", noon, Denied, "eks:ListAccessEntries")
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestJoinBlockers(t *testing.T) {
 	if got := checks(Scope{Class: "other"}); slices.Contains(got, "NET-1") || !slices.Contains(got, "NET-4") {
 		t.Errorf("checks with findings: %v, want NET-4 and not NET-1, which is about another class", got)
 	}
-	s.e.Routes = Lacking[[]RouteTable]("ec2:DescribeRouteTables", noon, Denied, "ec2:DescribeRouteTables")
+	s.e.Routes = AbsentItem[[]RouteTable]("ec2:DescribeRouteTables", noon, Denied, "ec2:DescribeRouteTables")
 	if got := MissingPermissions(s.e); !slices.Equal(got, []string{"ec2:DescribeRouteTables"}) {
 		t.Errorf("missing permissions: %v, want ec2:DescribeRouteTables", got)
 	}

@@ -39,8 +39,8 @@ func TestTakeover(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := &situation{healthy()}
-			s.killed(c.ago)
-			s.leaveWork()
+			s.killController(c.ago)
+			s.addUnfinishedWork()
 			if c.change != nil {
 				c.change(s)
 			}
@@ -63,18 +63,18 @@ func TestLeaderlessSince(t *testing.T) {
 		want   time.Time
 	}{
 		"killed":        {func(*situation) {}, ended},
-		"no Deployment": {func(s *situation) { s.e.Controller = Lacking[Controller]("deployments", noon, Missing, "") }, ended},
+		"no Deployment": {func(s *situation) { s.e.Controller = AbsentItem[Controller]("deployments", noon, Missing, "") }, ended},
 		"standby pod": {
 			func(s *situation) { s.controllerPod().Ready, s.controllerPod().Phase = true, "Running" }, ended,
 		},
 		"Lease is valid":  {func(s *situation) { s.e.Lease.Value.Renewed = noon.Add(-time.Second) }, time.Time{}},
-		"no Lease":        {func(s *situation) { s.e.Lease = Lacking[Lease]("leases", noon, Missing, "") }, time.Time{}},
-		"Lease is denied": {func(s *situation) { s.e.Lease = Lacking[Lease]("leases", noon, Denied, "to list") }, time.Time{}},
+		"no Lease":        {func(s *situation) { s.e.Lease = AbsentItem[Lease]("leases", noon, Missing, "") }, time.Time{}},
+		"Lease is denied": {func(s *situation) { s.e.Lease = AbsentItem[Lease]("leases", noon, Denied, "to list") }, time.Time{}},
 		"Deployment is not known": {func(s *situation) {
-			s.e.Controller = Lacking[Controller]("deployments", noon, Denied,
+			s.e.Controller = AbsentItem[Controller]("deployments", noon, Denied,
 				"to list")
 		}, time.Time{}},
-		"NodeClaims are not known":     {func(s *situation) { s.e.Claims = Lacking[[]Claim]("nodeclaims", noon, Failed, "no") }, time.Time{}},
+		"NodeClaims are not known":     {func(s *situation) { s.e.Claims = AbsentItem[[]Claim]("nodeclaims", noon, Failed, "no") }, time.Time{}},
 		"no leader election":           {func(s *situation) { s.e.Controller.Value.Settings["DISABLE_LEADER_ELECTION"] = "true" }, time.Time{}},
 		"another controller has acted": {func(s *situation) { s.e.Claims.Value[0].Created = noon.Add(-time.Second) }, time.Time{}},
 		"Lease was never renewed":      {func(s *situation) { s.e.Lease.Value.Renewed = time.Time{} }, time.Time{}},
@@ -82,8 +82,8 @@ func TestLeaderlessSince(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := &situation{healthy()}
-			s.killed(time.Minute)
-			s.leaveWork()
+			s.killController(time.Minute)
+			s.addUnfinishedWork()
 			c.change(s)
 			if got := leader.LeaderlessSince(s.e); !got.Equal(c.want) {
 				t.Errorf("no leader since %v, want %v", got, c.want)

@@ -13,7 +13,7 @@ func planFaults() map[string][]fault {
 				cause: "is not the cluster of the kubeconfig", fix: "list-clusters"},
 			{breaks: func(s *situation) { s.e.Home.Value.CA = "another" },
 				cause: "is not the cluster of the kubeconfig", fix: "list-clusters"},
-			{breaks: func(s *situation) { s.e.Cluster = Lacking[Cluster]("eks:DescribeCluster prod", noon, Missing, "") },
+			{breaks: func(s *situation) { s.e.Cluster = AbsentItem[Cluster]("eks:DescribeCluster prod", noon, Missing, "") },
 				cause: "there is no EKS cluster named prod", fix: "list-clusters"},
 		},
 		"ID-3": {{breaks: func(s *situation) { s.e.Instances.Value[1].UID = "uid-2" },
@@ -89,7 +89,7 @@ func launchFaults() map[string][]fault {
 	return map[string][]fault{
 		"LAUNCH-1": {{breaks: func(s *situation) {
 			s.class().Role, s.class().Profile = "", "mine"
-			s.e.Profiles["mine"] = Lacking[Profile]("iam:GetInstanceProfile mine", noon, Missing, "")
+			s.e.Profiles["mine"] = AbsentItem[Profile]("iam:GetInstanceProfile mine", noon, Missing, "")
 		}, cause: "instance profile mine does not exist", fix: "create-instance-profile"}},
 		"LAUNCH-2": {{breaks: func(s *situation) {
 			s.e.Instances.Value[1].State, s.e.Instances.Value[1].StateReason = "terminated", "Client.InternalError: Client error on launch"
@@ -231,7 +231,7 @@ func fargateFaults() map[string][]fault {
 		}, cause: "subnet-2 of Fargate profile joiner is public", fix: "create-fargate-profile"}},
 		"FG-5": {{breaks: func(s *situation) {
 			s.pending("fargate-scheduler", "fargate-ip-1")
-			s.e.Controller.Value.How = "pod identity"
+			s.e.Controller.Value.RoleSource = "pod identity"
 		}, cause: "relies on Pod Identity", fix: "annotate serviceaccount joiner"},
 			{breaks: func(s *situation) {
 				s.pending("fargate-scheduler", "fargate-ip-1", "panic: missing region")
@@ -262,16 +262,16 @@ func fargateFaults() map[string][]fault {
 	}
 }
 
-// killed changes the evidence as if the controller had been killed the given time before noon: since then the Lease was
+// killController changes the evidence as if the controller had been killed the given time before noon: since then the Lease was
 // not renewed, and no pod runs.
-func (s *situation) killed(ago time.Duration) {
+func (s *situation) killController(ago time.Duration) {
 	s.e.Lease.Value.Renewed = noon.Add(-ago)
 	s.controllerPod().Ready, s.controllerPod().Phase = false, "Succeeded"
 }
 
-// leaveWork leaves unfinished work of an inactive controller: all times that a controller writes are hours ago, the
+// addUnfinishedWork leaves unfinished work of an inactive controller: all times that a controller writes are hours ago, the
 // second NodeClaim has no instance, and a pod has waited for a node for an hour.
-func (s *situation) leaveWork() {
+func (s *situation) addUnfinishedWork() {
 	for i := range s.e.Claims.Value {
 		c := &s.e.Claims.Value[i]
 		c.Created = noon.Add(-5 * time.Hour)
@@ -288,13 +288,13 @@ func (s *situation) leaveWork() {
 func leaderFaults() map[string][]fault {
 	inactive := func(change func(*situation)) func(*situation) { // a changed situation without active controller
 		return func(s *situation) {
-			s.killed(2 * time.Hour)
-			s.leaveWork()
+			s.killController(2 * time.Hour)
+			s.addUnfinishedWork()
 			change(s)
 		}
 	}
 	noDeployment := func(s *situation) {
-		s.e.Controller = Lacking[Controller]("deployments and serviceaccounts named joiner or karpenter", noon, Missing, "")
+		s.e.Controller = AbsentItem[Controller]("deployments and serviceaccounts named joiner or karpenter", noon, Missing, "")
 	}
 	return map[string][]fault{"RUN-1": {
 		{breaks: inactive(noDeployment), cause: "no controller has been active since 2026-05-01 10:00:15",
@@ -310,7 +310,7 @@ func leaderFaults() map[string][]fault {
 		}), cause: "no controller has been active", fix: "kubectl -n karpenter describe pod joiner-0"},
 		{breaks: inactive(func(s *situation) { s.e.Claims.Value, s.e.Pods.Value = s.e.Claims.Value[:1], nil }),
 			cause: "no controller seems to have been active since", fix: "joiner controller", suspicious: true},
-		{breaks: inactive(func(s *situation) { s.e.Controller = Lacking[Controller]("deployments", noon, Denied, "to list") }),
+		{breaks: inactive(func(s *situation) { s.e.Controller = AbsentItem[Controller]("deployments", noon, Denied, "to list") }),
 			cause: "no controller seems to have been active since", fix: "joiner controller", suspicious: true},
 		{breaks: inactive(func(s *situation) { s.controllerPod().Ready, s.controllerPod().Phase = true, "Running" }),
 			cause: "pod joiner-0 runs, but does not renew the lease", fix: "kubectl -n karpenter logs joiner-0", suspicious: true},
@@ -327,7 +327,7 @@ func leaderFaults() map[string][]fault {
 		{breaks: inactive(func(s *situation) { noDeployment(s); s.e.Name, s.e.Region = "", "" }), cause: "no controller has been active since",
 			fix: "CLUSTER_NAME=NAME AWS_REGION=REGION joiner controller"},
 		{breaks: func(s *situation) {
-			s.e.Lease = Lacking[Lease]("leases", noon, Missing, "")
+			s.e.Lease = AbsentItem[Lease]("leases", noon, Missing, "")
 			noDeployment(s)
 			s.e.Claims.Value, s.e.Instances.Value, s.e.Pods.Value[0].Created = nil, nil, noon.Add(-time.Hour)
 		}, cause: "no controller has ever processed them", fix: "docs/installation.md", suspicious: true},

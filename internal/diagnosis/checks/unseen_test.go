@@ -11,7 +11,7 @@ import (
 // withoutKubernetes returns the evidence of a healthy cluster in which all items of Kubernetes are absent for the same reason.
 func withoutKubernetes(absent Absence, why string) Evidence {
 	e := healthy()
-	e.Home, e.AuthMap, e.Controller = lacking[Home](absent, why), lacking[AuthMap](absent, why), lacking[Controller](absent, why)
+	e.Home, e.AuthMap, e.Controller = lacking[ClusterIdentity](absent, why), lacking[AuthMap](absent, why), lacking[Controller](absent, why)
 	e.Classes, e.Pools, e.Claims = lacking[[]Class](absent, why), lacking[[]Pool](absent, why), lacking[[]Claim](absent, why)
 	e.Nodes, e.Pods, e.Daemons = lacking[[]Node](absent, why), lacking[[]Pod](absent, why), lacking[[]DaemonSet](absent, why)
 	e.Lease = lacking[Lease](absent, why)
@@ -20,7 +20,7 @@ func withoutKubernetes(absent Absence, why string) Evidence {
 }
 
 func lacking[T any](absent Absence, why string) Item[T] {
-	return Lacking[T]("source", noon, absent, why)
+	return AbsentItem[T]("source", noon, absent, why)
 }
 
 // TestUnseen: a system is unseen if none of its items is known. Unseen.Explains recognizes findings with the reason of the system, unless each
@@ -47,7 +47,7 @@ func TestUnseen(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := tt.e.Unseen()
+			got := tt.e.UnreadableSystems()
 			if tt.want == "" {
 				if len(got) != 0 {
 					t.Errorf("unseen: %v, want none", got)
@@ -71,8 +71,8 @@ func TestUnseen(t *testing.T) {
 // TestUnseenAWS: AWS is unseen if only the caller identity is known, because reading it needs no permission.
 func TestUnseenAWS(t *testing.T) {
 	t.Parallel()
-	e := Evidence{Caller: Found("sts:GetCallerIdentity", noon, "arn"), Home: healthy().Home}
-	got := e.Unseen()
+	e := Evidence{Caller: KnownItem("sts:GetCallerIdentity", noon, "arn"), Home: healthy().Home}
+	got := e.UnreadableSystems()
 	if len(got) != 1 || got[0].System != "AWS" || got[0].Why != "no call was made" {
 		t.Errorf("unseen: %+v, want AWS without a call", got)
 	}
@@ -97,7 +97,7 @@ func TestSameReason(t *testing.T) {
 			t.Parallel()
 			e := withoutKubernetes(Failed, late)
 			tt.breaks(&e)
-			unseen := e.Unseen()
+			unseen := e.UnreadableSystems()
 			if len(unseen) != 1 || unseen[0].System != "Kubernetes" {
 				t.Fatalf("unseen: %+v, want only Kubernetes", unseen)
 			}

@@ -201,12 +201,12 @@ func isAfterActivation(p diagnosis.ControllerPod, f diagnosis.FargateProfile) bo
 func judgeTooEarly(ix *index.Index) []diagnosis.Finding {
 	return eachWaiting(ix, func(p diagnosis.ControllerPod, subject string) []diagnosis.Finding {
 		profile, ok := profileOf(ix, p)
-		if !ok || !wasPassedOver(p) {
+		if !ok || !hasOtherScheduler(p) {
 			return nil
 		}
 		var alike []diagnosis.ControllerPod // waiting pods with the same finding as p, p included
 		for _, other := range ix.WaitingPods() {
-			if same, ok := profileOf(ix, other); ok && same.Name == profile.Name && wasPassedOver(other) &&
+			if same, ok := profileOf(ix, other); ok && same.Name == profile.Name && hasOtherScheduler(other) &&
 				isAfterActivation(other, profile) == isAfterActivation(p, profile) {
 				alike = append(alike, other)
 			}
@@ -226,8 +226,8 @@ func judgeTooEarly(ix *index.Index) []diagnosis.Finding {
 	})
 }
 
-// wasPassedOver reports whether a pod without a node has a scheduler other than Fargate's.
-func wasPassedOver(p diagnosis.ControllerPod) bool {
+// hasOtherScheduler reports whether a pod without a node has a scheduler other than Fargate's.
+func hasOtherScheduler(p diagnosis.ControllerPod) bool {
 	return p.Node == "" && p.Scheduler != "" && p.Scheduler != "fargate-scheduler"
 }
 
@@ -271,7 +271,7 @@ func judgeFargateIdentity(ix *index.Index) []diagnosis.Finding {
 	return eachOnFargate(ix, func(p diagnosis.ControllerPod, subject string) []diagnosis.Finding {
 		c := ix.Evidence.Controller.Value
 		var out []diagnosis.Finding
-		if c.How == "pod identity" {
+		if c.RoleSource == "pod identity" {
 			out = append(out, diagnosis.ReportBroken(subject, diagnosis.Certain,
 				"the controller relies on Pod Identity, and the Pod Identity agent does not run on Fargate").With(ix.Evidence.Controller.Source).
 				FixedBy(fix.Annotate(fix.ServiceAccount(c.Namespace, c.Account), "eks.amazonaws.com/role-arn",

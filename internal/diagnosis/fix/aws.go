@@ -66,12 +66,12 @@ func PFrom(name constant, call Step, query constant) Param {
 	return p
 }
 
-// Call returns the step that calls AWS. It is of kind Look if the action only reads, otherwise of kind Change.
+// Call returns the step that calls AWS. It is of kind ReadOnly if the action only reads, otherwise of kind Change.
 func Call(service, action constant, params ...Param) Step {
 	s := Step{kind: Change, aws: &AWS{Service: string(service), Action: string(action)},
 		words: toWords("aws", string(service), string(action))}
 	if isReadOnly(string(action)) {
-		s.kind = Look
+		s.kind = ReadOnly
 	}
 	for _, p := range params {
 		s.invalid = append(s.invalid, p.invalid...)
@@ -104,7 +104,7 @@ func (s Step) Expecting(kind string, created time.Time) Step {
 
 // Joiner is the step with a read-only joiner command. The words are constants and identifiers.
 func Joiner(words ...Value) Step {
-	s := Step{kind: Look, words: toWords("joiner")}
+	s := Step{kind: ReadOnly, words: toWords("joiner")}
 	for _, v := range words {
 		s.invalid = append(s.invalid, v.invalid()...)
 		s.hasPlaceholder = s.hasPlaceholder || v.isPlaceholder

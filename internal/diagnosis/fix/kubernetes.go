@@ -256,7 +256,7 @@ func Untaint(node string, key, effect Value) Step {
 
 // Show is the step that reads one object with a verb of kubectl, for example describe. The options are constants.
 func Show(verb constant, o Object, options ...constant) Step {
-	s := o.step(Look, string(verb))
+	s := o.step(ReadOnly, string(verb))
 	s.words = o.words(string(verb), o.resource, o.name.text)
 	for _, option := range options {
 		s.words = append(s.words, Word{Text: string(option)})
@@ -273,14 +273,14 @@ func Save(o Object, file constant) Step {
 
 // Logs is the step that reads the logs of a pod.
 func Logs(o Object) Step {
-	s := o.step(Look, "logs")
+	s := o.step(ReadOnly, "logs")
 	s.words = o.words("logs", o.name.text)
 	return s
 }
 
 // Kubectl is the step with a read-only kubectl command. The words are constants and identifiers.
 func Kubectl(words ...Value) Step {
-	s := Step{kind: Look, kube: &Kubernetes{Verb: "get"}, words: toWords("kubectl")}
+	s := Step{kind: ReadOnly, kube: &Kubernetes{Verb: "get"}, words: toWords("kubectl")}
 	for _, v := range words {
 		s.invalid = append(s.invalid, v.invalid()...)
 		s.words = append(s.words, Word{Text: v.text})

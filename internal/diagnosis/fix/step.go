@@ -11,10 +11,10 @@ type Kind string
 
 // The kinds.
 const (
-	Change Kind = "change" // changes Kubernetes or AWS
-	ByHand Kind = "edit"   // the user makes the change: with an editor, or in a system that this program cannot change
-	Look   Kind = "look"   // only reads; its output shows the user what to do
-	Advice Kind = "advice" // a sentence without a command
+	Change   Kind = "change" // changes Kubernetes or AWS
+	ByHand   Kind = "edit"   // the user makes the change: with an editor, or in a system that this program cannot change
+	ReadOnly Kind = "look"   // only reads; its output shows the user what to do
+	Advice   Kind = "advice" // a sentence without a command
 )
 
 // Step is one step of a fix. Only the constructors of this package create steps.
@@ -135,8 +135,10 @@ func wordsAsJSON(words []Word) []any {
 	return out
 }
 
-// Say is advice: a sentence for the user. Arguments are escaped.
-func Say(format constant, args ...any) Step { return Step{kind: Advice, note: sentence(format, args)} }
+// AdviceStep is advice: a sentence for the user. Arguments are escaped.
+func AdviceStep(format constant, args ...any) Step {
+	return Step{kind: Advice, note: sentence(format, args)}
+}
 
 // Fix is the list of steps that correct a finding. The zero value has no steps.
 type Fix struct {
@@ -144,18 +146,18 @@ type Fix struct {
 }
 
 // New returns the fix for a subject such as "EC2NodeClass web"; an empty subject means the cluster. A step with an
-// invalid identifier is replaced by advice that names the identifier. If the replaced step is not of kind Look, all
-// other steps that are not of kind Look are left out, because half a fix may do harm.
+// invalid identifier is replaced by advice that names the identifier. If the replaced step is not of kind ReadOnly, all
+// other steps that are not of kind ReadOnly are left out, because half a fix may do harm.
 func New(subject string, steps ...Step) Fix {
 	var out Fix
-	hasInvalid := slices.ContainsFunc(steps, func(s Step) bool { return len(s.invalid) > 0 && s.kind != Look })
+	hasInvalid := slices.ContainsFunc(steps, func(s Step) bool { return len(s.invalid) > 0 && s.kind != ReadOnly })
 	for _, s := range steps {
 		for _, v := range s.invalid {
 			if advice := invalidAdvice(subject, v); !slices.ContainsFunc(out.steps, func(o Step) bool { return o.note == advice.note }) {
 				out.steps = append(out.steps, advice)
 			}
 		}
-		if len(s.invalid) == 0 && (!hasInvalid || s.kind == Look) {
+		if len(s.invalid) == 0 && (!hasInvalid || s.kind == ReadOnly) {
 			out.steps = append(out.steps, s)
 		}
 	}
@@ -168,9 +170,9 @@ func invalidAdvice(subject string, v Value) Step {
 		subject = "the cluster"
 	}
 	if v.text == "" {
-		return Say("no command can be given for %s: the %s is not known", subject, v.kind)
+		return AdviceStep("no command can be given for %s: the %s is not known", subject, v.kind)
 	}
-	return Say("no command is given for %s: the %s is not valid: %s", subject, v.kind, v.text)
+	return AdviceStep("no command is given for %s: the %s is not valid: %s", subject, v.kind, v.text)
 }
 
 // Steps returns the steps in order.
@@ -190,7 +192,7 @@ func (f Fix) Only(kinds ...Kind) Fix {
 	return Fix{steps: slices.DeleteFunc(slices.Clone(f.steps), func(s Step) bool { return !slices.Contains(kinds, s.kind) })}
 }
 
-// Correction returns the fix without the steps of kind Look.
+// Correction returns the fix without the steps of kind ReadOnly.
 func (f Fix) Correction() Fix { return f.Only(Change, ByHand, Advice) }
 
 // IsZero reports whether the fix has no steps.
@@ -207,7 +209,7 @@ func (f Fix) hasKind(k Kind) bool {
 // Touches reports whether a step changes or edits an object, given by its singular resource name and its name.
 func (f Fix) Touches(resource, name string) bool {
 	return slices.ContainsFunc(f.steps, func(s Step) bool {
-		return s.kind != Look && s.kube != nil && s.kube.Resource == resource && slices.Contains(s.kube.Names, name)
+		return s.kind != ReadOnly && s.kube != nil && s.kube.Resource == resource && slices.Contains(s.kube.Names, name)
 	})
 }
 

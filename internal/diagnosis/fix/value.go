@@ -296,9 +296,9 @@ func Username(text string) Value {
 	return newValue("name of a user or group of Kubernetes", text, usernameGrammar)
 }
 
-// Preserved is the text of a field that a patch writes back, partly changed. It may contain only line ends and
+// FieldText is the text of a field that a patch writes back, partly changed. It may contain only line ends and
 // characters that a terminal shows unchanged.
-func Preserved(text string) Value {
+func FieldText(text string) Value {
 	const most = 100_000 // bytes; an argument of a command may have up to 128 KiB
 	hasHidden := strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && !isVisible(r) })
 	return Value{kind: "text that a terminal shows as it is", text: text, valid: !hasHidden && utf8.ValidString(text) && len(text) <= most}

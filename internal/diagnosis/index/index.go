@@ -155,7 +155,7 @@ func (ix *Index) FindDaemonSet(names ...string) (diagnosis.DaemonSet, bool) {
 
 // Occurrence is a symptom on the console of an instance without a ready Node.
 type Occurrence struct {
-	diagnosis.Reading
+	diagnosis.ConsoleSymptom
 	Instance diagnosis.Instance // the instance whose console shows the symptom
 }
 

@@ -98,7 +98,7 @@ func judgeVolumes(ix *index.Index) []diagnosis.Finding {
 				out = append(out, diagnosis.ReportBroken("EC2NodeClass "+c.Name, diagnosis.Certain,
 					"its root volume of %d GiB is smaller than the %d GiB of image %s", c.RootGiB, i.SnapshotGiB, i.ID).
 					With(ix.Evidence.Images.Source).With(ix.StatementLines("InvalidBlockDeviceMapping")...).
-					FixedBy(nodeclass.Resized(c, i.SnapshotGiB).With("or more")))
+					FixedBy(nodeclass.ResizeRootVolume(c, i.SnapshotGiB).With("or more")))
 			}
 		}
 	}

@@ -82,7 +82,7 @@ func withTagAdvice(tags, known map[string]string, step fix.Step) []fix.Step {
 			continue
 		}
 		if near := suggest.Nearest(key, slices.Sorted(maps.Keys(known))); near != "" {
-			steps = append(steps, fix.Say("or select by the tag %s, if %s is a misspelling of it", near, key))
+			steps = append(steps, fix.AdviceStep("or select by the tag %s, if %s is a misspelling of it", near, key))
 		}
 	}
 	return steps

@@ -50,7 +50,7 @@ func largerRoot(ix *index.Index, c diagnosis.Class) (step fix.Step, ok bool) {
 		size = 10 * present
 	}
 	if c.RootGiB > 0 {
-		return Resized(c, size).With("the volume has %d GiB now; or change spec.userData to write less", present), true
+		return ResizeRootVolume(c, size).With("the volume has %d GiB now; or change spec.userData to write less", present), true
 	}
 	if c.Family == "Bottlerocket" || strings.HasPrefix(c.Family, "Windows") {
 		return fix.Step{}, false // the root device has another name
@@ -65,10 +65,10 @@ func largerRoot(ix *index.Index, c diagnosis.Class) (step fix.Step, ok bool) {
 			"blockDeviceMappings")).With("the volume has %d GiB now; or change spec.userData to write less", present), true
 }
 
-// Resized is the step that changes the size of the root volume in a class's spec.blockDeviceMappings.
-func Resized(c diagnosis.Class, gib int) fix.Step {
+// ResizeRootVolume is the step that changes the size of the root volume in a class's spec.blockDeviceMappings.
+func ResizeRootVolume(c diagnosis.Class, gib int) fix.Step {
 	return fix.JSONPatch(fix.NodeClass(c.Name), fix.Fields{"op": fix.Text("replace"),
-		"path": fix.Path("/spec/blockDeviceMappings/%d/ebs/volumeSize", c.RootAt), "value": fix.GiB(gib)})
+		"path": fix.Path("/spec/blockDeviceMappings/%d/ebs/volumeSize", c.RootIndex), "value": fix.GiB(gib)})
 }
 
 // FamilyOnConsole returns the AMI family of an image, derived from the kind of user data that the image rejects; empty

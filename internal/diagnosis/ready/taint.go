@@ -47,7 +47,7 @@ func judgeStartTaint(ix *index.Index) []diagnosis.Finding {
 	}
 	for _, statement := range ix.ControllerStatements([]string{"UnregisteredTaintMissing"}) {
 		line := statement.String()
-		if strings.Contains(line, diagnosis.TakenAwayBy) {
+		if strings.Contains(line, diagnosis.TaintRemoversPrefix) {
 			continue // the node registered with the taint: TAINT-5 reports what removed it
 		}
 		f := diagnosis.ReportSuspicious("", diagnosis.Likely,
@@ -112,7 +112,7 @@ func judgeTaintRemover(ix *index.Index) []diagnosis.Finding {
 		}
 		n := ix.Evidence.Nodes.Value[i]
 		removers := diagnosis.UnexpectedTaintWriters(n.TaintsBy)
-		if _, names, ok := strings.Cut(statement.String(), diagnosis.TakenAwayBy); ok {
+		if _, names, ok := strings.Cut(statement.String(), diagnosis.TaintRemoversPrefix); ok {
 			removers = strings.Split(names, ", ")
 		}
 		if len(removers) == 0 {

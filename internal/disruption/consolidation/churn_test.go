@@ -15,8 +15,8 @@ import (
 func TestChurn(t *testing.T) {
 	t.Parallel()
 	market := marketOf(map[string]catalog.Price{catalog.OnDemand: catalog.Dollar}, 4)
-	snapshot := func(nodes ...row) cluster.Snapshot { return fleetOf(market, nodes...).Snapshot }
-	node := func(pods ...int64) row { return row{4, catalog.OnDemand, catalog.Dollar, pods} }
+	snapshot := func(nodes ...nodeSpec) cluster.Snapshot { return fleetOf(market, nodes...).Snapshot }
+	node := func(pods ...int64) nodeSpec { return nodeSpec{4, catalog.OnDemand, catalog.Dollar, pods} }
 	first := snapshot(node(1000, 500), node(500))
 	pendingPod := snapshot(node(1000), node(500))
 	pendingPod.Pods = first.Nodes[0].Pods[1:]
@@ -81,7 +81,7 @@ func TestQuietPeriod(t *testing.T) {
 			var s consolidation.ChurnDetector
 			now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 			var pods []int64
-			observe := func() { s.Observe(fleetOf(market, row{4, catalog.OnDemand, catalog.Dollar, pods}).Snapshot, now) }
+			observe := func() { s.Observe(fleetOf(market, nodeSpec{4, catalog.OnDemand, catalog.Dollar, pods}).Snapshot, now) }
 			observe()
 			for _, gap := range c.gaps {
 				now, pods = now.Add(gap), append(pods, 1)
@@ -118,7 +118,7 @@ func TestChurnIsHigh(t *testing.T) {
 		var s consolidation.ChurnDetector
 		now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 		var pods []int64
-		observe := func() { s.Observe(fleetOf(market, row{4, catalog.OnDemand, catalog.Dollar, pods}).Snapshot, now) }
+		observe := func() { s.Observe(fleetOf(market, nodeSpec{4, catalog.OnDemand, catalog.Dollar, pods}).Snapshot, now) }
 		observe()
 		for range c.changes {
 			now, pods = now.Add(c.every), append(pods, 1)

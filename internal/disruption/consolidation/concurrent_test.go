@@ -8,19 +8,19 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// TestAllAtOnce: no result has two moves whose pods would take each other's room if all pods arrive at the same time.
-func TestAllAtOnce(t *testing.T) {
+// TestConcurrentMovesFit: no result has two moves whose pods would take each other's room if all pods arrive at the same time.
+func TestConcurrentMovesFit(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
-	node := func(pods ...int64) row { return row{4, catalog.OnDemand, 5 * cent, pods} }
+	node := func(pods ...int64) nodeSpec { return nodeSpec{4, catalog.OnDemand, 5 * cent, pods} }
 	for name, c := range map[string]struct {
-		nodes []row
+		nodes []nodeSpec
 		want  [][]string // removed nodes, by round
 	}{
 		"small pods take the room of the large pod": {
-			nodes: []row{node(2000, 2000), node(1000, 3000)}, want: [][]string{{"n0"}, {"n1"}},
+			nodes: []nodeSpec{node(2000, 2000), node(1000, 3000)}, want: [][]string{{"n0"}, {"n1"}},
 		},
-		"all pods fit": {nodes: []row{node(2000, 2000), node(2000, 2000)}, want: [][]string{{"n0", "n1"}}},
+		"all pods fit": {nodes: []nodeSpec{node(2000, 2000), node(2000, 2000)}, want: [][]string{{"n0", "n1"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -15,7 +15,7 @@ func TestDeclined(t *testing.T) {
 	const cent = catalog.Dollar / 100
 	market := marketOf(map[string]catalog.Price{catalog.OnDemand: cent}, 3, 4)
 	fleet := func() consolidation.Input {
-		return fleetOf(market, row{4, catalog.OnDemand, 4 * cent, []int64{2900}}, row{4, catalog.OnDemand, 4 * cent, []int64{3900}})
+		return fleetOf(market, nodeSpec{4, catalog.OnDemand, 4 * cent, []int64{2900}}, nodeSpec{4, catalog.OnDemand, 4 * cent, []int64{3900}})
 	}
 	checkMove := func(m consolidation.Move) { // worth 0.25: it saves an eighth of the price and moves half of the pods
 		t.Helper()

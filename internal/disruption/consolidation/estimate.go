@@ -250,7 +250,7 @@ func (e *estimator) fill(l *sharedOffering, order []int) float64 {
 			continue
 		}
 		if n := e.classes[c].requests.FitCount(e.room, e.remaining[c]); n > 0 {
-			e.room.Take(e.classes[c].requests, n)
+			e.room.SubtractTimes(e.classes[c].requests, n)
 			e.filled[c] = n
 			alone += float64(n) * e.classes[c].alone
 		}

@@ -121,7 +121,7 @@ func TestEstimateBounds(t *testing.T) {
 		for i := range rapid.IntRange(1, 5).Draw(t, "kinds") {
 			pods := gpuPods(fmt.Sprint("p", i), rapid.IntRange(1, 5).Draw(t, "pods"), rapid.Int64Range(1, 16).Draw(t, "cores"),
 				rapid.Int64Range(0, 1).Draw(t, "gpus"))
-			onePod := packing.Solve(pendingSnapshot(pods[:1]), gpuMarket(), packing.Usual)
+			onePod := packing.Solve(pendingSnapshot(pods[:1]), gpuMarket(), packing.DefaultEffort)
 			if len(onePod.Refusals) > 0 {
 				continue // more cores than a type without GPU has
 			}
@@ -130,7 +130,7 @@ func TestEstimateBounds(t *testing.T) {
 		slices.SortFunc(all, func(a, b cluster.Pod) int { return len(a.ID()) - len(b.ID()) })
 		e := newEstimator(pendingSnapshot(all), gpuMarket(), allTypes)
 		got, ok := e.estimate([]estimateGroup{e.group(all)})
-		plan := packing.Solve(pendingSnapshot(all), gpuMarket(), packing.Usual)
+		plan := packing.Solve(pendingSnapshot(all), gpuMarket(), packing.DefaultEffort)
 		if !ok || got > alone || got < plan.LowerBound {
 			t.Fatalf("estimate %s, %v; the lower bound is %s, the sum of the stand-alone prices %s", got, ok, plan.LowerBound, alone)
 		}

@@ -143,26 +143,26 @@ func (x *extension) try(group []int, e headroom) int {
 	for _, c := range group {
 		x.sim.cordon(x.p.candidates[c].node.Name, true)
 	}
-	kept, stay := make([]bool, len(x.p.candidates)), slices.Clone(group)
+	accepted, stay := make([]bool, len(x.p.candidates)), slices.Clone(group)
 	for _, m := range x.p.splitIntoMoves(t) {
 		if _, ok := x.s.evaluate(&m, stuck); !ok || !x.p.schedule(x.sim, &m) {
 			continue
 		}
 		t.moves = append(t.moves, m)
 		for _, name := range m.Nodes {
-			kept[x.p.byNode[name]] = true
+			accepted[x.p.byNode[name]] = true
 		}
 	}
-	stay = slices.DeleteFunc(stay, func(c int) bool { return kept[c] })
-	rest := x.p.restrict(t, kept)
-	if len(t.moves) == 0 || len(stay) > 0 && len(verify.Check(x.seq.snapshotWith(kept), x.p.in.Market, rest)) > 0 {
+	stay = slices.DeleteFunc(stay, func(c int) bool { return accepted[c] })
+	rest := x.p.restrict(t, accepted)
+	if len(t.moves) == 0 || len(stay) > 0 && len(verify.Check(x.seq.snapshotWith(accepted), x.p.in.Market, rest)) > 0 {
 		x.sim = before
 		return 0
 	}
 	for _, c := range stay {
 		x.sim.cordon(x.p.candidates[c].node.Name, false)
 	}
-	x.seq.apply(attempt{removed: kept, plan: rest})
+	x.seq.apply(attempt{removed: accepted, plan: rest})
 	for i := range t.moves {
 		x.accept(&t.moves[i])
 	}

@@ -58,7 +58,7 @@ func mixedPods(podCount, deployments int, d *dice) []cluster.Pod {
 func fleet(tb rapid.TB, pools []cluster.Pool, pods []cluster.Pod, market catalog.Market) consolidation.Input {
 	tb.Helper()
 	s := cluster.Snapshot{Pools: pools, Pods: pods}
-	plan := packing.Solve(s, market, packing.Usual)
+	plan := packing.Solve(s, market, packing.DefaultEffort)
 	if len(plan.Refusals) > 0 {
 		tb.Fatalf("the plan refuses %d pods, the first: %+v", len(plan.Refusals), plan.Refusals[0])
 	}
@@ -109,13 +109,13 @@ func recount(n *cluster.Node) {
 		n.Requested = n.Requested.Add(p.Requests)
 		at := slices.IndexFunc(n.Residents, func(r cluster.Resident) bool { return r.Labels["app"] == p.Labels["app"] })
 		if at < 0 {
-			kind := &cluster.Kind{Namespace: p.Namespace, Labels: p.Labels}
+			kind := &cluster.PodKind{Namespace: p.Namespace, Labels: p.Labels}
 			for _, term := range p.AntiAffinity {
 				if term.Weight == 0 {
-					kind.Avoids = append(kind.Avoids, term)
+					kind.RequiredAntiAffinity = append(kind.RequiredAntiAffinity, term)
 				}
 			}
-			at, n.Residents = len(n.Residents), append(n.Residents, cluster.Resident{Kind: kind})
+			at, n.Residents = len(n.Residents), append(n.Residents, cluster.Resident{PodKind: kind})
 		}
 		n.Residents[at].Count++
 	}

@@ -47,8 +47,8 @@ type Candidate struct {
 
 // Rule is a pool's requirements for a move.
 type Rule struct {
-	LeastSaving catalog.Price // minimum saving per hour
-	LeastShare  float64       // minimum saving, as a share of the price of the removed nodes: 0.1 for ten percent
+	MinSaving      catalog.Price // minimum saving per hour
+	MinSavingShare float64       // minimum saving, as a share of the price of the removed nodes: 0.1 for ten percent
 	// LeastWorth is the minimum worth of a move (Move.Worth). Values below MinWorth or MinWorthExchange (times
 	// HighChurnFactor with HighChurn) have no effect. Karpenter's policy Balanced uses 0.5.
 	LeastWorth float64

@@ -14,11 +14,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// TestFewLargePods has fleets with few large pods per node, for example with a GPU each. The free room of a node
+// TestNodeGroupsConverge has fleets with few large pods per node, for example with a GPU each. The free room of a node
 // depends on the combination of its pods. A part of the pods has been removed, and at most three nodes may be removed
 // at a time. Converged fleets cost little more than the lower bound: less with pods evicted one after the other than
 // with pods evicted together.
-func TestFewLargePods(t *testing.T) {
+func TestNodeGroupsConverge(t *testing.T) {
 	t.Parallel()
 	const fleets = 12
 	for name, c := range map[string]struct {
@@ -133,5 +133,5 @@ func converge(t *testing.T, in consolidation.Input) (price, bound catalog.Price,
 		all.Pods = append(all.Pods, in.Snapshot.Nodes[i].Pods...)
 	}
 	slices.SortFunc(all.Pods, func(a, b cluster.Pod) int { return compare(a.ID(), b.ID()) })
-	return price, packing.Solve(all, in.Market, packing.Usual).LowerBound, ordered
+	return price, packing.Solve(all, in.Market, packing.DefaultEffort).LowerBound, ordered
 }

@@ -80,7 +80,7 @@ func withoutPods(n *cluster.Node) cluster.Node {
 	for i := range n.Pods {
 		p := &n.Pods[i]
 		out.Requested = out.Requested.Sub(p.Requests)
-		at := slices.IndexFunc(out.Residents, func(r cluster.Resident) bool { return r.Count > 0 && isOfKind(r.Kind, p) })
+		at := slices.IndexFunc(out.Residents, func(r cluster.Resident) bool { return r.Count > 0 && isOfKind(r.PodKind, p) })
 		if at >= 0 {
 			out.Residents[at].Count--
 		}
@@ -90,8 +90,8 @@ func withoutPods(n *cluster.Node) cluster.Node {
 }
 
 // isOfKind reports whether the pod is of the kind. It does not compare the anti-affinity terms, only their number.
-func isOfKind(k *cluster.Kind, p *cluster.Pod) bool {
-	if k.Ending || k.Namespace != p.Namespace || !maps.Equal(k.Labels, p.Labels) {
+func isOfKind(k *cluster.PodKind, p *cluster.Pod) bool {
+	if k.Terminating || k.Namespace != p.Namespace || !maps.Equal(k.Labels, p.Labels) {
 		return false
 	}
 	avoids := 0
@@ -100,7 +100,7 @@ func isOfKind(k *cluster.Kind, p *cluster.Pod) bool {
 			avoids++
 		}
 	}
-	return avoids == len(k.Avoids)
+	return avoids == len(k.RequiredAntiAffinity)
 }
 
 // removeFromPool subtracts the candidate from the usage of its pool in the snapshot.

@@ -13,31 +13,31 @@ import (
 func TestRemoveSingle(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
-	node := func(cores int64, pods ...int64) row {
-		return row{cores, catalog.OnDemand, catalog.Price(cores) * cent, pods}
+	node := func(cores int64, pods ...int64) nodeSpec {
+		return nodeSpec{cores, catalog.OnDemand, catalog.Price(cores) * cent, pods}
 	}
 	for name, c := range map[string]struct {
-		nodes     []row
+		nodes     []nodeSpec
 		change    func(*consolidation.Input)
 		isRemoved bool // n1 is removed
 		launches  int  // number of launched nodes
 	}{
-		"all pods fit":                  {nodes: []row{node(4, 3000), node(1, 900)}, isRemoved: true},
-		"some pods need a smaller node": {nodes: []row{node(4, 3000), node(2, 900, 300)}, isRemoved: true, launches: 1},
-		"most pods need a new node":     {nodes: []row{node(4, 3000), node(2, 900, 850)}},
-		"not enough room": {nodes: []row{node(4, 3000), node(1, 900)},
+		"all pods fit":                  {nodes: []nodeSpec{node(4, 3000), node(1, 900)}, isRemoved: true},
+		"some pods need a smaller node": {nodes: []nodeSpec{node(4, 3000), node(2, 900, 300)}, isRemoved: true, launches: 1},
+		"most pods need a new node":     {nodes: []nodeSpec{node(4, 3000), node(2, 900, 850)}},
+		"not enough room": {nodes: []nodeSpec{node(4, 3000), node(1, 900)},
 			change: func(in *consolidation.Input) { in.Snapshot.Nodes[0].Requested.CPU = 3200 }},
-		"no removals allowed": {nodes: []row{node(4, 3000), node(1, 900)},
+		"no removals allowed": {nodes: []nodeSpec{node(4, 3000), node(1, 900)},
 			change: func(in *consolidation.Input) { in.MaxRemovals["general"] = 0 }},
-		"another node terminates without pods": {nodes: []row{node(4, 3000), node(1, 900), node(1)}, isRemoved: true,
+		"another node terminates without pods": {nodes: []nodeSpec{node(4, 3000), node(1, 900), node(1)}, isRemoved: true,
 			change: func(in *consolidation.Input) {
 				in.Snapshot.Nodes[2].Leaving = true
 			}},
-		"another node terminates with a pod": {nodes: []row{node(4, 3000), node(1, 900), node(1, 50)},
+		"another node terminates with a pod": {nodes: []nodeSpec{node(4, 3000), node(1, 900), node(1, 50)},
 			change: func(in *consolidation.Input) {
 				in.Snapshot.Nodes[2].Leaving = true
 			}},
-		"another node is stale with a pod": {nodes: []row{node(4, 3000), node(1, 900), node(1, 50)},
+		"another node is stale with a pod": {nodes: []nodeSpec{node(4, 3000), node(1, 900), node(1, 50)},
 			isRemoved: true, change: func(in *consolidation.Input) {
 				in.Snapshot.Nodes[2].Leaving, in.Stale = true, map[string]bool{"n2": true}
 			}},

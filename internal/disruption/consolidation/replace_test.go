@@ -72,7 +72,7 @@ func TestReplace(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
 	market := marketOf(map[string]catalog.Price{catalog.OnDemand: cent}, 4)
-	node := func(pods ...int64) row { return row{4, catalog.OnDemand, cent, pods} } // a quarter of the price of a new node
+	node := func(pods ...int64) nodeSpec { return nodeSpec{4, catalog.OnDemand, cent, pods} } // a quarter of the price of a new node
 	for name, c := range map[string]struct {
 		in     consolidation.Input
 		change func(*consolidation.Input)
@@ -146,10 +146,10 @@ func TestReplace(t *testing.T) {
 func TestReplaceMany(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
-	var all []row
+	var all []nodeSpec
 	var nodes []string
 	for range 40 {
-		all = append(all, row{4, catalog.OnDemand, 4 * cent, []int64{1800}})
+		all = append(all, nodeSpec{4, catalog.OnDemand, 4 * cent, []int64{1800}})
 	}
 	in := fleetOf(marketOf(map[string]catalog.Price{catalog.OnDemand: cent}, 4), all...)
 	for _, n := range in.Snapshot.Nodes {

@@ -81,9 +81,9 @@ const maxAlternatives = 8
 //
 // A candidate has no bundle if one of its pods is constrained, or if another pod has anti-affinity with one of them.
 type bundles struct {
-	candidates map[string]int         // index of the candidate, by ID of its bundle
-	avoids     []cluster.Term         // the required anti-affinity terms of all pods
-	repelled   map[*cluster.Kind]bool // cache of isRepelled
+	candidates map[string]int            // index of the candidate, by ID of its bundle
+	avoids     []cluster.Term            // the required anti-affinity terms of all pods
+	repelled   map[*cluster.PodKind]bool // cache of isRepelled
 }
 
 // bundleNamespace is the namespace of bundles. It is not a valid name of a namespace, and is sorted last.
@@ -91,13 +91,13 @@ const bundleNamespace = "~"
 
 // newBundles collects the anti-affinity terms of the problem.
 func newBundles(p *problem) *bundles {
-	b := &bundles{candidates: map[string]int{}, repelled: map[*cluster.Kind]bool{}}
-	known := map[*cluster.Kind]bool{}
+	b := &bundles{candidates: map[string]int{}, repelled: map[*cluster.PodKind]bool{}}
+	known := map[*cluster.PodKind]bool{}
 	for i := range p.in.Snapshot.Nodes {
 		for _, r := range p.in.Snapshot.Nodes[i].Residents {
-			if !known[r.Kind] {
-				known[r.Kind] = true
-				b.avoids = append(b.avoids, r.Avoids...)
+			if !known[r.PodKind] {
+				known[r.PodKind] = true
+				b.avoids = append(b.avoids, r.RequiredAntiAffinity...)
 			}
 		}
 	}
@@ -114,7 +114,7 @@ func newBundles(p *problem) *bundles {
 // bundle returns the candidate's bundle, and false if the candidate has none.
 func (b *bundles) bundle(c int, n *cluster.Node) (cluster.Pod, bool) {
 	out := cluster.Pod{Namespace: bundleNamespace, Name: n.Name, Node: n.Name}
-	if len(n.Pods) == 0 || slices.ContainsFunc(n.Residents, func(r cluster.Resident) bool { return b.isRepelled(r.Kind) }) {
+	if len(n.Pods) == 0 || slices.ContainsFunc(n.Residents, func(r cluster.Resident) bool { return b.isRepelled(r.PodKind) }) {
 		return out, false
 	}
 	for i := range n.Pods {
@@ -134,7 +134,7 @@ func (b *bundles) bundle(c int, n *cluster.Node) (cluster.Pod, bool) {
 }
 
 // isRepelled reports whether a pod has anti-affinity with pods of the kind.
-func (b *bundles) isRepelled(k *cluster.Kind) bool {
+func (b *bundles) isRepelled(k *cluster.PodKind) bool {
 	out, known := b.repelled[k]
 	if !known {
 		out = slices.ContainsFunc(b.avoids, func(t cluster.Term) bool { return t.Matches(k.Namespace, k.Labels) })

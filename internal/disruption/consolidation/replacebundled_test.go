@@ -17,7 +17,7 @@ import (
 func TestReplaceWithOneNode(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
-	node := func(price catalog.Price, pods ...int64) row { return row{4, catalog.OnDemand, price, pods} }
+	node := func(price catalog.Price, pods ...int64) nodeSpec { return nodeSpec{4, catalog.OnDemand, price, pods} }
 	// The other nodes have room for the pods of n0, but the small pod takes the room of the large one.
 	fleet := func() consolidation.Input {
 		return fleetOf(marketOf(map[string]catalog.Price{catalog.OnDemand: cent}, 4),
@@ -70,9 +70,9 @@ func TestReplaceWithOneNode(t *testing.T) {
 func TestFullFleetAfterPriceCut(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
-	var all []row
+	var all []nodeSpec
 	for n := range int64(30) {
-		all = append(all, row{4, catalog.OnDemand, 5 * cent, []int64{700 + 10*n, 900, 950, 1000}})
+		all = append(all, nodeSpec{4, catalog.OnDemand, 5 * cent, []int64{700 + 10*n, 900, 950, 1000}})
 	}
 	in := fleetOf(marketOf(map[string]catalog.Price{catalog.OnDemand: cent}, 4), all...)
 	for round, left := 0, 30; left > 0; round, left = round+1, left-4 {
@@ -126,10 +126,10 @@ func TestRevalidate(t *testing.T) {
 func TestReplaceBundled(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
-	node := func(cores int64, pods ...int64) row {
-		return row{cores, catalog.OnDemand, catalog.Price(cores) * cent * 3 / 2, pods}
+	node := func(cores int64, pods ...int64) nodeSpec {
+		return nodeSpec{cores, catalog.OnDemand, catalog.Price(cores) * cent * 3 / 2, pods}
 	}
-	for name, nodes := range map[string][]row{
+	for name, nodes := range map[string][]nodeSpec{
 		"three of one size": {node(4, 100, 300, 600, 400, 1500), node(4, 1000, 1500), node(4, 100, 800, 1300)},
 		"three small nodes": {node(2, 800, 600, 200), node(2, 500, 500, 100, 400), node(2, 500, 400)},
 		"one larger node":   {node(2, 300, 100, 700, 300), node(2, 600, 400, 200, 700), node(2, 200, 600), node(4, 1600, 100, 700, 1300)},

@@ -15,13 +15,13 @@ import (
 func TestScarceCapacity(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
-	node := func(cores int64, pods ...int64) row {
-		return row{cores, catalog.OnDemand, catalog.Price(cores) * cent * 3 / 2, pods}
+	node := func(cores int64, pods ...int64) nodeSpec {
+		return nodeSpec{cores, catalog.OnDemand, catalog.Price(cores) * cent * 3 / 2, pods}
 	}
-	full := slices.Repeat([]row{node(8, 950, 950, 950, 950, 950, 950, 950, 950)}, 12)
-	with := func(more ...row) []row { return append(slices.Clone(full), more...) }
+	full := slices.Repeat([]nodeSpec{node(8, 950, 950, 950, 950, 950, 950, 950, 950)}, 12)
+	with := func(more ...nodeSpec) []nodeSpec { return append(slices.Clone(full), more...) }
 	for name, c := range map[string]struct {
-		nodes  []row
+		nodes  []nodeSpec
 		change func(*consolidation.Input)
 		want   []string // the nodes that the first pass removes
 		cores  int64    // number of cores of the launched nodes
@@ -33,7 +33,7 @@ func TestScarceCapacity(t *testing.T) {
 			change: func(in *consolidation.Input) { in.Nodes["n12"] = consolidation.Candidate{Price: 12 * cent, Cost: 2} },
 		},
 		"room worth more than the saving": {
-			nodes: with(row{2, catalog.OnDemand, cent / 2, []int64{390, 390, 390, 390}}, node(2, 390, 390)), want: []string{"n13"},
+			nodes: with(nodeSpec{2, catalog.OnDemand, cent / 2, []int64{390, 390, 390, 390}}, node(2, 390, 390)), want: []string{"n13"},
 			change: func(in *consolidation.Input) { in.Nodes["n12"] = consolidation.Candidate{Price: cent / 2, Cost: 0.1} },
 		},
 		"pods in transit to the room": {

@@ -14,7 +14,7 @@ func TestMovesOfConstrainedPods(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
 	market := marketOf(map[string]catalog.Price{catalog.OnDemand: 3 * cent}, 1)
-	term := cluster.Term{Key: "kubernetes.io/hostname", Namespaces: []string{"x"}, Selector: cluster.Selector{Nothing: true}}
+	term := cluster.Term{Key: "kubernetes.io/hostname", Namespaces: []string{"x"}, Selector: cluster.Selector{MatchesNothing: true}}
 	preference := term
 	preference.Weight = 1
 	for name, c := range map[string]struct {
@@ -30,7 +30,7 @@ func TestMovesOfConstrainedPods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := fleetOf(market, row{4, catalog.OnDemand, c.price, []int64{500}})
+			in := fleetOf(market, nodeSpec{4, catalog.OnDemand, c.price, []int64{500}})
 			in.Snapshot.Nodes[0].Labels["kubernetes.io/hostname"] = "n0"
 			c.change(&in.Snapshot.Nodes[0].Pods[0])
 			if out := consolidation.Find(in); len(out.Moves) != c.moves {

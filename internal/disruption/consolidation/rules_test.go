@@ -36,8 +36,8 @@ func marketOf(prices map[string]catalog.Price, cores ...int64) catalog.Market {
 	return catalog.Market{"default": {Types: types}}
 }
 
-// row describes one node with its pods.
-type row struct {
+// nodeSpec describes one node with its pods.
+type nodeSpec struct {
 	cores        int64 // of the instance type
 	capacityType string
 	price        catalog.Price // of the node per hour
@@ -45,7 +45,7 @@ type row struct {
 }
 
 // fleetOf returns a fleet of nodes n0, n1 and so on. The pods of n0 are p0-0, p0-1 and so on.
-func fleetOf(market catalog.Market, all ...row) consolidation.Input {
+func fleetOf(market catalog.Market, all ...nodeSpec) consolidation.Input {
 	in := consolidation.Input{Market: market, Nodes: map[string]consolidation.Candidate{},
 		Snapshot: cluster.Snapshot{Pools: []cluster.Pool{{Name: "general", NodeClass: "default"}}}}
 	for i, r := range all {
@@ -73,12 +73,12 @@ func TestRules(t *testing.T) {
 	onDemand := map[string]catalog.Price{catalog.OnDemand: cent}
 	both := map[string]catalog.Price{catalog.OnDemand: cent, catalog.Spot: cent / 2}
 	reserved := map[string]catalog.Price{catalog.OnDemand: cent, catalog.Reserved: 0}
-	full := row{4, catalog.OnDemand, 4 * cent, []int64{3900}}
+	full := nodeSpec{4, catalog.OnDemand, 4 * cent, []int64{3900}}
 	var many []int64
 	for n := range int64(30) {
 		many = append(many, n+1)
 	}
-	halves := []row{{4, catalog.OnDemand, 4 * cent, []int64{1500}}, {4, catalog.OnDemand, 4 * cent, []int64{1500}}}
+	halves := []nodeSpec{{4, catalog.OnDemand, 4 * cent, []int64{1500}}, {4, catalog.OnDemand, 4 * cent, []int64{1500}}}
 	for name, c := range map[string]struct {
 		in       consolidation.Input
 		change   func(*consolidation.Input)
@@ -88,43 +88,43 @@ func TestRules(t *testing.T) {
 	}{
 		"two half-empty nodes": {in: fleetOf(marketOf(onDemand, 4), halves...), removed: []string{"n0"}, saving: 4 * cent},
 		"empty node": {in: fleetOf(marketOf(onDemand, 4),
-			row{4, catalog.OnDemand, 4 * cent, nil}), removed: []string{"n0"}, saving: 4 * cent},
-		"full node": {in: fleetOf(marketOf(onDemand, 4), row{4, catalog.OnDemand, 4 * cent, []int64{3900}})},
+			nodeSpec{4, catalog.OnDemand, 4 * cent, nil}), removed: []string{"n0"}, saving: 4 * cent},
+		"full node": {in: fleetOf(marketOf(onDemand, 4), nodeSpec{4, catalog.OnDemand, 4 * cent, []int64{3900}})},
 		"oversized node": {in: fleetOf(marketOf(onDemand, 2, 4),
-			row{4, catalog.OnDemand, 4 * cent, []int64{1500}}), removed: []string{"n0"}, launches: 1, saving: 2 * cent},
+			nodeSpec{4, catalog.OnDemand, 4 * cent, []int64{1500}}), removed: []string{"n0"}, launches: 1, saving: 2 * cent},
 		"equivalent replacement": {in: fleetOf(marketOf(onDemand, 2, 8),
-			row{8, catalog.OnDemand, 8 * cent, []int64{5000}}, row{2, catalog.OnDemand, 2 * cent, []int64{1500}}),
+			nodeSpec{8, catalog.OnDemand, 8 * cent, []int64{5000}}, nodeSpec{2, catalog.OnDemand, 2 * cent, []int64{1500}}),
 			removed: []string{"n1"}, saving: 2 * cent},
 		"equivalent node that does not fit all pods": {in: fleetOf(marketOf(onDemand, 2, 8),
-			row{8, catalog.OnDemand, 8 * cent, []int64{5000}}, row{2, catalog.OnDemand, 2 * cent, []int64{1500}}),
+			nodeSpec{8, catalog.OnDemand, 8 * cent, []int64{5000}}, nodeSpec{2, catalog.OnDemand, 2 * cent, []int64{1500}}),
 			change: requireNewLabel, removed: []string{"n0", "n1"}, launches: 1, saving: 2 * cent},
 		"cheaper equivalent": {in: fleetOf(marketOf(onDemand, 2, 8),
-			row{8, catalog.OnDemand, 9 * cent, []int64{5000}}, row{2, catalog.OnDemand, 2 * cent, []int64{1500}}),
+			nodeSpec{8, catalog.OnDemand, 9 * cent, []int64{5000}}, nodeSpec{2, catalog.OnDemand, 2 * cent, []int64{1500}}),
 			removed: []string{"n0", "n1"}, launches: 1, saving: 3 * cent},
 		"no candidate": {in: fleetOf(marketOf(onDemand, 4), halves...),
 			change: func(in *consolidation.Input) { clear(in.Nodes) }},
 		"saving below the pool's minimum": {in: fleetOf(marketOf(onDemand, 4), halves...),
-			change: withRule(consolidation.Rule{LeastSaving: 5 * cent})},
+			change: withRule(consolidation.Rule{MinSaving: 5 * cent})},
 		"saving at the pool's minimum": {in: fleetOf(marketOf(onDemand, 4), halves...),
-			change: withRule(consolidation.Rule{LeastSaving: 4 * cent}), removed: []string{"n0"}, saving: 4 * cent},
+			change: withRule(consolidation.Rule{MinSaving: 4 * cent}), removed: []string{"n0"}, saving: 4 * cent},
 		"share below the pool's minimum": {in: fleetOf(marketOf(onDemand, 2, 4),
-			row{4, catalog.OnDemand, 4 * cent, []int64{1500}}), change: withRule(consolidation.Rule{LeastShare: 0.6})},
+			nodeSpec{4, catalog.OnDemand, 4 * cent, []int64{1500}}), change: withRule(consolidation.Rule{MinSavingShare: 0.6})},
 		"worth below the pool's minimum": {in: fleetOf(marketOf(onDemand, 3, 4),
-			row{4, catalog.OnDemand, 4 * cent, []int64{1500}}), change: withRule(consolidation.Rule{LeastWorth: 0.5})},
+			nodeSpec{4, catalog.OnDemand, 4 * cent, []int64{1500}}), change: withRule(consolidation.Rule{LeastWorth: 0.5})},
 		"on-demand to one reservation": {in: fleetOf(marketOf(reserved, 4), full, full), removed: []string{"n0"},
 			launches: 1, saving: 4 * cent},
-		"reserved node": {in: fleetOf(marketOf(reserved, 2, 4), row{4, catalog.Reserved, 0, []int64{1500}})},
+		"reserved node": {in: fleetOf(marketOf(reserved, 2, 4), nodeSpec{4, catalog.Reserved, 0, []int64{1500}})},
 		"on-demand to spot": {in: fleetOf(marketOf(both, 4),
-			row{4, catalog.OnDemand, 4 * cent, []int64{3900}}), removed: []string{"n0"}, launches: 1, saving: 2 * cent},
-		"spot to cheaper spot": {in: fleetOf(marketOf(both, many...), row{30, catalog.Spot, 15 * cent, []int64{900}})},
+			nodeSpec{4, catalog.OnDemand, 4 * cent, []int64{3900}}), removed: []string{"n0"}, launches: 1, saving: 2 * cent},
+		"spot to cheaper spot": {in: fleetOf(marketOf(both, many...), nodeSpec{30, catalog.Spot, 15 * cent, []int64{900}})},
 		"spot to spot allowed": {in: fleetOf(marketOf(both, many...),
-			row{30, catalog.Spot, 15 * cent, []int64{900}}), change: allowSpotToSpot,
+			nodeSpec{30, catalog.Spot, 15 * cent, []int64{900}}), change: allowSpotToSpot,
 			removed: []string{"n0"}, launches: 1, saving: 15*cent - cent/2},
 		"too few spot types": {in: fleetOf(marketOf(both, 1, 30),
-			row{30, catalog.Spot, 15 * cent, []int64{900}}), change: allowSpotToSpot},
+			nodeSpec{30, catalog.Spot, 15 * cent, []int64{900}}), change: allowSpotToSpot},
 		"spot onto existing nodes": {in: fleetOf(marketOf(both, 4),
-			row{4, catalog.Spot, 2 * cent, []int64{900}}, row{4, catalog.Spot, 2 * cent, []int64{900}}), removed: []string{"n0"}, saving: 2 * cent},
-		"unknown price": {in: fleetOf(marketOf(onDemand, 2, 4), row{4, catalog.OnDemand, 0, []int64{1500}})},
+			nodeSpec{4, catalog.Spot, 2 * cent, []int64{900}}, nodeSpec{4, catalog.Spot, 2 * cent, []int64{900}}), removed: []string{"n0"}, saving: 2 * cent},
+		"unknown price": {in: fleetOf(marketOf(onDemand, 2, 4), nodeSpec{4, catalog.OnDemand, 0, []int64{1500}})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -187,7 +187,7 @@ func TestConvergesNearTheBound(t *testing.T) {
 			for _, n := range in.Snapshot.Nodes {
 				pods = append(pods, n.Pods...)
 			}
-			bound := packing.Solve(cluster.Snapshot{Pools: in.Snapshot.Pools, Pods: pods}, market, packing.Usual).LowerBound
+			bound := packing.Solve(cluster.Snapshot{Pools: in.Snapshot.Pools, Pods: pods}, market, packing.DefaultEffort).LowerBound
 			gap := float64(out.Price)/float64(bound) - 1
 			t.Logf("after %d rounds the fleet costs %s, %.1f %% above the bound", round, out.Price, 100*gap)
 			if gap > 0.05 {
@@ -208,9 +208,9 @@ func TestMaxRemovals(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
 	market := marketOf(map[string]catalog.Price{catalog.OnDemand: cent}, 4)
-	var halves []row
+	var halves []nodeSpec
 	for range 12 {
-		halves = append(halves, row{4, catalog.OnDemand, 4 * cent, []int64{1500}})
+		halves = append(halves, nodeSpec{4, catalog.OnDemand, 4 * cent, []int64{1500}})
 	}
 	for limit, want := range map[int]int{0: 0, 1: 1, 4: 4, 6: 6, 9: 6, 12: 6} {
 		in := fleetOf(market, halves...)

@@ -18,10 +18,10 @@ func TestMovesAreSchedulable(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
 	market := marketOf(map[string]catalog.Price{catalog.OnDemand: cent}, 4)
-	node := func(pods ...int64) row { return row{4, catalog.OnDemand, 4 * cent, pods} }
+	node := func(pods ...int64) nodeSpec { return nodeSpec{4, catalog.OnDemand, 4 * cent, pods} }
 	large := func(in *consolidation.Input) *cluster.Pod { return &in.Snapshot.Nodes[0].Pods[0] }
 	apart := cluster.Term{Key: "kubernetes.io/hostname", Namespaces: []string{"x"}}
-	noPod := cluster.Term{Key: "kubernetes.io/hostname", Namespaces: []string{"x"}, Selector: cluster.Selector{Nothing: true}}
+	noPod := cluster.Term{Key: "kubernetes.io/hostname", Namespaces: []string{"x"}, Selector: cluster.Selector{MatchesNothing: true}}
 	for name, c := range map[string]struct {
 		in        consolidation.Input
 		change    func(*consolidation.Input)
@@ -53,7 +53,7 @@ func TestMovesAreSchedulable(t *testing.T) {
 		"node with anti-affinity": {
 			in: fleetOf(market, node(1900, 1000), node(100), node(2900)), unbound: []string{"x/p0-0"},
 			change: func(in *consolidation.Input) {
-				in.Snapshot.Nodes[1].Residents = []cluster.Resident{{Kind: &cluster.Kind{Namespace: "x", Avoids: []cluster.Term{apart}}, Count: 1}}
+				in.Snapshot.Nodes[1].Residents = []cluster.Resident{{PodKind: &cluster.PodKind{Namespace: "x", RequiredAntiAffinity: []cluster.Term{apart}}, Count: 1}}
 				in.Nodes = map[string]consolidation.Candidate{"n0": in.Nodes["n0"]}
 			},
 		},
@@ -105,7 +105,7 @@ func TestLargePodsComeFirst(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
 	market := marketOf(map[string]catalog.Price{catalog.OnDemand: cent}, 4)
-	node := func(pods ...int64) row { return row{4, catalog.OnDemand, 4 * cent, pods} }
+	node := func(pods ...int64) nodeSpec { return nodeSpec{4, catalog.OnDemand, 4 * cent, pods} }
 	for owner, want := range map[string][]string{"ReplicaSet/a": nil, "StatefulSet/a": {"x/p0-0"}} {
 		in := fleetOf(market, node(1900, 100, 100, 100, 100, 100, 100, 100, 100, 100), node(2000), node(2900))
 		in.Snapshot.Nodes[0].Pods[0].Owner = owner

@@ -41,7 +41,7 @@ func newSearch(in Input) *search {
 
 func (s *search) solve(snapshot cluster.Snapshot) packing.Plan {
 	s.plans++
-	return packing.Solve(snapshot, s.p.in.Market, packing.Usual)
+	return packing.Solve(snapshot, s.p.in.Market, packing.DefaultEffort)
 }
 
 // snapshotWithout returns the snapshot in which the candidates in gone are terminating and their pods are pending; gone

@@ -156,25 +156,25 @@ func commonLabels(m *packing.PlannedNode) requirements.Labels {
 // residents of from include the pod's kind.
 func addResident(residents []cluster.Resident, p *cluster.Pod, from *cluster.Node) []cluster.Resident {
 	for i := range residents {
-		if isOfKind(residents[i].Kind, p) {
+		if isOfKind(residents[i].PodKind, p) {
 			residents[i].Count++
 			return residents
 		}
 	}
 	if from != nil {
 		for _, known := range from.Residents {
-			if isOfKind(known.Kind, p) {
-				return append(residents, cluster.Resident{Kind: known.Kind, Count: 1})
+			if isOfKind(known.PodKind, p) {
+				return append(residents, cluster.Resident{PodKind: known.PodKind, Count: 1})
 			}
 		}
 	}
-	kind := &cluster.Kind{Namespace: p.Namespace, Labels: p.Labels}
+	kind := &cluster.PodKind{Namespace: p.Namespace, Labels: p.Labels}
 	for _, term := range p.AntiAffinity {
 		if term.Weight == 0 {
-			kind.Avoids = append(kind.Avoids, term)
+			kind.RequiredAntiAffinity = append(kind.RequiredAntiAffinity, term)
 		}
 	}
-	return append(residents, cluster.Resident{Kind: kind, Count: 1})
+	return append(residents, cluster.Resident{PodKind: kind, Count: 1})
 }
 
 // removeGroup removes the candidates of the group with one plan. If the plan refuses pods, their candidates stay, and

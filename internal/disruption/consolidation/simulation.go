@@ -59,7 +59,7 @@ func newSimulation(nodes []cluster.Node, order arrivalOrder, skip func(i int) bo
 		}
 		s := simNode{labels: n.Labels, taints: n.Taints, allocatable: n.Allocatable, free: n.Allocatable.Sub(n.Requested)}
 		for _, r := range n.Residents {
-			s.avoids = append(s.avoids, r.Avoids...)
+			s.avoids = append(s.avoids, r.RequiredAntiAffinity...)
 		}
 		sim.add(n.Name, s)
 	}
@@ -97,7 +97,7 @@ func simNodeOf(m *packing.PlannedNode, market catalog.Market, podRequests resour
 		if t.Name != first.InstanceType {
 			continue
 		}
-		daemonPods := m.Requests.Sub(podRequests).Floor()
+		daemonPods := m.Requests.Sub(podRequests).RaiseNegatives()
 		return simNode{
 			name:        m.Name,
 			planned:     true,

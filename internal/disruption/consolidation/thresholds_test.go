@@ -16,15 +16,15 @@ func TestLargeSavingsFirst(t *testing.T) {
 	onDemand := map[string]catalog.Price{catalog.OnDemand: cent}
 	many := slices.Repeat([]int64{100}, 29)
 	for name, c := range map[string]struct {
-		full row        // n0: its 29 pods would fit a new node that costs 3 cents
+		full nodeSpec   // n0: its 29 pods would fit a new node that costs 3 cents
 		want [][]string // removed nodes, by round
 	}{
-		"a seventh of the price":  {full: row{4, catalog.OnDemand, 4 * cent, many}, want: [][]string{{"n1"}, {"n0"}}},
-		"a fortieth of the price": {full: row{4, catalog.OnDemand, 3*cent + cent/8, many}, want: [][]string{{"n1"}}},
+		"a seventh of the price":  {full: nodeSpec{4, catalog.OnDemand, 4 * cent, many}, want: [][]string{{"n1"}, {"n0"}}},
+		"a fortieth of the price": {full: nodeSpec{4, catalog.OnDemand, 3*cent + cent/8, many}, want: [][]string{{"n1"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := fleetOf(marketOf(onDemand, 3, 4, 8), c.full, row{8, catalog.OnDemand, 8 * cent, []int64{1500}})
+			in := fleetOf(marketOf(onDemand, 3, 4, 8), c.full, nodeSpec{8, catalog.OnDemand, 8 * cent, []int64{1500}})
 			for round := 0; ; round++ {
 				var removed []string
 				out := consolidation.Find(in)
@@ -50,20 +50,20 @@ func TestHighChurn(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
 	onDemand := map[string]catalog.Price{catalog.OnDemand: cent}
-	full := row{8, catalog.OnDemand, 8 * cent, slices.Repeat([]int64{260}, 29)}
-	roomy := row{8, catalog.OnDemand, 8 * cent, []int64{5000}}
+	full := nodeSpec{8, catalog.OnDemand, 8 * cent, slices.Repeat([]int64{260}, 29)}
+	roomy := nodeSpec{8, catalog.OnDemand, 8 * cent, []int64{5000}}
 	for name, c := range map[string]struct {
-		rows []row  // further nodes, besides two full nodes at the market price
-		want [2]int // moves without and with high churn
+		rows []nodeSpec // further nodes, besides two full nodes at the market price
+		want [2]int     // moves without and with high churn
 	}{
-		"a third of the price, one pod":   {rows: []row{{8, catalog.OnDemand, 6 * cent, []int64{3900}}}, want: [2]int{1, 1}},
-		"a third of the price, many pods": {rows: []row{{8, catalog.OnDemand, 12 * cent, full.pods}}, want: [2]int{1, 1}},
-		"a twelfth of the price":          {rows: []row{{8, catalog.OnDemand, 9*cent - cent/4, full.pods}}, want: [2]int{1, 0}},
-		"a tiny saving":                   {rows: []row{{8, catalog.OnDemand, 8*cent + cent/10, full.pods}}, want: [2]int{0, 0}},
-		"small node whose pods fit others": {rows: []row{roomy,
+		"a third of the price, one pod":   {rows: []nodeSpec{{8, catalog.OnDemand, 6 * cent, []int64{3900}}}, want: [2]int{1, 1}},
+		"a third of the price, many pods": {rows: []nodeSpec{{8, catalog.OnDemand, 12 * cent, full.pods}}, want: [2]int{1, 1}},
+		"a twelfth of the price":          {rows: []nodeSpec{{8, catalog.OnDemand, 9*cent - cent/4, full.pods}}, want: [2]int{1, 0}},
+		"a tiny saving":                   {rows: []nodeSpec{{8, catalog.OnDemand, 8*cent + cent/10, full.pods}}, want: [2]int{0, 0}},
+		"small node whose pods fit others": {rows: []nodeSpec{roomy,
 			{4, catalog.OnDemand, cent, slices.Repeat([]int64{20}, 29)}}, want: [2]int{1, 0}},
 	} {
-		in := fleetOf(marketOf(onDemand, 4, 8), append([]row{full, full}, c.rows...)...)
+		in := fleetOf(marketOf(onDemand, 4, 8), append([]nodeSpec{full, full}, c.rows...)...)
 		for i, want := range c.want {
 			in.HighChurn = i == 1
 			out := consolidation.Find(in)

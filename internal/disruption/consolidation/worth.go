@@ -111,7 +111,7 @@ func (p *problem) meetsRules(m *Move) bool {
 	for _, name := range m.Nodes {
 		rule := p.in.Rules[p.candidates[p.byNode[name]].node.Pool]
 		least := max(rule.LeastWorth, p.minWorth(m))
-		if m.Saving < rule.LeastSaving || float64(m.Saving) < rule.LeastShare*float64(m.Price) ||
+		if m.Saving < rule.MinSaving || float64(m.Saving) < rule.MinSavingShare*float64(m.Price) ||
 			p.priceShare(m.Saving) < least*p.costShare(m.Cost) {
 			return false
 		}

@@ -23,8 +23,8 @@ type Step struct {
 	Waiting int
 	// Protected are the remaining pods whose annotation forbids their eviction.
 	Protected []Pod
-	// Misread are the pods whose annotation has an invalid value. Such a value protects nothing.
-	Misread []Pod
+	// InvalidProtection are the pods whose annotation has an invalid value. Such a value protects nothing.
+	InvalidProtection []Pod
 }
 
 // Forced is a pod to delete, and its grace period.
@@ -60,7 +60,7 @@ func Next(pods []Pod, deadline, now time.Time) Step {
 	step.Waiting = len(leaving)
 	for _, p := range leaving {
 		if p.hasInvalidProtection() {
-			step.Misread = append(step.Misread, p)
+			step.InvalidProtection = append(step.InvalidProtection, p)
 		}
 		switch {
 		case mustForce(p, deadline, now):

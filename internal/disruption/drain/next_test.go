@@ -148,7 +148,7 @@ func TestNext(t *testing.T) {
 				"evicts":   {names(step.Evict), c.wantEvict},
 				"forces":   {names(forced), c.wantForce},
 				"protects": {names(step.Protected), c.wantProtected},
-				"misreads": {names(step.Misread), c.wantMisread},
+				"misreads": {names(step.InvalidProtection), c.wantMisread},
 			} {
 				if got[0] != got[1] {
 					t.Errorf("%s %q, want %q", what, got[0], got[1])

@@ -34,7 +34,7 @@ func judgeGroups(n Node, w Desired) (Verdict, bool) {
 		Reason: GroupDrift,
 		Fields: []string{FieldGroups},
 		// Another user or program attached a group that the class never selected.
-		Outside: w.Outside[FieldGroups] || w.GroupsBefore != nil && len(without(extra, w.GroupsBefore)) > 0,
+		Outside: w.Outside[FieldGroups] || w.PastGroups != nil && len(without(extra, w.PastGroups)) > 0,
 		Message: fmt.Sprintf("the instance's security groups are not those of spec.%s of EC2NodeClass %s: %s", FieldGroups,
 			w.ClassName, strings.Join(texts, "; ")),
 	}, true

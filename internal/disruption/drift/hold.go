@@ -22,29 +22,29 @@ const (
 	BreakerShare = 0.5 // of the nodes of a pool
 )
 
-// Judged is a node of a pool with its verdict.
-type Judged struct {
+// NodeVerdicts is a node of a pool with its verdict.
+type NodeVerdicts struct {
 	Name     string    // name of the NodeClaim
 	Verdicts []Verdict // empty if the node has not drifted
 }
 
-// Hold is a mass drift that waits for the user's approval.
-type Hold struct {
+// MassDrift is a mass drift that waits for the user's approval.
+type MassDrift struct {
 	Nodes   int    // drifted nodes
 	Total   int    // nodes of the pool
 	Token   string // identifies the change; the user approves exactly this change with it
 	Message string // one sentence: the change
 }
 
-// Trip returns the hold of a pool; false if there is none. There is a hold if too many nodes drift because of a change
+// FindMassDrift returns the hold of a pool; false if there is none. There is a hold if too many nodes drift because of a change
 // in AWS alone, so replacing them needs approval. state is a text that identifies the observed state of AWS: another
 // state results in another Token. An open breaker (isOpen) stays open while any node drifts because of that change, so
 // that replacements do not start unapproved when other nodes come or go.
-func Trip(nodes []Judged, state string, b Breaker, isOpen bool) (Hold, bool) {
-	h := Hold{Total: len(nodes)}
+func FindMassDrift(nodes []NodeVerdicts, state string, b Breaker, isOpen bool) (MassDrift, bool) {
+	h := MassDrift{Total: len(nodes)}
 	byReason := map[Reason]int{}
 	example := map[Reason]string{}
-	for _, n := range slices.SortedFunc(slices.Values(nodes), func(a, b Judged) int { return cmp.Compare(a.Name, b.Name) }) {
+	for _, n := range slices.SortedFunc(slices.Values(nodes), func(a, b NodeVerdicts) int { return cmp.Compare(a.Name, b.Name) }) {
 		v, drifted := First(n.Verdicts)
 		if !drifted || slices.ContainsFunc(n.Verdicts, func(v Verdict) bool { return !v.Ignored && !v.Outside }) {
 			continue
@@ -56,7 +56,7 @@ func Trip(nodes []Judged, state string, b Breaker, isOpen bool) (Hold, bool) {
 	}
 	isMass := h.Nodes >= cmp.Or(b.Count, BreakerCount) && float64(h.Nodes) > cmp.Or(b.Share, BreakerShare)*float64(h.Total)
 	if !isMass && (!isOpen || h.Nodes == 0) {
-		return Hold{}, false
+		return MassDrift{}, false
 	}
 	var texts []string
 	for _, r := range slices.Sorted(maps.Keys(byReason)) {

@@ -60,7 +60,7 @@ type Desired struct {
 	Image   string // AMI ID for a node of this type; empty: unknown
 	// Groups, Subnets and Reservations are the IDs that the class selects. Empty groups or subnets: unknown.
 	Groups, Subnets, Reservations []string
-	GroupsBefore                  []string // all IDs that the class has ever selected; nil: unknown
+	PastGroups                    []string // all IDs that the class has ever selected; nil: unknown
 	// Placement is the placement group; nil: unknown.
 	Placement *string
 

@@ -25,7 +25,7 @@ func matching() (Node, Desired) {
 		PoolName: "apps", ClassName: "default", Pool: pool, Class: class,
 		Requirements: []requirements.Requirement{{Key: "arch", Operator: requirements.In, Values: []string{"amd64"}}},
 		Offered:      &offered, Image: "ami-1", Groups: []string{"sg-2", "sg-1"}, Subnets: []string{"subnet-1", "subnet-2"}, Placement: &none,
-		GroupsBefore: []string{"sg-1", "sg-2"},
+		PastGroups: []string{"sg-1", "sg-2"},
 	}
 	return n, w
 }

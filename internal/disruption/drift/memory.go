@@ -26,21 +26,21 @@ type BadImage struct {
 	Why        string    `json:"why"` // one sentence
 }
 
-// Memory is the history of a node class' images. It is stored on the class, so that it survives restarts. The zero
+// ImageHistory is the history of a node class' images. It is stored on the class, so that it survives restarts. The zero
 // value is empty.
-type Memory struct {
+type ImageHistory struct {
 	Good []Image    `json:"good,omitzero"` // by slot: the image of the last node that was initialized
 	Bad  []BadImage `json:"bad,omitzero"`  // by slot and id
 }
 
-// Setback is an image that is selected but not used.
-type Setback struct {
+// ReplacedImage is an image that is selected but not used.
+type ReplacedImage struct {
 	Bad     BadImage // the image that is not used
 	Instead Image    // the image that is used
 }
 
 // String returns the setback as one sentence.
-func (s Setback) String() string {
+func (s ReplacedImage) String() string {
 	return fmt.Sprintf("image %s is not used: %s; %s is used again", imageText(s.Bad.Image), s.Bad.Why, imageText(s.Instead))
 }
 
@@ -55,7 +55,7 @@ func imageText(i Image) string {
 // Use returns the images to launch from, in the order of found. It replaces a bad image by the last good image of its
 // slot, and returns each replacement in setbacks. Without a good image, it keeps the bad image. generation is the
 // generation of the class.
-func (m Memory) Use(found []Image, generation int64) (use []Image, setbacks []Setback) {
+func (m ImageHistory) Use(found []Image, generation int64) (use []Image, setbacks []ReplacedImage) {
 	for _, i := range found {
 		bad, isBad := m.bad(i, generation)
 		good, ok := m.GoodOf(i.Slot)
@@ -64,13 +64,13 @@ func (m Memory) Use(found []Image, generation int64) (use []Image, setbacks []Se
 			continue
 		}
 		use = append(use, good)
-		setbacks = append(setbacks, Setback{bad, good})
+		setbacks = append(setbacks, ReplacedImage{bad, good})
 	}
 	return use, setbacks
 }
 
 // GoodOf returns the last good image of a slot.
-func (m Memory) GoodOf(slot string) (Image, bool) {
+func (m ImageHistory) GoodOf(slot string) (Image, bool) {
 	i := slices.IndexFunc(m.Good, func(g Image) bool { return g.Slot == slot })
 	if i < 0 {
 		return Image{}, false
@@ -79,7 +79,7 @@ func (m Memory) GoodOf(slot string) (Image, bool) {
 }
 
 // bad returns the entry of the image in Bad for this generation of the class; false if there is none.
-func (m Memory) bad(i Image, generation int64) (BadImage, bool) {
+func (m ImageHistory) bad(i Image, generation int64) (BadImage, bool) {
 	at := slices.IndexFunc(m.Bad, func(b BadImage) bool { return b.ID == i.ID && b.Slot == i.Slot && b.Generation == generation })
 	if at < 0 {
 		return BadImage{}, false
@@ -88,14 +88,14 @@ func (m Memory) bad(i Image, generation int64) (BadImage, bool) {
 }
 
 // isBad reports whether Bad has the image for this generation of the class.
-func (m Memory) isBad(i Image, generation int64) bool {
+func (m ImageHistory) isBad(i Image, generation int64) bool {
 	_, ok := m.bad(i, generation)
 	return ok
 }
 
-// Proved returns the memory after a node with the image was initialized. The image is then no longer bad.
-func (m Memory) Proved(i Image) Memory {
-	out := Memory{Good: slices.Clone(m.Good), Bad: slices.Clone(m.Bad)}
+// WithGood returns the memory after a node with the image was initialized. The image is then no longer bad.
+func (m ImageHistory) WithGood(i Image) ImageHistory {
+	out := ImageHistory{Good: slices.Clone(m.Good), Bad: slices.Clone(m.Bad)}
 	out.Good = slices.DeleteFunc(out.Good, func(g Image) bool { return g.Slot == i.Slot })
 	out.Good = append(out.Good, i)
 	slices.SortFunc(out.Good, func(a, b Image) int { return cmp.Compare(a.Slot, b.Slot) })
@@ -103,14 +103,14 @@ func (m Memory) Proved(i Image) Memory {
 	return out
 }
 
-// Condemned returns the memory after nodes of an image failed, if another image of its slot is good. Otherwise the
+// WithBad returns the memory after nodes of an image failed, if another image of its slot is good. Otherwise the
 // memory is unchanged, because the image may not be the cause. It is also unchanged if the image is already bad.
-func (m Memory) Condemned(b BadImage) Memory {
+func (m ImageHistory) WithBad(b BadImage) ImageHistory {
 	good, ok := m.GoodOf(b.Slot)
 	if !ok || good.ID == b.ID || m.isBad(b.Image, b.Generation) {
 		return m
 	}
-	out := Memory{Good: m.Good}
+	out := ImageHistory{Good: m.Good}
 	out.Bad = slices.DeleteFunc(slices.Clone(m.Bad), func(o BadImage) bool { return o.ID == b.ID && o.Slot == b.Slot })
 	out.Bad = append(out.Bad, b)
 	slices.SortFunc(out.Bad, func(a, b BadImage) int { return cmp.Or(cmp.Compare(a.Slot, b.Slot), cmp.Compare(a.ID, b.ID)) })
@@ -119,8 +119,8 @@ func (m Memory) Condemned(b BadImage) Memory {
 
 // Pruned returns the memory without bad images that are no longer selected, or that failed with another generation of
 // the class.
-func (m Memory) Pruned(found []Image, generation int64) Memory {
-	out := Memory{Good: m.Good}
+func (m ImageHistory) Pruned(found []Image, generation int64) ImageHistory {
+	out := ImageHistory{Good: m.Good}
 	for _, b := range m.Bad {
 		if b.Generation == generation && slices.ContainsFunc(found, func(i Image) bool { return i.ID == b.ID && i.Slot == b.Slot }) {
 			out.Bad = append(out.Bad, b)
@@ -131,7 +131,7 @@ func (m Memory) Pruned(found []Image, generation int64) Memory {
 
 // SelectedImages returns the images that a class selects, given the images that it uses. It is the inverse of Use: a
 // good image is used in place of the bad image of its slot, if there is one.
-func (m Memory) SelectedImages(used []Image) []Image {
+func (m ImageHistory) SelectedImages(used []Image) []Image {
 	out := slices.Clone(used)
 	for i, image := range used {
 		good, ok := m.GoodOf(image.Slot)

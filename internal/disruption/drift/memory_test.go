@@ -13,14 +13,14 @@ func TestMemoryOfImages(t *testing.T) {
 	image := func(id string) Image { return Image{ID: id, Name: "n-" + id, Slot: "amd64"} }
 	arm := Image{ID: "ami-arm", Slot: "arm64"}
 	bad := func(id string) BadImage { return BadImage{Image: image(id), Generation: 1, Why: "it never joined"} }
-	use := func(m Memory, generation int64, found ...Image) (string, int) {
+	use := func(m ImageHistory, generation int64, found ...Image) (string, int) {
 		got, back := m.Use(append(found, arm), generation)
 		if len(got) != len(found)+1 || got[len(found)] != arm {
 			t.Errorf("Use returns %v, want one image per slot, the last for arm64", got)
 		}
 		return got[0].ID, len(back)
 	}
-	var m Memory
+	var m ImageHistory
 	expect := func(step string, generation int64, found, want string, wantBack int) {
 		t.Helper()
 		if got, back := use(m, generation, image(found)); got != want || back != wantBack {
@@ -28,11 +28,11 @@ func TestMemoryOfImages(t *testing.T) {
 		}
 	}
 	expect("empty memory", 1, "1", "1", 0)
-	m = m.Condemned(bad("1"))
+	m = m.WithBad(bad("1"))
 	expect("the only image cannot be bad", 1, "1", "1", 0)
-	m = m.Proved(image("1"))
+	m = m.WithGood(image("1"))
 	expect("the first is good", 1, "2", "2", 0)
-	m = m.Condemned(bad("2"))
+	m = m.WithBad(bad("2"))
 	expect("the second is bad", 1, "2", "1", 1)
 	if _, back := m.Use([]Image{image("2")}, 1); !strings.Contains(back[0].String(), "it never joined") ||
 		!strings.Contains(back[0].String(), "1 (n-1) is used again") {
@@ -50,12 +50,12 @@ func TestMemoryOfImages(t *testing.T) {
 		t.Errorf("Pruned returns %+v, want one bad image", pruned)
 	}
 	was := m
-	m = m.Proved(image("2"))
+	m = m.WithGood(image("2"))
 	expect("the second proved good", 1, "2", "2", 0)
 	if diff := cmp.Diff([]BadImage{bad("2")}, was.Bad); diff != "" {
 		t.Errorf("Proved has altered the previous memory:\n%s", diff)
 	}
-	m = m.Condemned(bad("3")).Condemned(BadImage{Image: image("2"), Generation: 1})
+	m = m.WithBad(bad("3")).WithBad(BadImage{Image: image("2"), Generation: 1})
 	expect("another image is bad", 1, "3", "2", 1)
 }
 

@@ -100,11 +100,11 @@ func TestTarget(t *testing.T) {
 
 // mass returns nodes of three kinds: outside nodes drift because of a change in AWS, byUser nodes because of a change
 // by the user, and ignored nodes only by a change that the user ignores.
-func mass(outside, byUser, ignored int) []Judged {
-	var out []Judged
+func mass(outside, byUser, ignored int) []NodeVerdicts {
+	var out []NodeVerdicts
 	add := func(n int, verdicts ...Verdict) {
 		for range n {
-			out = append(out, Judged{Name: fmt.Sprintf("c%02d", len(out)), Verdicts: verdicts})
+			out = append(out, NodeVerdicts{Name: fmt.Sprintf("c%02d", len(out)), Verdicts: verdicts})
 		}
 	}
 	add(outside, Verdict{Reason: GroupDrift, Message: "it lacks sg-9", Outside: true})
@@ -116,7 +116,7 @@ func mass(outside, byUser, ignored int) []Judged {
 func TestTrip(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		nodes []Judged
+		nodes []NodeVerdicts
 		b     Breaker
 		open  bool
 		want  bool
@@ -137,21 +137,21 @@ func TestTrip(t *testing.T) {
 		"open, change reverted":        {nodes: mass(0, 0, 6), open: true},
 		"open, user changed the class": {nodes: mass(0, 6, 0), open: true},
 	} {
-		hold, got := Trip(c.nodes, "state", c.b, c.open)
+		hold, got := FindMassDrift(c.nodes, "state", c.b, c.open)
 		if got != c.want {
 			t.Errorf("%s: Trip returns %t, want %t: %+v", name, got, c.want, hold)
 		}
 		slices.Reverse(c.nodes)
-		if again, _ := Trip(c.nodes, "state", c.b, c.open); again != hold {
+		if again, _ := FindMassDrift(c.nodes, "state", c.b, c.open); again != hold {
 			t.Errorf("%s: the order of the nodes matters: %+v, then %+v", name, hold, again)
 		}
 		if got && (!strings.Contains(hold.Message, "it lacks sg-9") || hold.Token == "") {
 			t.Errorf("%s: %+v has no example or no token", name, hold)
 		}
 	}
-	a, _ := Trip(mass(10, 0, 0), "one", Breaker{}, false)
-	b, _ := Trip(mass(10, 0, 0), "two", Breaker{}, false)
-	c, _ := Trip(mass(8, 0, 0), "one", Breaker{}, false)
+	a, _ := FindMassDrift(mass(10, 0, 0), "one", Breaker{}, false)
+	b, _ := FindMassDrift(mass(10, 0, 0), "two", Breaker{}, false)
+	c, _ := FindMassDrift(mass(8, 0, 0), "one", Breaker{}, false)
 	if a.Token == b.Token || a.Token != c.Token {
 		t.Errorf("tokens %s, %s and %s: want another token for another state, and the same for fewer nodes", a.Token, b.Token, c.Token)
 	}

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// Seen is the observed state of a move.
-type Seen struct {
+// MoveState is the observed state of a move.
+type MoveState struct {
 	// Started is when the move started.
 	Started time.Time
-	// Wanted is the number of NodeClaims that the move creates.
-	Wanted int
+	// ReplacementCount is the number of NodeClaims that the move creates.
+	ReplacementCount int
 	// Candidates are the nodes that the move removes.
 	Candidates []Candidate
 	// Replacements are the launched nodes whose NodeClaims exist.
@@ -28,8 +28,8 @@ type Seen struct {
 	// the move is still needed.
 	Obsolete string
 
-	// FitWithin is how long a replacement may take from joining to being initialized; zero: the constant FitWithin.
-	FitWithin time.Duration
+	// DefaultInitializationTimeout is how long a replacement may take from joining to being initialized; zero: the constant DefaultInitializationTimeout.
+	InitializationTimeout time.Duration
 }
 
 // Candidate is a node that a move removes.
@@ -57,22 +57,22 @@ type Replacement struct {
 	// Claim is the name of its NodeClaim.
 	Claim string
 	// State is its progress.
-	State State
+	State ReplacementState
 	// Joined is when its Node registered; zero if it has not.
 	Joined time.Time
 	// Why is the reason why the replacement is not initialized, or why it will not join; may be empty.
 	Why string
 }
 
-// State is the progress of a replacement.
-type State int
+// ReplacementState is the progress of a replacement.
+type ReplacementState int
 
 // The states of a replacement.
 const (
-	Launching   State = iota // it is not initialized yet
-	Ready                    // it is initialized
-	Lost                     // the NodeClaim was deleted, or is being deleted
-	WillNotJoin              // the NodeClaim exists, and a diagnosis says that it will not join
+	Launching   ReplacementState = iota // it is not initialized yet
+	Ready                               // it is initialized
+	Lost                                // the NodeClaim was deleted, or is being deleted
+	WillNotJoin                         // the NodeClaim exists, and a diagnosis says that it will not join
 )
 
 // Step is the next step of a move.
@@ -84,9 +84,9 @@ type Step struct {
 	// them. The NodeClaim controller deletes them after their timeout and records the reason; until then a user can fix
 	// the cause.
 	Keep []string
-	// Unfit, only for Undo, are the replacement NodeClaims whose Nodes registered but were not initialized in time.
+	// NotInitialized, only for Undo, are the replacement NodeClaims whose Nodes registered but were not initialized in time.
 	// Nothing else reports them.
-	Unfit []string
+	NotInitialized []string
 }
 
 // Action is the kind of a step. The set of actions is closed.
@@ -109,15 +109,15 @@ const (
 	// reports the reason, which ends the move. A move that ended earlier would hide the reason, and would be tried
 	// again and again.
 	ReadyWithin = 35 * time.Minute
-	// FitWithin is the time limit from registration to initialization of a node, unless similar nodes are known to take
+	// DefaultInitializationTimeout is the time limit from registration to initialization of a node, unless similar nodes are known to take
 	// longer.
-	FitWithin = 10 * time.Minute
+	DefaultInitializationTimeout = 10 * time.Minute
 	// BlockedFor is how long blocked pods may delay a move before the move is undone.
 	BlockedFor = 30 * time.Second
 )
 
 // Next returns the next step. It returns exactly one step for any state. Every step is idempotent.
-func Next(s Seen, now time.Time) Step {
+func Next(s MoveState, now time.Time) Step {
 	switch {
 	case s.isDone():
 		return Step{Action: Done}
@@ -125,13 +125,13 @@ func Next(s Seen, now time.Time) Step {
 		return stepAfterCommit(s)
 	}
 	if why := s.failure(now); why != "" {
-		return Step{Action: Undo, Reason: why, Keep: s.names(willNotJoin), Unfit: s.names(s.isUnfit(now))}
+		return Step{Action: Undo, Reason: why, Keep: s.names(willNotJoin), NotInitialized: s.names(s.isUnfit(now))}
 	}
 	if s.anyIn(Marked) {
 		return Step{Action: Close}
 	}
 	if n := s.launching(); n > 0 {
-		return Step{Action: Wait, Reason: strconv.Itoa(n) + " of " + strconv.Itoa(s.Wanted) + " nodes are not ready yet", Until: s.readyBy()}
+		return Step{Action: Wait, Reason: strconv.Itoa(n) + " of " + strconv.Itoa(s.ReplacementCount) + " nodes are not ready yet", Until: s.readyBy()}
 	}
 	if s.Blocked != "" {
 		return Step{Action: Wait, Reason: s.Blocked, Until: s.BlockedSince.Add(BlockedFor)}
@@ -140,17 +140,17 @@ func Next(s Seen, now time.Time) Step {
 }
 
 // isDone reports whether all candidates are Gone.
-func (s Seen) isDone() bool {
+func (s MoveState) isDone() bool {
 	return !slices.ContainsFunc(s.Candidates, func(c Candidate) bool { return c.State != Gone })
 }
 
 // Revocable reports whether the move can be undone: it is not done, and no candidate is committed or deleted.
-func (s Seen) Revocable() bool {
+func (s MoveState) Revocable() bool {
 	return !s.isDone() && !s.anyIn(Committed) && !s.anyIn(Deleted)
 }
 
 // stepAfterCommit returns the next step of a move that can no longer be undone.
-func stepAfterCommit(s Seen) Step {
+func stepAfterCommit(s MoveState) Step {
 	switch {
 	case s.anyIn(Marked), s.anyIn(Closed):
 		return Step{Action: Commit}
@@ -161,15 +161,15 @@ func stepAfterCommit(s Seen) Step {
 }
 
 // failure returns why the move must be undone; empty if it can continue.
-func (s Seen) failure(now time.Time) string {
+func (s MoveState) failure(now time.Time) string {
 	if s.Obsolete != "" {
 		return s.Obsolete
 	}
 	switch lost, failing, unfit := s.names(isLost), s.names(willNotJoin), s.names(s.isUnfit(now)); {
 	case len(lost) > 0:
 		return "replacement NodeClaim " + strings.Join(lost, ", ") + " did not become a node"
-	case len(s.Replacements) < s.Wanted:
-		return strconv.Itoa(s.Wanted-len(s.Replacements)) + " of " + strconv.Itoa(s.Wanted) + " replacement NodeClaims were not created"
+	case len(s.Replacements) < s.ReplacementCount:
+		return strconv.Itoa(s.ReplacementCount-len(s.Replacements)) + " of " + strconv.Itoa(s.ReplacementCount) + " replacement NodeClaims were not created"
 	case len(failing) > 0:
 		return "replacement NodeClaim " + strings.Join(failing, ", ") + " does not join the cluster" + s.because(failing[0])
 	case len(unfit) > 0:
@@ -190,17 +190,19 @@ func isLost(c Replacement) bool { return c.State == Lost }
 func willNotJoin(c Replacement) bool { return c.State == WillNotJoin }
 
 // isUnfit returns a function that selects the replacements that have joined but were not initialized in time.
-func (s Seen) isUnfit(now time.Time) func(Replacement) bool {
+func (s MoveState) isUnfit(now time.Time) func(Replacement) bool {
 	return func(c Replacement) bool {
 		return c.State == Launching && !c.Joined.IsZero() && !now.Before(c.Joined.Add(s.fitWithin()))
 	}
 }
 
-// fitWithin returns Seen.FitWithin, or the constant FitWithin if it is zero.
-func (s Seen) fitWithin() time.Duration { return cmp.Or(s.FitWithin, FitWithin) }
+// fitWithin returns MoveState.InitializationTimeout, or the constant DefaultInitializationTimeout if it is zero.
+func (s MoveState) fitWithin() time.Duration {
+	return cmp.Or(s.InitializationTimeout, DefaultInitializationTimeout)
+}
 
 // readyBy returns when the move is undone if none of its launching replacements makes progress.
-func (s Seen) readyBy() time.Time {
+func (s MoveState) readyBy() time.Time {
 	deadline := s.Started.Add(ReadyWithin)
 	for _, c := range s.Replacements {
 		if fit := c.Joined.Add(s.fitWithin()); c.State == Launching && !c.Joined.IsZero() && fit.Before(deadline) {
@@ -211,7 +213,7 @@ func (s Seen) readyBy() time.Time {
 }
 
 // names returns the NodeClaims of the replacements for which matches returns true.
-func (s Seen) names(matches func(Replacement) bool) []string {
+func (s MoveState) names(matches func(Replacement) bool) []string {
 	var out []string
 	for _, c := range s.Replacements {
 		if matches(c) {
@@ -222,7 +224,7 @@ func (s Seen) names(matches func(Replacement) bool) []string {
 }
 
 // because returns ": " and the reason why the NodeClaim is not ready; empty if the reason is unknown.
-func (s Seen) because(claim string) string {
+func (s MoveState) because(claim string) string {
 	for _, c := range s.Replacements {
 		if c.Claim == claim && c.Why != "" {
 			return ": " + c.Why
@@ -232,12 +234,12 @@ func (s Seen) because(claim string) string {
 }
 
 // launching returns the number of replacements that exist, but are not initialized yet.
-func (s Seen) launching() int {
+func (s MoveState) launching() int {
 	return len(s.names(func(c Replacement) bool { return c.State == Launching }))
 }
 
 // anyIn reports whether a candidate is in the state.
-func (s Seen) anyIn(state CandidateState) bool {
+func (s MoveState) anyIn(state CandidateState) bool {
 	for _, c := range s.Candidates {
 		if c.State == state {
 			return true

@@ -11,10 +11,10 @@ var started = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // seen parses "marked closed | ready launching": the states of the candidates, and of all replacements that the move
 // needs. A replacement can also be "missing", "joined" (launching, with a registered Node) or "hopeless" (WillNotJoin).
-func seen(t *testing.T, text string) Seen {
+func seen(t *testing.T, text string) MoveState {
 	t.Helper()
 	candidates, replacements, _ := strings.Cut(text, "|")
-	out := Seen{Started: started}
+	out := MoveState{Started: started}
 	for _, w := range strings.Fields(candidates) {
 		state, ok := map[string]CandidateState{"marked": Marked, "closed": Closed, "committed": Committed, "deleted": Deleted, "gone": Gone}[w]
 		if !ok {
@@ -23,11 +23,11 @@ func seen(t *testing.T, text string) Seen {
 		out.Candidates = append(out.Candidates, Candidate{Claim: w, State: state})
 	}
 	for _, w := range strings.Fields(replacements) {
-		out.Wanted++
+		out.ReplacementCount++
 		if w == "missing" {
 			continue
 		}
-		state, ok := map[string]State{"launching": Launching, "ready": Ready, "lost": Lost, "hopeless": WillNotJoin, "joined": Launching}[w]
+		state, ok := map[string]ReplacementState{"launching": Launching, "ready": Ready, "lost": Lost, "hopeless": WillNotJoin, "joined": Launching}[w]
 		if !ok {
 			t.Fatalf("no such state: %s", w)
 		}
@@ -53,9 +53,9 @@ func TestNext(t *testing.T) {
 		{seen: "marked closed|launching", want: Close},
 		{seen: "closed|hopeless", want: Undo},
 		{seen: "closed|ready hopeless", want: Undo},
-		{seen: "closed|launching", after: time.Minute + FitWithin, want: Wait}, // the replacement's claim has its own time limit to join
+		{seen: "closed|launching", after: time.Minute + DefaultInitializationTimeout, want: Wait}, // the replacement's claim has its own time limit to join
 		{seen: "closed|joined", after: time.Minute, want: Wait},
-		{seen: "closed|joined", after: time.Minute + FitWithin, want: Undo},
+		{seen: "closed|joined", after: time.Minute + DefaultInitializationTimeout, want: Undo},
 		{seen: "committed closed|hopeless", want: Commit},
 		{seen: "closed closed|launching ready", want: Wait},
 		{seen: "closed closed|launching ready", after: ReadyWithin, want: Undo},
@@ -106,16 +106,16 @@ func TestMovesEnd(t *testing.T) {
 	t.Parallel()
 	for fate := range 16 {
 		for crash := range 6 {
-			simulate(t, []State{State(fate % 4), State(fate / 4)}, crash)
+			simulate(t, []ReplacementState{ReplacementState(fate % 4), ReplacementState(fate / 4)}, crash)
 		}
 	}
 }
 
 // simulate simulates a move to its end. fate has the states that the replacements reach. In step number crash it makes
 // only half of the changes, like a controller that crashes.
-func simulate(t *testing.T, fate []State, crash int) {
+func simulate(t *testing.T, fate []ReplacementState, crash int) {
 	t.Helper()
-	s := Seen{Started: started, Wanted: 2, Candidates: []Candidate{{Claim: "a"}, {Claim: "b"}},
+	s := MoveState{Started: started, ReplacementCount: 2, Candidates: []Candidate{{Claim: "a"}, {Claim: "b"}},
 		Replacements: []Replacement{{Claim: "c"}, {Claim: "d"}}}
 	now := started
 	for n := range 12 {
@@ -165,24 +165,24 @@ func advance(nodes []Candidate, state CandidateState) {
 // each with the known reason. Nodes that are known to take longer get more time.
 func TestUndoneInTime(t *testing.T) {
 	t.Parallel()
-	s := Seen{Started: started, Wanted: 2, Candidates: []Candidate{{Claim: "old", State: Closed}}, Replacements: []Replacement{
+	s := MoveState{Started: started, ReplacementCount: 2, Candidates: []Candidate{{Claim: "old", State: Closed}}, Replacements: []Replacement{
 		{Claim: "a", State: WillNotJoin, Why: "its role is not mapped"}, {Claim: "b", Joined: started, Why: "a startup taint is there"}}}
 	step := Next(s, started.Add(time.Minute))
-	if step.Action != Undo || !slices.Equal(step.Keep, []string{"a"}) || step.Unfit != nil ||
+	if step.Action != Undo || !slices.Equal(step.Keep, []string{"a"}) || step.NotInitialized != nil ||
 		!strings.Contains(step.Reason, "replacement NodeClaim a does not join the cluster: its role is not mapped") {
 		t.Errorf("the first replacement will not join: step %+v, want Undo that keeps a", step)
 	}
 	s.Replacements[0].State = Ready
-	if step = Next(s, started.Add(time.Minute)); step.Action != Wait || !step.Until.Equal(started.Add(FitWithin)) {
+	if step = Next(s, started.Add(time.Minute)); step.Action != Wait || !step.Until.Equal(started.Add(DefaultInitializationTimeout)) {
 		t.Errorf("the second replacement has joined: step %+v, want Wait until FitWithin has passed", step)
 	}
 	step = Next(s, step.Until)
-	if step.Action != Undo || !slices.Equal(step.Unfit, []string{"b"}) || step.Keep != nil ||
+	if step.Action != Undo || !slices.Equal(step.NotInitialized, []string{"b"}) || step.Keep != nil ||
 		!strings.Contains(step.Reason, "within 10m0s: a startup taint is there") {
 		t.Errorf("the second replacement was not initialized in time: step %+v, want Undo with b as unfit", step)
 	}
-	s.FitWithin = 20 * time.Minute
-	if step = Next(s, started.Add(FitWithin)); step.Action != Wait || !step.Until.Equal(started.Add(20*time.Minute)) {
+	s.InitializationTimeout = 20 * time.Minute
+	if step = Next(s, started.Add(DefaultInitializationTimeout)); step.Action != Wait || !step.Until.Equal(started.Add(20*time.Minute)) {
 		t.Errorf("similar nodes take twenty minutes: step %+v, want Wait for twenty minutes", step)
 	}
 }

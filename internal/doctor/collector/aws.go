@@ -54,10 +54,10 @@ func (c *collector) images(ctx context.Context) ([]diagnosis.Image, error) {
 // impaired returns, by instance ID, the status check that the instance fails; SystemTrouble if it fails both checks.
 // The result includes all instances of the account, not only those of the cluster.
 func (c *collector) impaired(ctx context.Context) (map[string]string, error) {
-	all, err := c.EC2.Troubles(ctx)
+	all, err := c.EC2.StatusProblems(ctx)
 	out := map[string]string{}
 	for _, t := range all {
-		if t.Kind == ec2.InstanceTrouble && out[t.ID] == "" || t.Kind == ec2.SystemTrouble {
+		if t.Kind == ec2.InstanceCheckFailed && out[t.ID] == "" || t.Kind == ec2.SystemCheckFailed {
 			out[t.ID] = string(t.Kind)
 		}
 	}
@@ -237,7 +237,7 @@ func (c *collector) controllerRole(ctx context.Context) {
 			return c.EKS.PodRole(ctx, controller.Namespace, controller.Account)
 		})
 	if role.Value != "" {
-		controller.Role, controller.How = role.Value, "pod identity"
+		controller.Role, controller.RoleSource = role.Value, "pod identity"
 	}
 }
 
@@ -269,8 +269,8 @@ func (c *collector) roleNames() []string {
 		add(p.Role)
 	}
 	const most = 40
-	if len(names) > most && c.e.Entries.Known() && c.e.Entries.Cut == "" {
-		c.e.Entries.Cut = fmt.Sprintf("of %d roles that are mapped or named by EC2NodeClasses, %d were read", len(names), most)
+	if len(names) > most && c.e.Entries.Known() && c.e.Entries.Truncation == "" {
+		c.e.Entries.Truncation = fmt.Sprintf("of %d roles that are mapped or named by EC2NodeClasses, %d were read", len(names), most)
 	}
 	return names[:min(len(names), most)]
 }

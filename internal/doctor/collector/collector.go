@@ -57,14 +57,14 @@ type Clients struct {
 	// Nil disables Progress.
 	Progress func(source string, done bool)
 
-	// Patience is the timeout of one item. Zero: ten seconds.
-	Patience time.Duration
+	// ItemTimeout is the timeout of one item. Zero: ten seconds.
+	ItemTimeout time.Duration
 	// Now is the clock for the times of items. Nil: the system's.
 	Now func() time.Time
 }
 
-// defaultPatience is the default timeout of one item.
-const defaultPatience = 10 * time.Second
+// defaultItemTimeout is the default timeout of one item.
+const defaultItemTimeout = 10 * time.Second
 
 // maxConsoles is the maximum number of instances per EC2NodeClass whose console output is read. Instances of one class
 // usually fail for the same reason.
@@ -82,8 +82,8 @@ type collector struct {
 // Collect requests all evidence. It returns no error: items that cannot be read are marked as absent. An item that
 // depends on other items is requested after them.
 func Collect(ctx context.Context, d Clients) diagnosis.Evidence {
-	if d.Patience == 0 {
-		d.Patience = defaultPatience
+	if d.ItemTimeout == 0 {
+		d.ItemTimeout = defaultItemTimeout
 	}
 	if d.Now == nil {
 		d.Now = time.Now
@@ -117,9 +117,9 @@ func (c *collector) runConcurrently(all []func()) {
 	_ = group.Wait() // the functions return no errors
 }
 
-// ask requests one item with the timeout Patience. If f fails, the item is absent, with the reason.
+// ask requests one item with the timeout ItemTimeout. If f fails, the item is absent, with the reason.
 func ask[T any](ctx context.Context, c *collector, source string, f func(context.Context) (T, error)) diagnosis.Item[T] {
-	ctx, cancel := context.WithTimeout(ctx, c.Patience)
+	ctx, cancel := context.WithTimeout(ctx, c.ItemTimeout)
 	defer cancel()
 	if c.Progress != nil {
 		c.Progress(source, false)
@@ -128,10 +128,10 @@ func ask[T any](ctx context.Context, c *collector, source string, f func(context
 	value, err := f(ctx)
 	at := c.Now().UTC()
 	if err == nil {
-		return diagnosis.Found(source, at, value)
+		return diagnosis.KnownItem(source, at, value)
 	}
 	absent, why := absence(ctx, source, err)
-	return diagnosis.Lacking[T](source, at, absent, diagnosis.Mask(why))
+	return diagnosis.AbsentItem[T](source, at, absent, diagnosis.Mask(why))
 }
 
 // absence classifies an error of any client, and returns the details: for Denied the missing permission, for Failed the
@@ -149,7 +149,7 @@ func absence(ctx context.Context, source string, err error) (diagnosis.Absence, 
 		return diagnosis.Denied, service + ":" + action
 	case errors.As(err, &aws):
 		return diagnosis.Failed, aws.Error()
-	case kubeclient.WhatNext(err) == kubeclient.Gone:
+	case kubeclient.Classify(err) == kubeclient.Gone:
 		return diagnosis.Missing, ""
 	case kubeclient.IsUndiscovered(err):
 		return diagnosis.Denied, "to discover the kinds of objects (system:discovery)"
@@ -184,7 +184,7 @@ func askList[T any](ctx context.Context, c *collector, source string, f func(con
 		return all, err
 	})
 	if item.Known() {
-		item.Cut = cut
+		item.Truncation = cut
 	}
 	return item
 }
@@ -198,7 +198,7 @@ func (c *collector) kubernetesRequests(ctx context.Context) []func() {
 		e.UserData = ask(ctx, c, "spec.userData of ec2nodeclasses", c.UserData)
 	}
 	if kube == nil {
-		e.Home, e.AuthMap, e.Controller = notRequested[diagnosis.Home](c.NoKube), notRequested[diagnosis.AuthMap](c.NoKube),
+		e.Home, e.AuthMap, e.Controller = notRequested[diagnosis.ClusterIdentity](c.NoKube), notRequested[diagnosis.AuthMap](c.NoKube),
 			notRequested[diagnosis.Controller](c.NoKube)
 		e.Classes, e.Pools, e.Claims = notRequested[[]diagnosis.Class](c.NoKube), notRequested[[]diagnosis.Pool](c.NoKube),
 			notRequested[[]diagnosis.Claim](c.NoKube)
@@ -222,8 +222,8 @@ func (c *collector) kubernetesRequests(ctx context.Context) []func() {
 					return kube.PodEvents(ctx, e.Pods.Value)
 				})
 			e.Pods.Value = evidence.WithEvents(e.Pods.Value, events.Value)
-			if e.Pods.Known() && events.Cut != "" {
-				e.Pods.Cut = strings.TrimPrefix(e.Pods.Cut+"; "+events.Cut, "; ")
+			if e.Pods.Known() && events.Truncation != "" {
+				e.Pods.Truncation = strings.TrimPrefix(e.Pods.Truncation+"; "+events.Truncation, "; ")
 			}
 			e.Controller = c.controller(ctx, events.Value)
 			e.Lease = c.lease(ctx)
@@ -268,7 +268,7 @@ func (c *collector) controller(ctx context.Context, events []evidence.PodEvent) 
 		return out, err
 	})
 	if item.Known() && !isFound {
-		return diagnosis.Lacking[diagnosis.Controller](source, item.At, diagnosis.Missing, "")
+		return diagnosis.AbsentItem[diagnosis.Controller](source, item.At, diagnosis.Missing, "")
 	}
 	item.Source = source
 	return item
@@ -306,7 +306,7 @@ func (c *collector) lease(ctx context.Context) diagnosis.Item[diagnosis.Lease] {
 	})
 	switch {
 	case item.Known() && !isFound:
-		return diagnosis.Lacking[diagnosis.Lease](item.Source, item.At, diagnosis.Missing, "")
+		return diagnosis.AbsentItem[diagnosis.Lease](item.Source, item.At, diagnosis.Missing, "")
 	case item.Known():
 		item.Source = "lease " + item.Value.Namespace + "/" + item.Value.Name
 	}

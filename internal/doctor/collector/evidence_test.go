@@ -27,7 +27,7 @@ import (
 // testAccount is an emulated AWS account with a cluster, its roles and its networks.
 type testAccount struct {
 	server  *emulator.Server
-	estate  world.Estate
+	estate  world.ClusterResources
 	clients collector.Clients
 }
 
@@ -50,7 +50,7 @@ func newTestAccount(t *testing.T) testAccount {
 	}
 	_, err = estate.Region.EKS.CreateCluster(now,
 		ekscluster.Cluster{Name: "prod", Version: "1.33", Endpoint: "https://example.com", CA: "Q0E=", AuthMode: ekscluster.AuthBoth,
-			VPCID: estate.VPC.ID, GroupID: estate.ClusterGroup.ID})
+			VPCID: estate.VPC.ID, ClusterGroupID: estate.ClusterGroup.ID})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestAbsent(t *testing.T) {
 	s := newTestAccount(t)
 	s.server.Do(func(w *world.World, _ time.Time) {
 		w.Faults.Denials = []world.Denial{{Call: "eks:ListAccessEntries"}, {Call: "iam:ListAttachedRolePolicies"}}
-		w.Faults.Answers = []*world.Answer{{Call: "ec2:DescribeRouteTables", Count: 100, Status: 503, Code: "Unavailable"}}
+		w.Faults.CallErrors = []*world.CallError{{Call: "ec2:DescribeRouteTables", Count: 100, Status: 503, Code: "Unavailable"}}
 	})
 	e := collector.Collect(t.Context(), s.clients)
 	if !e.Entries.Is(diagnosis.Denied) || e.Entries.Why != "eks:ListAccessEntries" {
@@ -154,7 +154,7 @@ func TestAbsent(t *testing.T) {
 	s.clients.Cluster = "staging"
 	s.clients.EKS, _ = eks.New(aws.Config{Region: "us-east-1"}, "staging")
 	s.clients.IAM = iam.New(aws.Config{Region: "us-east-1"}, iam.Cluster{Name: "staging"})
-	s.clients.Patience = time.Nanosecond
+	s.clients.ItemTimeout = time.Nanosecond
 	if e := collector.Collect(t.Context(), s.clients); !e.Cluster.Is(diagnosis.Failed) || e.Cluster.Why != "there was no answer in time" {
 		t.Errorf("cluster %+v, want it failed by timeout", e.Cluster)
 	}

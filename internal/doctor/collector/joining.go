@@ -16,7 +16,7 @@ func (c *collector) collectForJoining(ctx context.Context) {
 	e, kube := &c.e, c.Kube
 	const unneeded = "it does not affect whether instances join"
 	e.NodeGroups, e.Fargate = notRequested[[]diagnosis.NodeGroup](unneeded), notRequested[[]diagnosis.FargateProfile](unneeded)
-	e.Home, e.Events = notRequested[diagnosis.Home](unneeded), notRequested[[]diagnosis.Event](unneeded)
+	e.Home, e.Events = notRequested[diagnosis.ClusterIdentity](unneeded), notRequested[[]diagnosis.Event](unneeded)
 	e.Pods = notRequested[[]diagnosis.Pod](unneeded)
 	e.Daemons, e.Claims = notRequested[[]diagnosis.DaemonSet](unneeded), notRequested[[]diagnosis.Claim](unneeded)
 	e.UserData, e.Controller = notRequested[[]diagnosis.UserDataProblem](unneeded), notRequested[diagnosis.Controller](unneeded)
@@ -37,14 +37,14 @@ func (c *collector) collectForJoining(ctx context.Context) {
 		c.markAWSAbsent()
 		return
 	}
-	c.runConcurrently(c.joiningAccount(ctx))
+	c.runConcurrently(c.joiningAccountRequests(ctx))
 	c.joiningClaims(ctx)
 	if parts := strings.Split(e.Cluster.Value.ARN, ":"); e.Account == "" && len(parts) > 4 {
 		e.Account = parts[4]
 	}
 	c.runConcurrently(c.regionRequests(ctx))
 	if !c.NoIAM {
-		c.runConcurrently(c.joiningRoles(ctx))
+		c.runConcurrently(c.joiningRoleRequests(ctx))
 		c.setOwnRole()
 	}
 }
@@ -59,8 +59,8 @@ func (c *collector) joiningClaims(ctx context.Context) {
 	c.e.Instances.Value = diagnosis.WithClaims(c.e.Instances.Value, claims.Value)
 }
 
-// joiningAccount returns the requests of accountRequests that show why instances do not join.
-func (c *collector) joiningAccount(ctx context.Context) []func() {
+// joiningAccountRequests returns the requests of accountRequests that show why instances do not join.
+func (c *collector) joiningAccountRequests(ctx context.Context) []func() {
 	e := &c.e
 	out := []func(){
 		func() { e.Caller = ask(ctx, c, "sts:GetCallerIdentity", c.caller) },
@@ -75,12 +75,12 @@ func (c *collector) joiningAccount(ctx context.Context) []func() {
 	return out
 }
 
-// joiningRoles returns the requests for the instance profiles of EC2NodeClasses without a role, and for at most 8
+// joiningRoleRequests returns the requests for the instance profiles of EC2NodeClasses without a role, and for at most 8
 // roles:
 //   - If instances are late: the roles of the EC2NodeClasses.
 //   - If a class has an instance profile, or a role that the cluster does not map: the caller's role, and those of
 //     roleNames.
-func (c *collector) joiningRoles(ctx context.Context) []func() {
+func (c *collector) joiningRoleRequests(ctx context.Context) []func() {
 	var mu sync.Mutex // guards the maps Roles and Profiles
 	var out []func()
 	names, hasUnmapped := []string{}, false
@@ -131,8 +131,8 @@ func (c *collector) setOwnRole() {
 		slices.ContainsFunc(role.Value.Trusts, func(t string) bool { return t == "*" || strings.HasPrefix(t, "ec2.amazonaws.com") }) {
 		return
 	}
-	c.e.Controller = diagnosis.Found(c.e.Caller.Source, c.e.Caller.At,
-		diagnosis.Controller{Role: cmp.Or(role.Value.ARN, arn), How: "its present credentials"})
+	c.e.Controller = diagnosis.KnownItem(c.e.Caller.Source, c.e.Caller.At,
+		diagnosis.Controller{Role: cmp.Or(role.Value.ARN, arn), RoleSource: "its present credentials"})
 }
 
 // ownRoleARN returns the ARN, without path, of the role in the ARN of an assumed-role session; empty for another

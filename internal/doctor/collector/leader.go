@@ -13,7 +13,7 @@ import (
 // writes of a controller that acquired the Lease in between. Leader takes five seconds longer if the Lease seems
 // expired.
 func Leader(ctx context.Context, kube *evidence.Reader) diagnosis.Evidence {
-	c := &collector{Clients: Clients{Kube: kube, Patience: defaultPatience + leaseRecheckPause, Now: time.Now}}
+	c := &collector{Clients: Clients{Kube: kube, ItemTimeout: defaultItemTimeout + leaseRecheckPause, Now: time.Now}}
 	c.e = diagnosis.Evidence{Format: diagnosis.Format}
 	c.e.Controller = c.controller(ctx, nil)
 	if wasRead := c.e.Controller.Known() || c.e.Controller.Is(diagnosis.Missing); !wasRead || c.e.Controller.Value.SkipsLeaderElection() {

@@ -44,7 +44,7 @@ func (d Clients) planDelete(ctx context.Context, k fix.Kubernetes) (Change, erro
 // tryDelete makes a dry run of the deletion of a NodeClaim. found is false if the NodeClaim does not exist. The error
 // says how the NodeClaim differs from the one in the diagnosis.
 func (d Clients) tryDelete(ctx context.Context, c fix.Claim) (deletion kubeclient.Deletion, found bool, err error) {
-	deletion, found, err = d.Kube.TryDelete(ctx, "nodeclaim", c.Name)
+	deletion, found, err = d.Kube.DryRunDelete(ctx, "nodeclaim", c.Name)
 	if err != nil || !found {
 		return deletion, false, err
 	}

@@ -12,7 +12,7 @@ import (
 
 // tryPatch returns the change of a patch, after a dry run on the API server. For aws-auth, it calls checkRowsKept.
 func (d Clients) tryPatch(ctx context.Context, p kubeclient.Patch) (Change, error) {
-	trial, err := d.Kube.Try(ctx, p)
+	trial, err := d.Kube.DryRun(ctx, p)
 	if err != nil {
 		return Change{}, err
 	}

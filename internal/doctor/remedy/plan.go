@@ -20,9 +20,9 @@ import (
 
 // Cluster changes Kubernetes objects with the user's permissions. kubeclient.Patcher implements it.
 type Cluster interface {
-	Try(ctx context.Context, p kubeclient.Patch) (kubeclient.Trial, error)
-	Apply(ctx context.Context, p kubeclient.Patch, t kubeclient.Trial) error
-	TryDelete(ctx context.Context, kind, name string) (d kubeclient.Deletion, found bool, err error)
+	DryRun(ctx context.Context, p kubeclient.Patch) (kubeclient.PatchDryRun, error)
+	Apply(ctx context.Context, p kubeclient.Patch, t kubeclient.PatchDryRun) error
+	DryRunDelete(ctx context.Context, kind, name string) (d kubeclient.Deletion, found bool, err error)
 	Delete(ctx context.Context, d kubeclient.Deletion) error
 }
 
@@ -31,9 +31,9 @@ type Cluster interface {
 type Clients struct {
 	Kube Cluster
 	AWS  *AWS
-	// Ask runs the read-only command joiner correct with these arguments, and returns its output. Nil: fixes that need
+	// RunCorrect runs the read-only command joiner correct with these arguments, and returns its output. Nil: fixes that need
 	// the command are refused.
-	Ask func(ctx context.Context, args []string) (string, error)
+	RunCorrect func(ctx context.Context, args []string) (string, error)
 
 	// NoKube and NoAWS are the reasons, for the user, why Kube or AWS is nil.
 	NoKube, NoAWS string
@@ -48,31 +48,33 @@ type Change struct {
 	apply func(context.Context) error // makes the change
 }
 
-// ByHand is the error of a fix that only the user can apply, because it needs an editor, a decision, or an unsupported
+// ManualStepError is the error of a fix that only the user can apply, because it needs an editor, a decision, or an unsupported
 // step.
-type ByHand struct {
+type ManualStepError struct {
 	Line string // the step that only the user can do
 	Why  string // the reason
 }
 
 // Error returns the reason and the step.
-func (e *ByHand) Error() string { return fmt.Sprintf("%s: do it by hand: %s", e.Why, e.Line) }
+func (e *ManualStepError) Error() string { return fmt.Sprintf("%s: do it by hand: %s", e.Why, e.Line) }
 
 // byHand returns the error for a step that only the user can do.
-func byHand(s fix.Step, why string) *ByHand { return &ByHand{Line: s.String(), Why: why} }
+func byHand(s fix.Step, why string) *ManualStepError {
+	return &ManualStepError{Line: s.String(), Why: why}
+}
 
 // Plan returns the changes that the steps of a fix would make, without making them. Read-only steps are left out. The
-// error is a *ByHand if the fix makes no change, or has a step that only the user can do.
+// error is a *ManualStepError if the fix makes no change, or has a step that only the user can do.
 func Plan(ctx context.Context, f fix.Fix, d Clients) ([]Change, error) {
 	var out []Change
 	if !f.Changes() && !f.Correction().IsZero() {
 		return nil, byHand(f.Correction().Steps()[0], "joiner cannot carry out any of its steps")
 	}
 	if !f.Changes() {
-		return nil, &ByHand{Line: f.String(), Why: "the fix changes nothing and only shows information for a decision"}
+		return nil, &ManualStepError{Line: f.String(), Why: "the fix changes nothing and only shows information for a decision"}
 	}
 	for _, s := range f.Steps() {
-		if s.Kind() == fix.Look {
+		if s.Kind() == fix.ReadOnly {
 			continue
 		}
 		change, err := d.plan(ctx, s)
@@ -125,7 +127,7 @@ func (d Clients) planKube(ctx context.Context, s fix.Step, k fix.Kubernetes) (Ch
 		return Change{}, byHand(s, "joiner deletes only NodeClaims")
 	case k.Verb != "patch" && !isDelete:
 		return Change{}, byHand(s, "of the actions on Kubernetes, joiner carries out only patches and deletions of NodeClaims")
-	case len(k.Correct) > 0 && d.Ask == nil:
+	case len(k.Correct) > 0 && d.RunCorrect == nil:
 		return Change{}, byHand(s, "joiner cannot run itself here")
 	case d.Kube == nil:
 		return Change{}, fmt.Errorf("reach Kubernetes: %s", d.NoKube)
@@ -142,7 +144,7 @@ func (d Clients) planPatch(ctx context.Context, s fix.Step, k fix.Kubernetes) (C
 	}
 	p := kubeclient.Patch{Group: k.Group, Kind: k.Resource, Namespace: k.Namespace, Name: k.Names[0], Type: k.PatchType, Text: k.Patch}
 	if len(k.Correct) > 0 {
-		text, err := d.Ask(ctx, k.Correct)
+		text, err := d.RunCorrect(ctx, k.Correct)
 		if err != nil {
 			return Change{}, err
 		}

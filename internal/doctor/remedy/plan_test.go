@@ -16,17 +16,17 @@ type recorder struct {
 	deletions map[string]kubeclient.Deletion
 }
 
-func (r *recorder) Try(_ context.Context, p kubeclient.Patch) (kubeclient.Trial, error) {
+func (r *recorder) DryRun(_ context.Context, p kubeclient.Patch) (kubeclient.PatchDryRun, error) {
 	r.calls = append(r.calls, "try "+p.Group+"/"+p.Kind+" "+p.Namespace+"/"+p.Name+" "+p.Type+" "+p.Text)
-	return kubeclient.Trial{}, nil
+	return kubeclient.PatchDryRun{}, nil
 }
 
-func (r *recorder) Apply(_ context.Context, p kubeclient.Patch, _ kubeclient.Trial) error {
+func (r *recorder) Apply(_ context.Context, p kubeclient.Patch, _ kubeclient.PatchDryRun) error {
 	r.calls = append(r.calls, "patch "+p.Group+"/"+p.Kind+" "+p.Namespace+"/"+p.Name+" "+p.Type+" "+p.Text)
 	return nil
 }
 
-func (r *recorder) TryDelete(_ context.Context, kind, name string) (kubeclient.Deletion, bool, error) {
+func (r *recorder) DryRunDelete(_ context.Context, kind, name string) (kubeclient.Deletion, bool, error) {
 	d, found := r.deletions[name]
 	d.Kind, d.Name = kind, name
 	return d, found, nil
@@ -56,7 +56,7 @@ func TestPlanRefuses(t *testing.T) {
 			fix.Correct("a", fix.Text("--check"), fix.Check("TAINT-2"))),
 		"a placeholder must be replaced": fix.New("",
 			fix.Call("kms", "enable-key", fix.P("--key-id", fix.Placeholder("KEY_ID")))),
-		"joiner cannot carry out any of its steps": fix.New("", fix.Say("ask the owner")),
+		"joiner cannot carry out any of its steps": fix.New("", fix.AdviceStep("ask the owner")),
 		"the fix changes nothing":                  fix.New("", fix.Show("describe", fix.NodeClaim("a"))),
 		"of the actions on Kubernetes, joiner carries out only patches": fix.New("",
 			fix.Scale(fix.Deployment("kube-system", "joiner"), 2)),
@@ -68,7 +68,7 @@ func TestPlanRefuses(t *testing.T) {
 			t.Errorf("%s: %v, %v; want %q", f, changes, err, want)
 		}
 	}
-	var byHand *ByHand
+	var byHand *ManualStepError
 	if _, err := Plan(t.Context(), fix.Fix{}, closed); !errors.As(err, &byHand) {
 		t.Errorf("for the zero fix: %v, want a *ByHand", err)
 	}
@@ -80,7 +80,7 @@ func TestPlanPatches(t *testing.T) {
 	t.Parallel()
 	r := &recorder{}
 	var asked []string
-	clients := Clients{Kube: r, Ask: func(_ context.Context, args []string) (string, error) {
+	clients := Clients{Kube: r, RunCorrect: func(_ context.Context, args []string) (string, error) {
 		asked = append(asked, strings.Join(args, " "))
 		return `{"spec":{}}` + "\n", nil
 	}}
@@ -105,9 +105,9 @@ func TestPlanPatches(t *testing.T) {
 	}
 }
 
-// TestDeletesOnlyWhatWasSeen: a NodeClaim is deleted only if it has the instance of the fix, and has not joined since
+// TestDeletePreconditions: a NodeClaim is deleted only if it has the instance of the fix, and has not joined since
 // the diagnosis.
-func TestDeletesOnlyWhatWasSeen(t *testing.T) {
+func TestDeletePreconditions(t *testing.T) {
 	t.Parallel()
 	r := &recorder{deletions: map[string]kubeclient.Deletion{
 		"late": {ProviderID: "aws:///us-east-1a/i-2"}, "joined": {ProviderID: "aws:///us-east-1a/i-3", Joined: true}, "new": {},

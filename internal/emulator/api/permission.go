@@ -10,9 +10,9 @@ import (
 // IsRestricted reports whether the policies of the caller's role are evaluated; see identity.IAM.IsRestricted.
 func (c *Call) IsRestricted() bool { return c.Account().IsRestricted(c.Caller.Role) }
 
-// Ask evaluates the policies of the caller's role for the requests in order. It returns the service's error for the
+// Authorize evaluates the policies of the caller's role for the requests in order. It returns the service's error for the
 // first request that the policies do not allow. The role must be restricted: see IsRestricted.
-func (c *Call) Ask(requests ...iampolicy.Request) error {
+func (c *Call) Authorize(requests ...iampolicy.Request) error {
 	for _, r := range requests {
 		if r.Keys == nil {
 			r.Keys = iampolicy.Keys{}
@@ -23,7 +23,7 @@ func (c *Call) Ask(requests ...iampolicy.Request) error {
 			r.Keys["ec2:Region"] = []string{c.RegionID}
 		}
 		verdict := c.Account().Judge(c.Caller.Role, r)
-		c.OnAsk(r, verdict.Allowed)
+		c.OnVerdict(r, verdict.Allowed)
 		if !verdict.Allowed {
 			return policyDenial(c, r, verdict)
 		}

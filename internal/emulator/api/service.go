@@ -67,10 +67,10 @@ type Call struct {
 
 	// The fields below may only be used while the server's lock is held.
 
-	Now    time.Time                     // time of the call
-	World  *world.World                  // the world that is served
-	Region *world.Region                 // the region of the caller's account
-	OnAsk  func(iampolicy.Request, bool) // called by Ask for each request, with the verdict of the policies; see Server.OnAsk
+	Now       time.Time                     // time of the call
+	World     *world.World                  // the world that is served
+	Region    *world.Region                 // the region of the caller's account
+	OnVerdict func(iampolicy.Request, bool) // called by Authorize for each request, with the verdict of the policies; see Server.OnVerdict
 }
 
 // Op returns the action that f implements. f converts a request to an answer.

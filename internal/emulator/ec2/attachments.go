@@ -102,7 +102,7 @@ type attachedItem[T any] struct {
 func describeNetworkInterfaces(c *api.Call, in *describeInterfacesIn) (describeInterfacesOut, error) {
 	names := securityGroupNames(c)
 	var all []attachedItem[world.NetworkInterface]
-	for _, i := range c.Region.Instances.Seen(c.Now) {
+	for _, i := range c.Region.Instances.Visible(c.Now) {
 		for _, n := range i.Interfaces {
 			all = append(all, attachedItem[world.NetworkInterface]{i, n})
 		}
@@ -178,7 +178,7 @@ type volumeAttachment struct {
 
 func describeVolumes(c *api.Call, in *describeVolumesIn) (describeVolumesOut, error) {
 	var all []attachedItem[world.Volume]
-	for _, i := range c.Region.Instances.Seen(c.Now) {
+	for _, i := range c.Region.Instances.Visible(c.Now) {
 		for _, v := range i.Volumes {
 			all = append(all, attachedItem[world.Volume]{i, v})
 		}

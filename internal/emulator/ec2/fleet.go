@@ -104,7 +104,7 @@ func createFleet(c *api.Call, in *createFleetIn) (createFleetOut, error) {
 	}
 	q.Caller = c.RoleARN()
 	if c.IsRestricted() {
-		if err := c.Ask(c.Region.Permissions.ForFleet(q)...); err != nil {
+		if err := c.Authorize(c.Region.Permissions.ForFleet(q)...); err != nil {
 			return createFleetOut{}, err
 		}
 		if !c.DryRun {
@@ -279,7 +279,7 @@ func runInstances(c *api.Call, in *runInstancesIn) (reservation, error) {
 		SubnetID: in.SubnetId, Min: int(*in.MinCount), Max: int(*in.MaxCount), Tags: tags, Caller: c.RoleARN(),
 	}
 	if c.IsRestricted() {
-		if err := c.Ask(c.Region.Permissions.ForRunInstances(q)...); err != nil {
+		if err := c.Authorize(c.Region.Permissions.ForRunInstances(q)...); err != nil {
 			return reservation{}, err
 		}
 	}

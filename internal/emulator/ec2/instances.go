@@ -53,7 +53,7 @@ func describeInstances(c *api.Call, in *describeInstancesIn) (describeInstancesO
 // set, it returns their past state.
 func seenInstances(c *api.Call, ids []string) ([]world.Instance, error) {
 	if len(ids) == 0 {
-		return c.Region.Instances.Seen(c.Now), nil
+		return c.Region.Instances.Visible(c.Now), nil
 	}
 	out := make([]world.Instance, 0, len(ids))
 	var missing []string
@@ -61,7 +61,7 @@ func seenInstances(c *api.Call, ids []string) ([]world.Instance, error) {
 		if !strings.HasPrefix(id, "i-") {
 			return nil, &failure.Error{Code: "InvalidInstanceID.Malformed", Message: "Invalid id: \"" + id + "\""}
 		}
-		i, ok := c.Region.Instances.SeenByID(c.Now, id)
+		i, ok := c.Region.Instances.VisibleByID(c.Now, id)
 		if !ok {
 			missing = append(missing, id)
 			continue

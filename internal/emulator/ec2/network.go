@@ -348,7 +348,7 @@ func routeTableOf(c *api.Call, t *network.RouteTable) routeTable {
 	}
 	for i, r := range t.Routes {
 		wire := route{DestinationCidrBlock: r.Destination, State: "active", Origin: "CreateRoute"}
-		if r.Gone {
+		if r.IsBlackhole {
 			wire.State = "blackhole"
 		}
 		if i == 0 {

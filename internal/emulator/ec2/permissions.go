@@ -43,7 +43,7 @@ func Permissions(c *api.Call, in any) []iampolicy.Request {
 func authorizeOverrides(c *api.Call, q *world.FleetRequest) {
 	for i := range q.Configs {
 		config := &q.Configs[i]
-		configErr := awsErrorOf(c.Ask(c.Region.Permissions.ForFleetConfig(*q, *config)...)) // applies to all overrides
+		configErr := awsErrorOf(c.Authorize(c.Region.Permissions.ForFleetConfig(*q, *config)...)) // applies to all overrides
 		if len(config.Overrides) == 0 {
 			config.Overrides = []world.FleetOverride{{}} // the template's own parameters
 		}
@@ -53,7 +53,7 @@ func authorizeOverrides(c *api.Call, q *world.FleetRequest) {
 			key := [2]string{o.SubnetID, o.ImageID}
 			overrideErr, ok := overrideErrs[key]
 			if !ok && configErr == nil {
-				overrideErr = awsErrorOf(c.Ask(c.Region.Permissions.ForFleetOverride(*o)...))
+				overrideErr = awsErrorOf(c.Authorize(c.Region.Permissions.ForFleetOverride(*o)...))
 				overrideErrs[key] = overrideErr
 			}
 			if o.IAMError = configErr; configErr == nil {

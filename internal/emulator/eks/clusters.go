@@ -156,7 +156,7 @@ func clusterOf(c *ekscluster.Cluster) cluster {
 		Endpoint:        c.Endpoint,
 		RoleArn:         c.RoleARN,
 		ResourcesVpcConfig: vpcConfig{
-			SubnetIds: nonNil(c.SubnetIDs), SecurityGroupIds: nonNil(c.GroupIDs), ClusterSecurityGroupId: c.GroupID, VpcId: c.VPCID,
+			SubnetIds: nonNil(c.SubnetIDs), SecurityGroupIds: nonNil(c.GroupIDs), ClusterSecurityGroupId: c.ClusterGroupID, VpcId: c.VPCID,
 			EndpointPublicAccess: !c.NoPublicAccess, EndpointPrivateAccess: c.PrivateAccess, PublicAccessCidrs: publicCIDRs(c.PublicCIDRs),
 		},
 		KubernetesNetworkConfig: networkConfigOf(c.ServiceCIDR),

@@ -34,7 +34,7 @@ func TestNetworkACL(t *testing.T) {
 			}
 		})
 	}
-	_, e := furnished(t)
+	_, e := newClusterWorld(t)
 	subnet := e.PrivateSubnets[0]
 	if e.Region.Network.NetworkACL(subnet) != nil {
 		t.Error("a furnished VPC has a network ACL")

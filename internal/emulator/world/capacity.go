@@ -12,8 +12,8 @@ type Capacity struct {
 	usage  usage
 }
 
-// Pool selects offerings that share a limit; it is not a NodePool. An empty field matches all values.
-type Pool struct {
+// CapacityPool selects offerings that share a limit; it is not a NodePool. An empty field matches all values.
+type CapacityPool struct {
 	Type         string // "m5.large", or a family "m5.*"
 	Zone         string // "us-east-1a"
 	CapacityType string // "on-demand" or "spot"
@@ -21,7 +21,7 @@ type Pool struct {
 
 // limit is the maximum number of pending and running instances of a pool.
 type limit struct {
-	pool Pool
+	pool CapacityPool
 	most int
 }
 
@@ -39,7 +39,7 @@ type Quota struct {
 
 // Limit sets the maximum number of pending and running instances of a pool. It replaces an earlier limit of the same
 // pool. An offering that belongs to several pools has several limits, and the lowest one applies.
-func (c *Capacity) Limit(p Pool, n int) {
+func (c *Capacity) Limit(p CapacityPool, n int) {
 	for i := range c.limits {
 		if c.limits[i].pool == p {
 			c.limits[i].most = n
@@ -49,8 +49,8 @@ func (c *Capacity) Limit(p Pool, n int) {
 	c.limits = append(c.limits, limit{pool: p, most: n})
 }
 
-// Lift removes the limit of a pool.
-func (c *Capacity) Lift(p Pool) {
+// RemoveLimit removes the limit of a pool.
+func (c *Capacity) RemoveLimit(p CapacityPool) {
 	for i := range c.limits {
 		if c.limits[i].pool == p {
 			c.limits = append(c.limits[:i:i], c.limits[i+1:]...) // copies: a caller may iterate over the old list
@@ -60,7 +60,7 @@ func (c *Capacity) Lift(p Pool) {
 }
 
 // includes reports whether the offering belongs to the pool.
-func (p Pool) includes(o Offering) bool {
+func (p CapacityPool) includes(o Offering) bool {
 	if p.Type != "" && p.Type != o.Type {
 		family, ok := strings.CutSuffix(p.Type, ".*")
 		if !ok || !strings.HasPrefix(o.Type, family+".") {

@@ -31,7 +31,7 @@ func (w *World) Interrupt(now time.Time, id string) bool {
 	m.region.announce(now, "aws.ec2", "EC2 Spot Instance Interruption Warning", m.current, map[string]any{
 		"instance-id": id, "instance-action": "terminate",
 	})
-	w.due.Enter(now.Add(spotWarning), func(at time.Time) { m.region.Instances.shutDown(at, m, reason(spotReclaim)) })
+	w.due.Schedule(now.Add(spotWarning), func(at time.Time) { m.region.Instances.shutDown(at, m, reason(spotReclaim)) })
 	return true
 }
 
@@ -64,10 +64,10 @@ func (w *World) AnnounceRetirement(now time.Time, id string) bool {
 // termination of the instance.
 const reclaimWarning = 2 * time.Minute
 
-// Reclaim interrupts an instance in an interruptible capacity reservation. It sends the warning now, and terminates the
+// InterruptReserved interrupts an instance in an interruptible capacity reservation. It sends the warning now, and terminates the
 // instance two minutes later. It does not check that the instance is in such a reservation. It returns false if the
 // instance does not exist or has ended.
-func (w *World) Reclaim(now time.Time, id string) bool {
+func (w *World) InterruptReserved(now time.Time, id string) bool {
 	m := w.historyOf(id)
 	if m == nil || !m.current.Alive() {
 		return false
@@ -76,7 +76,7 @@ func (w *World) Reclaim(now time.Time, id string) bool {
 		"instance-id": id, "instance-action": "terminate", "azId": m.current.ZoneID,
 		"instance-termination-time": now.Add(reclaimWarning).UTC().Format(eventTime),
 	})
-	w.due.Enter(now.Add(reclaimWarning), func(at time.Time) { m.region.Instances.shutDown(at, m, reason(spotReclaim)) })
+	w.due.Schedule(now.Add(reclaimWarning), func(at time.Time) { m.region.Instances.shutDown(at, m, reason(spotReclaim)) })
 	return true
 }
 

@@ -76,7 +76,7 @@ func TestFargateSelects(t *testing.T) {
 // TestFargatePlaces: a place has an address from one of the profile's subnets, and releases the address.
 func TestFargatePlaces(t *testing.T) {
 	t.Parallel()
-	_, estate := furnished(t)
+	_, estate := newClusterWorld(t)
 	s := estate.PrivateSubnets[0]
 	free := s.Free
 	p, err := estate.Region.Network.TakeFargatePlace([]string{"subnet-gone", s.ID})

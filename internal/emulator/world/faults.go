@@ -19,8 +19,8 @@ type Faults struct {
 	// matching pattern applies. Each account, region and action has its own bucket. See EC2Throttle.
 	Throttle map[string]Bucket
 
-	// Answers are errors with which calls fail. A call fails with the first error that applies to it.
-	Answers []*Answer
+	// CallErrors are errors with which calls fail. A call fails with the first error that applies to it.
+	CallErrors []*CallError
 
 	// Denials are calls that IAM denies.
 	Denials []Denial
@@ -32,8 +32,8 @@ type Faults struct {
 	// Reorder delivers the newest messages first. SQS does not guarantee an order.
 	Reorder bool
 
-	// Boots are faults of starting instances. The first one that applies to an instance is used.
-	Boots []*Boot
+	// BootFaults are faults of starting instances. The first one that applies to an instance is used.
+	BootFaults []*BootFault
 }
 
 // Bucket is a token bucket: a burst of calls, and a number of calls per second after that.
@@ -48,8 +48,8 @@ type bucketLevel struct {
 	at     time.Time
 }
 
-// Answer is an error with which some calls fail. A call that fails is not executed, unless Late is set.
-type Answer struct {
+// CallError is an error with which some calls fail. A call that fails is not executed, unless Late is set.
+type CallError struct {
 	Call  string // a pattern: "ec2:CreateFleet", "ec2:*", "*"
 	Skip  int    // the number of calls that succeed first
 	Count int    // maximum number of calls that fail; 0: no maximum
@@ -70,14 +70,14 @@ type Denial struct {
 	Role string // name of the role; empty: all callers
 }
 
-// Boot is a fault of starting instances.
-type Boot struct {
-	Pool  Pool // the offerings of the instances; zero: all
-	Count int  // maximum number of instances; 0: no maximum
+// BootFault is a fault of starting instances.
+type BootFault struct {
+	Pool  CapacityPool // the offerings of the instances; zero: all
+	Count int          // maximum number of instances; 0: no maximum
 
-	Delay  time.Duration // additional time in the state pending
-	Fail   Reason        // if it has a code, the instance goes from pending to terminated for this reason
-	Silent bool          // the instance runs, but its user data does not: see World.Silent
+	Delay         time.Duration // additional time in the state pending
+	Fail          Reason        // if it has a code, the instance goes from pending to terminated for this reason
+	SkipsUserData bool          // the instance runs, but its user data does not: see World.SkipsUserData
 
 	seen int // number of instances with the fault
 }
@@ -106,12 +106,12 @@ type Call struct {
 }
 
 // FaultFor returns the error with which a call fails; nil if there is none. It takes a token from the call's bucket,
-// and counts the call for the Answers that match it.
-func (w *World) FaultFor(now time.Time, c Call) *Answer {
+// and counts the call for the CallErrors that match it.
+func (w *World) FaultFor(now time.Time, c Call) *CallError {
 	if b, ok := w.Faults.bucket(c.Name); ok && !w.Region(c.Account, c.Region).draw(now, c.Name, b) {
-		return &Answer{Status: 503, Code: "RequestLimitExceeded", Message: "Request limit exceeded."}
+		return &CallError{Status: 503, Code: "RequestLimitExceeded", Message: "Request limit exceeded."}
 	}
-	for _, a := range w.Faults.Answers {
+	for _, a := range w.Faults.CallErrors {
 		if matches(a.Call, c.Name) && a.countCall() {
 			return a
 		}
@@ -160,10 +160,10 @@ func (r *Region) draw(now time.Time, call string, b Bucket) bool {
 }
 
 // Failures returns how many calls have failed with this error.
-func (a *Answer) Failures() int { return a.failed }
+func (a *CallError) Failures() int { return a.failed }
 
 // countCall counts a call, and reports whether it fails.
-func (a *Answer) countCall() bool {
+func (a *CallError) countCall() bool {
 	a.seen++
 	n := a.seen - a.Skip
 	if n <= 0 || a.Count > 0 && a.failed >= a.Count {
@@ -176,9 +176,9 @@ func (a *Answer) countCall() bool {
 	return true
 }
 
-// boot returns the fault of a new instance of the offering, and counts the instance; nil if the instance has none.
-func (f *Faults) boot(o Offering) *Boot {
-	for _, b := range f.Boots {
+// bootFault returns the fault of a new instance of the offering, and counts the instance; nil if the instance has none.
+func (f *Faults) bootFault(o Offering) *BootFault {
+	for _, b := range f.BootFaults {
 		if !b.Pool.includes(o) || b.Count > 0 && b.seen >= b.Count {
 			continue
 		}

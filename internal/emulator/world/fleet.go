@@ -148,7 +148,7 @@ func (l *Launches) createFleet(now time.Time, q FleetRequest) (Fleet, error) {
 	l.launchAs(now, q, true, &f)
 	if q.Token != "" {
 		l.fleets[q.Token] = recordedFleet{fingerprint: q.Fingerprint, result: f}
-		l.region.site.Due.Enter(now.Add(tokenLife), func(time.Time) { delete(l.fleets, q.Token) })
+		l.region.site.Due.Schedule(now.Add(tokenLife), func(time.Time) { delete(l.fleets, q.Token) })
 	}
 	return f, nil
 }

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// Check is one of EC2's status checks.
-type Check string
+// StatusCheck is one of EC2's status checks.
+type StatusCheck string
 
 // The checks.
 const (
-	InstanceCheck Check = "instance" // whether the instance responds
-	SystemCheck   Check = "system"   // whether the host of the instance works
+	InstanceCheck StatusCheck = "instance" // whether the instance responds
+	SystemCheck   StatusCheck = "system"   // whether the host of the instance works
 )
 
-// Event is a scheduled event of an instance.
-type Event struct {
+// ScheduledEvent is a scheduled event of an instance.
+type ScheduledEvent struct {
 	ID          string    // "instance-event-0…"
 	Code        string    // "instance-retirement", "instance-stop", "instance-reboot", "system-reboot" or "system-maintenance"
 	Description string    // begins with "[Completed] " after the event
@@ -27,12 +27,12 @@ func endingEvents() []string { return []string{"instance-retirement", "instance-
 
 // Impair makes the named status checks of an instance fail from now on, and all other checks pass. It returns false if
 // the instance does not exist.
-func (w *World) Impair(now time.Time, id string, failing ...Check) bool {
+func (w *World) Impair(now time.Time, id string, failing ...StatusCheck) bool {
 	m := w.historyOf(id)
 	if m == nil {
 		return false
 	}
-	since := func(c Check, before time.Time) time.Time { // when the check began to fail; zero: it passes
+	since := func(c StatusCheck, before time.Time) time.Time { // when the check began to fail; zero: it passes
 		switch {
 		case !slices.Contains(failing, c):
 			return time.Time{}
@@ -66,14 +66,14 @@ func (w *World) ScheduleEvent(now time.Time, id, code, description string, begin
 	if m == nil || !m.current.Alive() {
 		return false
 	}
-	e := Event{ID: w.idGenerator().New("instance-event"), Code: code, Description: description, Begins: begins}
+	e := ScheduledEvent{ID: w.idGenerator().New("instance-event"), Code: code, Description: description, Begins: begins}
 	m.change(now, func(i *Instance) { i.Scheduled = append(slices.Clone(i.Scheduled), e) })
-	w.due.Enter(begins, func(at time.Time) { m.completeEvent(at, e) })
+	w.due.Schedule(begins, func(at time.Time) { m.completeEvent(at, e) })
 	return true
 }
 
 // completeEvent completes a scheduled event of the instance, unless the instance has ended.
-func (m *history) completeEvent(now time.Time, e Event) {
+func (m *history) completeEvent(now time.Time, e ScheduledEvent) {
 	if !m.current.Alive() {
 		return
 	}

@@ -40,7 +40,7 @@ func reason(code string) Reason {
 // resolvedLaunch has the validated parameters of a launch, and the objects that the parameters refer to.
 type resolvedLaunch struct {
 	offering Offering
-	stock    *Stock
+	stock    *OfferedType
 	image    *Image
 	subnet   *network.Subnet
 	zone     site.Zone
@@ -111,9 +111,9 @@ func (s *Instances) start(now time.Time, launch resolvedLaunch) Instance {
 	}
 	w.changes = append(w.changes, instance)
 	s.region.announceState(now, instance)
-	boot := w.Faults.boot(launch.offering)
+	boot := w.Faults.bootFault(launch.offering)
 	if why := s.region.KMS.launchFailure(launch); boot == nil && why.Code != "" {
-		boot = &Boot{Fail: why}
+		boot = &BootFault{Fail: why}
 	}
 	s.scheduleBoot(now, m, boot)
 	return instance
@@ -121,13 +121,13 @@ func (s *Instances) start(now time.Time, launch resolvedLaunch) Instance {
 
 // scheduleBoot schedules the end of the state pending: the instance is then running, or terminated if its boot fails.
 // fault is the fault of the boot; nil: none.
-func (s *Instances) scheduleBoot(now time.Time, m *history, fault *Boot) {
+func (s *Instances) scheduleBoot(now time.Time, m *history, fault *BootFault) {
 	at := now.Add(s.region.site.Timing.Pending)
 	if fault == nil {
-		fault = &Boot{}
+		fault = &BootFault{}
 	}
-	m.silent = fault.Silent
-	s.region.site.Due.Enter(at.Add(fault.Delay), func(at time.Time) {
+	m.silent = fault.SkipsUserData
+	s.region.site.Due.Schedule(at.Add(fault.Delay), func(at time.Time) {
 		if m.current.State != Pending {
 			return
 		}
@@ -146,7 +146,7 @@ func (s *Instances) shutDown(now time.Time, m *history, why Reason) {
 	}
 	m.change(now, func(i *Instance) { i.State, i.StateReason = ShuttingDown, why })
 	s.region.CapacityReservations.release(m)
-	s.region.site.Due.Enter(now.Add(s.region.site.Timing.ShuttingDown), func(at time.Time) { s.end(at, m, why) })
+	s.region.site.Due.Schedule(now.Add(s.region.site.Timing.ShuttingDown), func(at time.Time) { s.end(at, m, why) })
 }
 
 // end sets the state of an instance to terminated, and schedules the time from which the API no longer shows the
@@ -174,7 +174,7 @@ func (s *Instances) end(now time.Time, m *history, why Reason) {
 	if keep == 0 {
 		keep = time.Hour
 	}
-	s.region.site.Due.Enter(now.Add(keep), func(time.Time) {
+	s.region.site.Due.Schedule(now.Add(keep), func(time.Time) {
 		delete(s.byID, m.current.ID)
 		s.order = slices.DeleteFunc(s.order, func(id string) bool { return id == m.current.ID })
 	})
@@ -207,8 +207,8 @@ func (s *Instances) Terminate(now time.Time, ids []string) (before, after []Inst
 	return before, after, nil
 }
 
-// Lose terminates an instance at once, as if its host had failed. It returns false if the instance does not exist.
-func (w *World) Lose(now time.Time, id string) bool {
+// FailHost terminates an instance at once, as if its host had failed. It returns false if the instance does not exist.
+func (w *World) FailHost(now time.Time, id string) bool {
 	m := w.historyOf(id)
 	if m == nil {
 		return false
@@ -217,8 +217,8 @@ func (w *World) Lose(now time.Time, id string) bool {
 	return true
 }
 
-// Silent reports whether a fault prevents the user data of the instance from running.
-func (w *World) Silent(id string) bool {
+// SkipsUserData reports whether a fault prevents the user data of the instance from running.
+func (w *World) SkipsUserData(id string) bool {
 	m := w.historyOf(id)
 	return m != nil && m.silent
 }
@@ -240,8 +240,8 @@ func (s *Instances) All() []Instance {
 	return out
 }
 
-// Seen returns the instances of the region in the state that the API shows, which is Faults.ReadLag old.
-func (s *Instances) Seen(now time.Time) []Instance {
+// Visible returns the instances of the region in the state that the API shows, which is Faults.ReadLag old.
+func (s *Instances) Visible(now time.Time) []Instance {
 	lag := s.region.world().Faults.ReadLag
 	out := make([]Instance, 0, len(s.order))
 	for _, id := range s.order {
@@ -252,8 +252,8 @@ func (s *Instances) Seen(now time.Time) []Instance {
 	return out
 }
 
-// SeenByID returns one instance in the state that the API shows; false if the API does not show the instance.
-func (s *Instances) SeenByID(now time.Time, id string) (Instance, bool) {
+// VisibleByID returns one instance in the state that the API shows; false if the API does not show the instance.
+func (s *Instances) VisibleByID(now time.Time, id string) (Instance, bool) {
 	if m := s.byID[id]; m != nil {
 		return m.seen(now, s.region.world().Faults.ReadLag)
 	}

@@ -60,7 +60,7 @@ type Instance struct {
 	// InstanceFailsSince and SystemFailsSince are the times since which the status checks of the instance and of its
 	// host fail. Zero: the check passes.
 	InstanceFailsSince, SystemFailsSince time.Time
-	Scheduled                            []Event // scheduled events, including completed ones, oldest first
+	Scheduled                            []ScheduledEvent // scheduled events, including completed ones, oldest first
 
 	// CapacityReservationID is the capacity reservation of the instance; empty: none. RequestedReservation has the
 	// launch's parameters for capacity reservations. Market is MarketBlock or MarketInterruptible; empty: on demand or
@@ -125,8 +125,8 @@ type history struct {
 	past    []version // older versions that a read may still return, oldest first
 	console []byte    // console output
 	subnet  *network.Subnet
-	stock   *Stock
-	silent  bool              // see World.Silent
+	stock   *OfferedType
+	silent  bool              // see World.SkipsUserData
 	session *identity.Session // credentials that its metadata service returns; nil until the first request
 }
 

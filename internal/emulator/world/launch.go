@@ -116,7 +116,7 @@ func (l *Launches) admit(launch resolvedLaunch) error {
 }
 
 // resolveType returns the instance type with the name.
-func (l *Launches) resolveType(name string) (*Stock, error) {
+func (l *Launches) resolveType(name string) (*OfferedType, error) {
 	if name == "" {
 		return nil, failure.New("MissingParameter", "The request must contain the parameter InstanceType")
 	}

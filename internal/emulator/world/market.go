@@ -12,12 +12,12 @@ import (
 // Market has the offerings of one region, the same for every account.
 type Market struct {
 	names []string // sorted
-	stock map[string]*Stock
-	spot  map[Offering][]SpotPrice // prices that Quote has set, oldest first
+	stock map[string]*OfferedType
+	spot  map[Offering][]SpotPrice // prices that SetSpotPrice has set, oldest first
 }
 
-// Stock is one instance type of a region.
-type Stock struct {
+// OfferedType is one instance type of a region.
+type OfferedType struct {
 	Facts    catalog.Facts // the instance type
 	OnDemand catalog.Price // per hour; 0: no on-demand offering
 	Spot     catalog.Price // typical spot price per hour; 0: computed from OnDemand
@@ -45,7 +45,7 @@ func (w *World) Market(region string) *Market {
 	if w.markets == nil {
 		w.markets = map[string]*Market{}
 	}
-	m := &Market{stock: map[string]*Stock{}, spot: map[Offering][]SpotPrice{}}
+	m := &Market{stock: map[string]*OfferedType{}, spot: map[Offering][]SpotPrice{}}
 	w.markets[region] = m
 	return m
 }
@@ -54,7 +54,7 @@ func (w *World) Market(region string) *Market {
 func (w *World) Markets() []string { return slices.Sorted(maps.Keys(w.markets)) }
 
 // Offer adds or changes instance types.
-func (m *Market) Offer(stock ...Stock) {
+func (m *Market) Offer(stock ...OfferedType) {
 	for _, s := range stock {
 		m.stock[s.Facts.Name] = &s
 	}
@@ -65,27 +65,27 @@ func (m *Market) Offer(stock ...Stock) {
 func (m *Market) Names() []string { return m.names }
 
 // Stock returns an instance type by name; false if the region does not offer it.
-func (m *Market) Stock(name string) (Stock, bool) {
+func (m *Market) Stock(name string) (OfferedType, bool) {
 	if s := m.stock[name]; s != nil {
 		return *s, true
 	}
-	return Stock{}, false
+	return OfferedType{}, false
 }
 
 // OffersIn reports whether the zone offers the type.
-func (s *Stock) OffersIn(zone string) bool {
+func (s *OfferedType) OffersIn(zone string) bool {
 	return s.Zones == nil || slices.Contains(s.Zones, zone)
 }
 
-// Quote sets the spot price of a type in a zone from now on.
-func (m *Market) Quote(now time.Time, instanceType, zone string, p catalog.Price) {
+// SetSpotPrice sets the spot price of a type in a zone from now on.
+func (m *Market) SetSpotPrice(now time.Time, instanceType, zone string, p catalog.Price) {
 	key := Offering{Type: instanceType, Zone: zone, Spot: true}
 	m.spot[key] = append(m.spot[key], SpotPrice{From: now, Price: p})
 }
 
-// SpotPrices returns the spot prices of a type in a zone during a period, oldest first. Until Quote sets a price, the
-// price is 90 to 111 % of Stock.Spot. If Stock.Spot is 0, the price is 28 to 49 % of the on-demand price. The
-// percentage depends on type and zone only. Local zones have spot offerings only if Quote has set a price.
+// SpotPrices returns the spot prices of a type in a zone during a period, oldest first. Until SetSpotPrice sets a price, the
+// price is 90 to 111 % of OfferedType.Spot. If OfferedType.Spot is 0, the price is 28 to 49 % of the on-demand price. The
+// percentage depends on type and zone only. Local zones have spot offerings only if SetSpotPrice has set a price.
 func (m *Market) SpotPrices(instanceType, zone string, start, end time.Time) []SpotPrice {
 	s := m.stock[instanceType]
 	if s == nil || !s.OffersIn(zone) || !slices.Contains(s.Facts.UsageClasses, "spot") {
@@ -119,9 +119,9 @@ func (m *Market) price(now time.Time, o Offering) (catalog.Price, bool) {
 	return prices[len(prices)-1].Price, true
 }
 
-// usualSpotPrice returns the spot price of a type in a zone before the first Quote: see SpotPrices. It depends on type
+// usualSpotPrice returns the spot price of a type in a zone before the first SetSpotPrice: see SpotPrices. It depends on type
 // and zone only.
-func usualSpotPrice(s *Stock, zone string) catalog.Price {
+func usualSpotPrice(s *OfferedType, zone string) catalog.Price {
 	sum := site.Digest(2, "spot", s.Facts.Name, zone)
 	noise := catalog.Price(hexValue(sum[0]) + hexValue(sum[1])*6/15) // 0..21
 	p := s.OnDemand * (28 + noise) / 100

@@ -104,7 +104,7 @@ func (pg *PlacementGroups) instancesOf(g *PlacementGroup) []*history {
 // resolve returns the placement group of a launch; nil if the launch names none. It returns an error if the placement
 // parameters are invalid, or if the group does not exist or does not allow the instance type. It does not check the
 // group's limits: see admit.
-func (pg *PlacementGroups) resolve(d TemplateData, s *Stock) (*PlacementGroup, error) {
+func (pg *PlacementGroups) resolve(d TemplateData, s *OfferedType) (*PlacementGroup, error) {
 	p := d.Placement
 	if p == nil {
 		return nil, nil
@@ -132,7 +132,7 @@ func (pg *PlacementGroups) resolve(d TemplateData, s *Stock) (*PlacementGroup, e
 }
 
 // checkTenancy returns an error for a tenancy that the type does not support. Dedicated hosts are not emulated.
-func checkTenancy(tenancy string, s *Stock) error {
+func checkTenancy(tenancy string, s *OfferedType) error {
 	switch tenancy {
 	case "", TenancyDefault:
 		return nil

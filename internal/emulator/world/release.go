@@ -38,9 +38,9 @@ const (
 	imageDevice = "/dev/xvda"
 )
 
-// furnishImages registers the images of every family, Kubernetes version and release, and creates their SSM parameters.
+// createImages registers the images of every family, Kubernetes version and release, and creates their SSM parameters.
 // Windows images exist only for the newest release.
-func (r *Region) furnishImages(now time.Time) error {
+func (r *Region) createImages(now time.Time) error {
 	all := releases()
 	for i, rel := range all {
 		for minor := firstMinor; minor <= lastMinor; minor++ {

@@ -98,14 +98,14 @@ func (cr *CapacityReservations) scheduleEnd(c *CapacityReservation) {
 	}
 	due := &cr.region.world().due
 	if c.Kind == kindBlock {
-		due.Enter(c.End.Add(-blockWarning), func(at time.Time) { cr.region.WarnBlockExpiry(at, c.ID, c.End) })
-		due.Enter(c.End.Add(-blockReclaim), func(at time.Time) {
+		due.Schedule(c.End.Add(-blockWarning), func(at time.Time) { cr.region.WarnBlockExpiry(at, c.ID, c.End) })
+		due.Schedule(c.End.Add(-blockReclaim), func(at time.Time) {
 			for _, m := range cr.instancesIn(c) {
 				cr.region.Instances.shutDown(at, m, reason(blockEnded))
 			}
 		})
 	}
-	due.Enter(c.End, func(at time.Time) { cr.end(at, c, reservationExpired) })
+	due.Schedule(c.End, func(at time.Time) { cr.end(at, c, reservationExpired) })
 }
 
 // Cancel ends a reservation early. Its instances continue to run as on-demand instances.

@@ -11,7 +11,7 @@ import (
 
 // reserve creates a capacity reservation for one m5.large in zone a. change modifies the parameters of the reservation
 // first.
-func reserve(t *testing.T, e world.Estate, change func(*world.CapacityReservation)) *world.CapacityReservation {
+func reserve(t *testing.T, e world.ClusterResources, change func(*world.CapacityReservation)) *world.CapacityReservation {
 	t.Helper()
 	q := world.CapacityReservation{Type: "m5.large", Zone: site.Zone{Name: "us-east-1a"}, Total: 1}
 	change(&q)
@@ -23,7 +23,7 @@ func reserve(t *testing.T, e world.Estate, change func(*world.CapacityReservatio
 }
 
 // launchInto launches an m5.large in zone a with these launch parameters for reservations. Empty ones are not set.
-func launchInto(t *testing.T, e world.Estate, preference, target, market string) (world.Instance, error) {
+func launchInto(t *testing.T, e world.ClusterResources, preference, target, market string) (world.Instance, error) {
 	t.Helper()
 	data := world.TemplateData{ImageID: image(t, e.Region), InstanceType: "m5.large"}
 	if preference != "" || target != "" {
@@ -46,8 +46,8 @@ func launchInto(t *testing.T, e world.Estate, preference, target, market string)
 // reservation, and reserved capacity is not available to other launches.
 func TestReservedLaunch(t *testing.T) {
 	t.Parallel()
-	_, e := furnished(t)
-	e.Region.Capacity.Limit(world.Pool{}, 0) // no capacity except the reserved one
+	_, e := newClusterWorld(t)
+	e.Region.Capacity.Limit(world.CapacityPool{}, 0) // no capacity except the reserved one
 	open := reserve(t, e, func(*world.CapacityReservation) {})
 	targeted := reserve(t, e, func(c *world.CapacityReservation) { c.Criteria = "targeted" })
 	if _, err := launchInto(t, e, world.NeverReserved, "", ""); code(err) != "InsufficientInstanceCapacity" {
@@ -80,7 +80,7 @@ func TestReservedLaunch(t *testing.T) {
 // block end after a warning.
 func TestReservationEnds(t *testing.T) {
 	t.Parallel()
-	w, e := furnished(t)
+	w, e := newClusterWorld(t)
 	r := e.Region
 	if _, err := r.SQS.CreateQueue(noon(), "demo", nil); err != nil {
 		t.Fatal(err)

@@ -56,7 +56,7 @@ func (l *Launches) RunInstances(now time.Time, q RunRequest) ([]Instance, error)
 	}
 	if q.Token != "" {
 		l.runTokens[q.Token] = recordedRun{fingerprint: q.Fingerprint, instances: ids}
-		l.region.site.Due.Enter(now.Add(tokenLife), func(time.Time) { delete(l.runTokens, q.Token) })
+		l.region.site.Due.Schedule(now.Add(tokenLife), func(time.Time) { delete(l.runTokens, q.Token) })
 	}
 	return l.region.Instances.withIDs(ids), nil
 }

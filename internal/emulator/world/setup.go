@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// Setup describes the resources that Furnish creates in a region of an account.
+// Setup describes the resources that CreateClusterResources creates in a region of an account.
 type Setup struct {
 	Account string // 12 digits
 	Region  string // "us-east-1"
@@ -24,8 +24,8 @@ type Setup struct {
 
 	IPv6 bool // VPC and subnets have IPv6 blocks in addition to IPv4
 
-	Zones []site.Zone // nil: the zones a, b and c of the region
-	Stock []Stock     // instance types to add to the region's market
+	Zones []site.Zone   // nil: the zones a, b and c of the region
+	Stock []OfferedType // instance types to add to the region's market
 }
 
 // SetupFrom returns a setup with the instance types that a table has for a region, in the three zones that offer the
@@ -38,7 +38,7 @@ func SetupFrom(t catalog.Table, account, region, cluster string) (Setup, error) 
 	}
 	s := Setup{Account: account, Region: region, Cluster: cluster, Zones: bestZones(t, market)}
 	for _, f := range t.Types() {
-		stock := Stock{Facts: f, OnDemand: market.OnDemand[f.Name], Spot: market.SpotTypical[f.Name], Zones: []string{}}
+		stock := OfferedType{Facts: f, OnDemand: market.OnDemand[f.Name], Spot: market.SpotTypical[f.Name], Zones: []string{}}
 		for _, offered := range market.ZonesOf(f.Name) {
 			for _, z := range s.Zones {
 				if z.ID == offered.ID {
@@ -71,8 +71,8 @@ func bestZones(t catalog.Table, market catalog.Region) []site.Zone {
 	return zones
 }
 
-// Estate has resources that Furnish has created.
-type Estate struct {
+// ClusterResources has resources that CreateClusterResources has created.
+type ClusterResources struct {
 	Region         *Region                // the region of the resources
 	VPC            *network.VPC           // 10.0.0.0/16
 	PrivateSubnets []*network.Subnet      // one for each zone, with room for 8,187 addresses
@@ -81,36 +81,36 @@ type Estate struct {
 	ClusterGroup   *network.SecurityGroup // the cluster security group, which EKS creates
 }
 
-// New returns a world with one region that is ready for a cluster: see Furnish.
-func New(now time.Time, s Setup) (*World, Estate, error) {
+// New returns a world with one region that is ready for a cluster: see CreateClusterResources.
+func New(now time.Time, s Setup) (*World, ClusterResources, error) {
 	w := &World{}
-	e, err := w.Furnish(now, s)
+	e, err := w.CreateClusterResources(now, s)
 	return w, e, err
 }
 
-// Furnish creates the resources that a cluster needs in a region of an account:
+// CreateClusterResources creates the resources that a cluster needs in a region of an account:
 //
 //   - a VPC with a private and a public subnet in each zone;
 //   - security groups;
 //   - the EKS images for Kubernetes 1.28 to 1.36, and the SSM parameters that refer to the images.
-func (w *World) Furnish(now time.Time, s Setup) (Estate, error) {
+func (w *World) CreateClusterResources(now time.Time, s Setup) (ClusterResources, error) {
 	r := w.Region(s.Account, s.Region)
 	if len(s.Zones) > 0 {
 		r.site.Zones = s.Zones
 	}
 	w.Market(s.Region).Offer(s.Stock...)
-	e := Estate{Region: r}
-	if err := r.furnishNetwork(s, &e); err != nil {
-		return Estate{}, err
+	e := ClusterResources{Region: r}
+	if err := r.createNetwork(s, &e); err != nil {
+		return ClusterResources{}, err
 	}
-	if err := r.furnishGroups(s, &e); err != nil {
-		return Estate{}, err
+	if err := r.createSecurityGroups(s, &e); err != nil {
+		return ClusterResources{}, err
 	}
-	return e, r.furnishImages(now)
+	return e, r.createImages(now)
 }
 
-// furnishNetwork creates the VPC, its subnets and its route tables.
-func (r *Region) furnishNetwork(s Setup, e *Estate) error {
+// createNetwork creates the VPC, its subnets and its route tables.
+func (r *Region) createNetwork(s Setup, e *ClusterResources) error {
 	tags := func(name string, more map[string]string) map[string]string {
 		return site.WithTags(more, map[string]string{"Name": s.Cluster + "/" + name, "kubernetes.io/cluster/" + s.Cluster: "shared"}, nil)
 	}
@@ -155,9 +155,9 @@ func (r *Region) furnishNetwork(s Setup, e *Estate) error {
 	return nil
 }
 
-// furnishGroups creates the security groups. The cluster's and the nodes' groups allow all traffic between their
+// createSecurityGroups creates the security groups. The cluster's and the nodes' groups allow all traffic between their
 // members.
-func (r *Region) furnishGroups(s Setup, e *Estate) error {
+func (r *Region) createSecurityGroups(s Setup, e *ClusterResources) error {
 	var err error
 	owned := map[string]string{"kubernetes.io/cluster/" + s.Cluster: "owned"}
 	e.ClusterGroup, err = r.Network.CreateSecurityGroup(e.VPC.ID, "eks-cluster-sg-"+s.Cluster, "EKS created security group applied to ENI that is attached to EKS Control Plane master nodes, as well as any managed workloads.",

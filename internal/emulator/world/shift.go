@@ -53,7 +53,7 @@ func (zs *ZonalShifts) Start(now time.Time, q ZonalShift, duration time.Duration
 	q.ID, q.Status, q.AWS, q.StartedAt, q.ExpiresAt = zs.region.site.IDs.UUID("shift"), ShiftActive, false, now, now.Add(duration)
 	s := &q
 	zs.all = append(zs.all, s)
-	zs.region.site.Due.Enter(q.ExpiresAt, func(time.Time) {
+	zs.region.site.Due.Schedule(q.ExpiresAt, func(time.Time) {
 		if s.Status == ShiftActive {
 			s.Status = ShiftExpired
 		}

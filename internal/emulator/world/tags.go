@@ -56,7 +56,7 @@ func (r *Region) Tag(now time.Time, ids []string, add map[string]string, remove 
 }
 
 // TagSets returns the tags of all EC2 resources of the region that have tags, grouped by kind, oldest first. Instances
-// have the state that the API shows: see Instances.Seen.
+// have the state that the API shows: see Instances.Visible.
 func (r *Region) TagSets(now time.Time) []TagSet {
 	var out []TagSet
 	add := func(kind, id string, tags map[string]string) {
@@ -67,7 +67,7 @@ func (r *Region) TagSets(now time.Time) []TagSet {
 	for _, i := range r.Images.All() {
 		add("image", i.ID, i.Tags)
 	}
-	for _, i := range r.Instances.Seen(now) {
+	for _, i := range r.Instances.Visible(now) {
 		add("instance", i.ID, i.Tags)
 		for _, n := range i.Interfaces {
 			add("network-interface", n.ID, n.Tags)

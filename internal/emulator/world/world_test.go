@@ -24,19 +24,19 @@ const (
 func noon() time.Time { return time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC) }
 
 // stock returns two small instance types, and a large one without spot that only zone a offers.
-func stock() []world.Stock {
+func stock() []world.OfferedType {
 	facts := func(name string, vcpus int64, usage ...string) catalog.Facts {
 		return catalog.Facts{Name: name, UsageClasses: usage, Processor: catalog.Processor{Architectures: []string{"x86_64"}, VCPUs: vcpus}}
 	}
-	return []world.Stock{
+	return []world.OfferedType{
 		{Facts: facts("m5.large", 2, "on-demand", "spot"), OnDemand: catalog.Dollar / 10},
 		{Facts: facts("m5.xlarge", 4, "on-demand", "spot"), OnDemand: catalog.Dollar / 5},
 		{Facts: facts("x1.huge", 64, "on-demand"), OnDemand: catalog.Dollar, Zones: []string{"us-east-1a"}},
 	}
 }
 
-// furnished returns a world with one region that is ready for a cluster.
-func furnished(t *testing.T) (*world.World, world.Estate) {
+// newClusterWorld returns a world with one region that is ready for a cluster.
+func newClusterWorld(t *testing.T) (*world.World, world.ClusterResources) {
 	t.Helper()
 	w, e, err := world.New(noon(), world.Setup{Account: account, Region: region, Cluster: "demo", Stock: stock()})
 	if err != nil {
@@ -54,7 +54,7 @@ func image(t *testing.T, r *world.Region) string {
 	return p.Value
 }
 
-func launchIn(t *testing.T, now time.Time, e world.Estate, s *network.Subnet, kind string, n int) ([]world.Instance, error) {
+func launchIn(t *testing.T, now time.Time, e world.ClusterResources, s *network.Subnet, kind string, n int) ([]world.Instance, error) {
 	t.Helper()
 	return e.Region.Launches.RunInstances(now, world.RunRequest{
 		Data: world.TemplateData{ImageID: image(t, e.Region), InstanceType: kind}, SubnetID: s.ID, Min: n, Max: n,
@@ -74,7 +74,7 @@ func code(err error) string {
 func TestSameCallsSameWorld(t *testing.T) {
 	t.Parallel()
 	runCalls := func() []world.Instance {
-		w, e := furnished(t)
+		w, e := newClusterWorld(t)
 		now := noon()
 		for i, s := range e.PrivateSubnets {
 			if _, err := launchIn(t, now, e, s, "m5.large", i+1); err != nil {
@@ -83,14 +83,14 @@ func TestSameCallsSameWorld(t *testing.T) {
 			now = now.Add(time.Second)
 		}
 		w.Advance(now)
-		w.Lose(now, e.Region.Instances.All()[2].ID)
+		w.FailHost(now, e.Region.Instances.All()[2].ID)
 		return append(w.Changes(), e.Region.Instances.All()...)
 	}
 	first, second := runCalls(), runCalls()
 	if d := cmp.Diff(first, second); d != "" {
 		t.Errorf("two worlds differ:\n%s", d)
 	}
-	w, _ := furnished(t)
+	w, _ := newClusterWorld(t)
 	w.Seed = "other"
 	if w.NewID("i") == (&world.World{}).NewID("i") {
 		t.Error("two seeds give the same id")
@@ -108,7 +108,7 @@ func TestEmptyWorld(t *testing.T) {
 	if code(err) != "InvalidParameterValue" {
 		t.Errorf("got %v, want InvalidParameterValue", err)
 	}
-	if w.Interrupt(noon(), "i-0") || w.Lose(noon(), "i-0") || w.AppendConsole("i-0", "x") || len(r.Instances.All()) != 0 {
+	if w.Interrupt(noon(), "i-0") || w.FailHost(noon(), "i-0") || w.AppendConsole("i-0", "x") || len(r.Instances.All()) != 0 {
 		t.Error("an empty world has instances")
 	}
 	if _, err := w.InstanceSession(noon(), "i-0"); err == nil {
@@ -119,7 +119,7 @@ func TestEmptyWorld(t *testing.T) {
 // TestAddresses assigns all addresses of a subnet, and reuses a released one.
 func TestAddresses(t *testing.T) {
 	t.Parallel()
-	w, e := furnished(t)
+	w, e := newClusterWorld(t)
 	s, err := e.Region.Network.CreateSubnet(e.VPC.ID, "us-east-1a", "10.0.200.0/28", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -159,10 +159,10 @@ func TestAddresses(t *testing.T) {
 // TestCapacity checks overlapping limits of pools.
 func TestCapacity(t *testing.T) {
 	t.Parallel()
-	w, e := furnished(t)
+	w, e := newClusterWorld(t)
 	c := &e.Region.Capacity
-	c.Limit(world.Pool{Type: "m5.*"}, 3)
-	c.Limit(world.Pool{Zone: "us-east-1a"}, 2)
+	c.Limit(world.CapacityPool{Type: "m5.*"}, 3)
+	c.Limit(world.CapacityPool{Zone: "us-east-1a"}, 2)
 	a, b := e.PrivateSubnets[0], e.PrivateSubnets[1]
 	first, err := launchIn(t, noon(), e, a, "m5.large", 2)
 	if err != nil {
@@ -177,8 +177,8 @@ func TestCapacity(t *testing.T) {
 	if _, err := launchIn(t, noon(), e, b, "m5.large", 1); err != nil {
 		t.Errorf("a third instance of the family: %v, want no error", err)
 	}
-	w.Lose(noon(), first[0].ID)
-	c.Lift(world.Pool{Zone: "us-east-1a"})
+	w.FailHost(noon(), first[0].ID)
+	c.RemoveLimit(world.CapacityPool{Zone: "us-east-1a"})
 	if _, err := launchIn(t, noon(), e, a, "m5.large", 1); err != nil {
 		t.Errorf("after one instance was lost: %v, want no error", err)
 	}
@@ -190,15 +190,15 @@ func TestCapacity(t *testing.T) {
 // TestSpotPrices checks the price before the first quote, and the prices of several periods with quotes.
 func TestSpotPrices(t *testing.T) {
 	t.Parallel()
-	w, _ := furnished(t)
+	w, _ := newClusterWorld(t)
 	m := w.Market(region)
 	now := noon()
 	usual := m.SpotPrices("m5.large", "us-east-1b", now, now)
 	if len(usual) != 1 || usual[0].Price < catalog.Dollar/10*28/100 || usual[0].Price > catalog.Dollar/10*49/100 {
 		t.Errorf("price before the first quote: %v, want one between 0.028 and 0.049", usual)
 	}
-	m.Quote(now.Add(time.Hour), "m5.large", "us-east-1b", catalog.Dollar/20)
-	m.Quote(now.Add(2*time.Hour), "m5.large", "us-east-1b", catalog.Dollar/25)
+	m.SetSpotPrice(now.Add(time.Hour), "m5.large", "us-east-1b", catalog.Dollar/20)
+	m.SetSpotPrice(now.Add(2*time.Hour), "m5.large", "us-east-1b", catalog.Dollar/25)
 	for name, test := range map[string]struct {
 		start, end time.Duration
 		want       []catalog.Price
@@ -241,7 +241,7 @@ func TestZoneIDs(t *testing.T) {
 // TestTags: Tag changes all resources or none.
 func TestTags(t *testing.T) {
 	t.Parallel()
-	_, e := furnished(t)
+	_, e := newClusterWorld(t)
 	r, s := e.Region, e.PrivateSubnets[0]
 	if err := r.Tag(noon(), []string{s.ID, "subnet-00000000000000000"}, map[string]string{"a": "1"},
 		nil); code(err) != "InvalidSubnetID.NotFound" {
@@ -262,7 +262,7 @@ func TestTags(t *testing.T) {
 // TestConsole: the last 64 KiB of the console output are kept.
 func TestConsole(t *testing.T) {
 	t.Parallel()
-	w, e := furnished(t)
+	w, e := newClusterWorld(t)
 	launched, err := launchIn(t, noon(), e, e.PrivateSubnets[0], "m5.large", 1)
 	if err != nil {
 		t.Fatal(err)
@@ -280,7 +280,7 @@ func TestConsole(t *testing.T) {
 // TestProfileLag: with Faults.ProfileLag, EC2 does not know a new instance profile.
 func TestProfileLag(t *testing.T) {
 	t.Parallel()
-	w, e := furnished(t)
+	w, e := newClusterWorld(t)
 	w.Faults.ProfileLag = 10 * time.Second
 	a := e.Region.Account
 	if _, err := a.CreateRole(noon(), identity.Role{Name: "node"}); err != nil {
@@ -315,7 +315,7 @@ func TestProfileLag(t *testing.T) {
 // instance.
 func TestReservationWarnings(t *testing.T) {
 	t.Parallel()
-	w, e := furnished(t)
+	w, e := newClusterWorld(t)
 	r := e.Region
 	if _, err := r.SQS.CreateQueue(noon(), "demo", nil); err != nil {
 		t.Fatal(err)
@@ -326,7 +326,7 @@ func TestReservationWarnings(t *testing.T) {
 	}
 	r.EventQueues = []string{"demo"}
 	r.WarnBlockExpiry(noon(), "cr-0123456789abcdef0", noon().Add(40*time.Minute))
-	if !w.Reclaim(noon(), launched[0].ID) || w.Reclaim(noon(), "i-00000000000000000") {
+	if !w.InterruptReserved(noon(), launched[0].ID) || w.InterruptReserved(noon(), "i-00000000000000000") {
 		t.Error("Reclaim must succeed for the running instance, and fail for an unknown one")
 	}
 	got, err := r.SQS.ReceiveMessages(noon(), "demo", 10, -1)

@@ -12,9 +12,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// BootOf returns the inputs for the user data of a claim's instance. The instance has the given capacity type and room
+// BootstrapNode returns the inputs for the user data of a claim's instance. The instance has the given capacity type and room
 // for the given number of pods. Cluster and ImageName stay empty, because claim and class do not contain them.
-func BootOf(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, capacityType string, pods int64) bootstrap.Node {
+func BootstrapNode(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, capacityType string, pods int64) bootstrap.Node {
 	n := bootstrap.Node{
 		Family:  class.Spec.ResolvedAMIFamily(),
 		Kubelet: kubeletOf(class.Spec.Kubelet, pods),
@@ -33,8 +33,8 @@ func BootOf(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, capacityType str
 	return n
 }
 
-// BootOfPool is like BootOf for a NodeClaim that pool would get with the given offering. pool may be nil.
-func BootOfPool(pool *karpv1.NodePool, class *awsv1.EC2NodeClass, offering packing.Choice, pods int64) (bootstrap.Node, error) {
+// BootstrapNodeOfPool is like BootstrapNode for a NodeClaim that pool would get with the given offering. pool may be nil.
+func BootstrapNodeOfPool(pool *karpv1.NodePool, class *awsv1.EC2NodeClass, offering packing.Choice, pods int64) (bootstrap.Node, error) {
 	claim := &karpv1.NodeClaim{}
 	if pool != nil {
 		v := PoolValue(pool)
@@ -47,7 +47,7 @@ func BootOfPool(pool *karpv1.NodePool, class *awsv1.EC2NodeClass, offering packi
 			return bootstrap.Node{}, err
 		}
 	}
-	return BootOf(claim, class, offering.CapacityType, pods), nil
+	return BootstrapNode(claim, class, offering.CapacityType, pods), nil
 }
 
 // ImageFor returns the first image in the class's status whose requirements accept the labels of the instance type;

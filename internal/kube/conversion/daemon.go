@@ -41,7 +41,7 @@ func daemonValue(set *appsv1.DaemonSet, newest *corev1.Pod, refs References) (cl
 		Required:    alternatives,
 		Tolerations: daemonTolerations(&sample.Spec),
 		HostPorts:   HostPorts(&sample.Spec),
-		Kind:        &cluster.Kind{Namespace: set.Namespace, Labels: sample.Labels, Avoids: RequiredAntiAffinity(sample, refs)},
+		Kind:        &cluster.PodKind{Namespace: set.Namespace, Labels: sample.Labels, RequiredAntiAffinity: RequiredAntiAffinity(sample, refs)},
 	}, true
 }
 
@@ -80,7 +80,7 @@ func daemonCost(d *cluster.Daemon) int {
 		cost += 1 + len(alternative)
 	}
 	if d.Kind != nil {
-		cost += len(d.Kind.Avoids)
+		cost += len(d.Kind.RequiredAntiAffinity)
 	}
 	return cost
 }

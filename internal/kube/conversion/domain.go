@@ -23,7 +23,7 @@ func adaptSpreads(spreads []cluster.Spread, affinity, withVolumes []requirements
 	spreads = slices.Clone(spreads)
 	for i := range spreads {
 		if !keepsAllValues(spreads[i].Key, affinity, withVolumes) {
-			spreads[i].AnyNode = true
+			spreads[i].IgnoresNodeAffinity = true
 		}
 	}
 	return spreads

@@ -76,7 +76,7 @@ func (g *PodSelectors) selector(pod *corev1.Pod) (cluster.Selector, bool) {
 		if found, ok := g.owners[OwnerKey(pod.Namespace, owner.Kind, owner.Name)]; ok {
 			own, problem := selectorOf(found)
 			switch {
-			case problem != "" || own.Nothing:
+			case problem != "" || own.MatchesNothing:
 			case owner.Kind == "ReplicationController":
 				maps.Copy(reqs, own.Labels) // where keys are equal, the controller's values replace those of the Services
 			default:

@@ -73,7 +73,7 @@ func TestBootOf(t *testing.T) {
 		if err := class.Spec.Kubelet.UnmarshalJSON([]byte(text)); err != nil {
 			t.Fatal(err)
 		}
-		n, err := BootOfPool(nil, class, packing.Choice{InstanceType: "m5.large", CapacityType: "spot"}, 29)
+		n, err := BootstrapNodeOfPool(nil, class, packing.Choice{InstanceType: "m5.large", CapacityType: "spot"}, 29)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -67,7 +67,9 @@ func milli(q resource.Quantity) int64 {
 
 // RequestAmounts converts a list of requests. A negative request, which the API server rejects, becomes 0, so that it
 // does not make room for other pods.
-func RequestAmounts(list corev1.ResourceList) resources.Amounts { return Amounts(list).Floor() }
+func RequestAmounts(list corev1.ResourceList) resources.Amounts {
+	return Amounts(list).RaiseNegatives()
+}
 
 // Quantities is the reverse of Amounts, without resources that are 0.
 func Quantities(a resources.Amounts) corev1.ResourceList {

@@ -17,7 +17,7 @@ const maxValues = 4096
 // The caller puts the selector's path before the text. A nil selector selects nothing.
 func selectorOf(s *metav1.LabelSelector) (cluster.Selector, string) {
 	if s == nil {
-		return cluster.Selector{Nothing: true}, ""
+		return cluster.Selector{MatchesNothing: true}, ""
 	}
 	reqs := make(requirements.Requirements, len(s.MatchLabels)+len(s.MatchExpressions))
 	for key, value := range s.MatchLabels {
@@ -74,7 +74,7 @@ func oneValue(value string) requirements.Values { return requirements.Values{Lis
 //
 // Keys that the labels lack are ignored. A selector that selects nothing is not changed.
 func narrowSelector(s *cluster.Selector, keys []string, labels requirements.Labels, same bool) {
-	if s.Nothing {
+	if s.MatchesNothing {
 		return
 	}
 	for _, key := range keys {

@@ -55,7 +55,7 @@ func TestSelectorsAsKubernetes(t *testing.T) {
 		t.Errorf("only %d selectors are valid, want 5000; %d of them match the labels, want 1000", valid, matched)
 	}
 	fromNil, problem := selectorOf(nil)
-	if problem != "" || fromNil.Matches(nil) || !fromNil.Nothing {
+	if problem != "" || fromNil.Matches(nil) || !fromNil.MatchesNothing {
 		t.Errorf("the nil selector is converted to %+v, %q; want a selector that selects nothing", fromNil, problem)
 	}
 }

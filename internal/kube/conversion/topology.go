@@ -87,7 +87,7 @@ func spreadOf(c *corev1.TopologySpreadConstraint, labels requirements.Labels) (c
 	if c.MinDomains != nil && *c.MinDomains > 1 && !out.Soft { // a soft constraint cannot have minDomains
 		out.MinDomains = int(*c.MinDomains)
 	}
-	if out.AnyNode, problem = policyIs(".nodeAffinityPolicy", c.NodeAffinityPolicy, corev1.NodeInclusionPolicyIgnore); problem != "" {
+	if out.IgnoresNodeAffinity, problem = policyIs(".nodeAffinityPolicy", c.NodeAffinityPolicy, corev1.NodeInclusionPolicyIgnore); problem != "" {
 		return out, problem
 	}
 	if out.HonorTaints, problem = policyIs(".nodeTaintsPolicy", c.NodeTaintsPolicy, corev1.NodeInclusionPolicyHonor); problem != "" {
@@ -99,7 +99,7 @@ func spreadOf(c *corev1.TopologySpreadConstraint, labels requirements.Labels) (c
 	narrowSelector(&out.Selector, c.MatchLabelKeys, labels, true)
 	if len(out.Selector.Labels) == 0 {
 		// An empty selector would match every pod, but kube-scheduler counts no pods for it.
-		out.Selector = cluster.Selector{Nothing: true}
+		out.Selector = cluster.Selector{MatchesNothing: true}
 	}
 	return out, ""
 }

@@ -117,7 +117,7 @@ func (s *TraitSet) hash(own *traits) uint64 {
 	}
 	for i := range own.spread {
 		c := &own.spread[i]
-		mix(s.textHash(c.Key), uint64(c.MaxSkew), uint64(c.MinDomains), flags(c.Soft, c.AnyNode, c.HonorTaints),
+		mix(s.textHash(c.Key), uint64(c.MaxSkew), uint64(c.MinDomains), flags(c.Soft, c.IgnoresNodeAffinity, c.HonorTaints),
 			s.selectorHash(&c.Selector))
 	}
 	for _, terms := range [][]cluster.Term{own.affinity, own.antiAffinity} {
@@ -134,7 +134,7 @@ func (s *TraitSet) hash(own *traits) uint64 {
 }
 
 func (s *TraitSet) selectorHash(selector *cluster.Selector) uint64 {
-	return s.requirementsHash(selector.Labels) + flags(selector.Nothing)
+	return s.requirementsHash(selector.Labels) + flags(selector.MatchesNothing)
 }
 
 // requirementsHash returns a hash of the requirements that does not depend on the order of the keys.

@@ -55,7 +55,7 @@ func readAuthority(ctx context.Context, api client.Reader) (authority, error) {
 			})
 	}
 	switch {
-	case kubeclient.IsForbidden(err), kubeclient.WhatNext(err) == kubeclient.Gone, meta.IsNoMatchError(err): // or the API does not exist
+	case kubeclient.IsForbidden(err), kubeclient.Classify(err) == kubeclient.Gone, meta.IsNoMatchError(err): // or the API does not exist
 		return authority{denied: true}, nil
 	case err != nil:
 		return authority{}, fmt.Errorf("read clusterrolebindings: %w", err)
@@ -178,7 +178,7 @@ func (a authority) serviceAccounts(ctx context.Context, api client.Reader) ([]*c
 		switch err := api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: key[len(namespace)+1:]}, account); {
 		case err == nil:
 			out = append(out, account)
-		case kubeclient.WhatNext(err) != kubeclient.Gone:
+		case kubeclient.Classify(err) != kubeclient.Gone:
 			return nil, err
 		}
 	}

@@ -66,11 +66,11 @@ func (r *Reader) Controller(ctx context.Context, chosen string,
 	}
 	account := &corev1.ServiceAccount{}
 	if err := r.objects.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: c.Account}, account); err != nil &&
-		kubeclient.WhatNext(err) != kubeclient.Gone {
+		kubeclient.Classify(err) != kubeclient.Gone {
 		return c, "", false, err
 	}
 	if role := roleOf(account); role != "" {
-		c.Role, c.How = role, "annotation"
+		c.Role, c.RoleSource = role, "annotation"
 	}
 	return c, "deployment " + d.Namespace + "/" + d.Name, true, nil
 }
@@ -89,7 +89,7 @@ func (r *Reader) fromServiceAccount(ctx context.Context, auth authority) (c diag
 	}
 	c.Namespace, c.Account, c.Role = first.Namespace, first.Name, roleOf(first)
 	if c.Role != "" {
-		c.How = "annotation"
+		c.RoleSource = "annotation"
 	}
 	return c, "serviceaccount " + first.Namespace + "/" + first.Name, true, nil
 }
@@ -101,7 +101,7 @@ func (r *Reader) installation(ctx context.Context, auth authority, chosen string
 		namespace, name, _ := strings.Cut(chosen, "/")
 		d := &appsv1.Deployment{}
 		if err := r.objects.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, d); err != nil {
-			if kubeclient.WhatNext(err) == kubeclient.Gone {
+			if kubeclient.Classify(err) == kubeclient.Gone {
 				return nil, nil, fmt.Errorf("there is no Deployment %s, which --controller names", chosen)
 			}
 			return nil, nil, err

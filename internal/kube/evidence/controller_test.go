@@ -49,7 +49,7 @@ func readerOf(t *testing.T, leases []runtime.Object, objects ...client.Object) *
 		t.Fatal(err)
 	}
 	return &Reader{objects: clientfake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(),
-		plain: fake.NewClientset(leases...)}
+		clientset: fake.NewClientset(leases...)}
 }
 
 // TestLease: if a controller was moved, the lease that was renewed last counts. A lease that a tenant created does not
@@ -183,7 +183,7 @@ func TestControllerUnchecked(t *testing.T) {
 			}
 			return api.List(ctx, list, options...)
 		}})
-	reader := &Reader{objects: live, plain: fake.NewClientset()}
+	reader := &Reader{objects: live, clientset: fake.NewClientset()}
 	if c, _, found, err := reader.Controller(t.Context(), "", nil); found || err == nil ||
 		!strings.Contains(err.Error(), "karpenter/karpenter has the name of a controller") || !strings.Contains(err.Error(), "--controller") {
 		t.Errorf("without a choice: %+v, %v; want an error that asks for one", c, err)

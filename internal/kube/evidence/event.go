@@ -62,7 +62,7 @@ func (r *Reader) eachEvent(ctx context.Context, namespace, kind string, limit in
 	selector := fields.SelectorFromSet(fields.Set{"type": corev1.EventTypeWarning, "involvedObject.kind": kind}).String()
 	token, read := "", 0
 	for {
-		list, err := r.plain.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: selector, Limit: pageSize, Continue: token})
+		list, err := r.clientset.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: selector, Limit: pageSize, Continue: token})
 		switch {
 		case err != nil && read > 0:
 			return true, nil // the caller uses the events that were read
@@ -173,7 +173,7 @@ const LeaseName = "karpenter-leader-election"
 // namespace, it returns the Lease that was renewed last. found is false if there is no Lease.
 func (r *Reader) Lease(ctx context.Context, name string, trusted ...string) (l diagnosis.Lease, found bool, err error) {
 	byName := fields.OneTermEqualSelector("metadata.name", cmp.Or(name, LeaseName))
-	list, err := r.plain.CoordinationV1().Leases("").List(ctx, metav1.ListOptions{FieldSelector: byName.String(), Limit: maxObjects})
+	list, err := r.clientset.CoordinationV1().Leases("").List(ctx, metav1.ListOptions{FieldSelector: byName.String(), Limit: maxObjects})
 	if err != nil {
 		return l, false, err
 	}

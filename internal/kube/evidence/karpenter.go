@@ -25,15 +25,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/migration"
 )
 
-// ReadAny reads manifests of any kind from files, with the rules of manifest.ReadFiles, without validation. The error
-// joins one error per problem. ReadAny returns the readable objects even if there is an error.
-func ReadAny(paths []string, stdin io.Reader) ([]*unstructured.Unstructured, error) {
+// ReadManifests reads manifests of any kind from files, with the rules of manifest.ReadFiles, without validation. The error
+// joins one error per problem. ReadManifests returns the readable objects even if there is an error.
+func ReadManifests(paths []string, stdin io.Reader) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	d := manifest.Decoder{Skipped: map[string]int{}, Unknown: map[string]int{}, Seen: map[string]string{}, Read: map[string]bool{}}
-	d.Take = func(doc manifest.Document) {
+	d.OnDocument = func(doc manifest.Document) {
 		object := &unstructured.Unstructured{}
 		if err := utiljson.Unmarshal(doc.JSON, &object.Object); err != nil {
-			d.Fail(doc.File, doc.Line, "cannot be read: %v", err)
+			d.AddProblem(doc.File, doc.Line, "cannot be read: %v", err)
 			return
 		}
 		out = append(out, object)
@@ -152,7 +152,7 @@ func (r *Reader) accounts(ctx context.Context,
 				Why:   "the permission to get it is missing",
 				Asked: true,
 			})
-		case kubeclient.WhatNext(err) != kubeclient.Gone:
+		case kubeclient.Classify(err) != kubeclient.Gone:
 			return nil, nil, fmt.Errorf("read service account %s/%s: %w", o.GetNamespace(), name, err)
 		}
 	}

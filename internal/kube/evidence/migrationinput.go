@@ -25,17 +25,17 @@ import (
 	"github.com/joiner-sh/joiner/internal/migration"
 )
 
-// Installed is a controller in the cluster with its arguments and environment.
-type Installed struct {
+// InstalledController is a controller in the cluster with its arguments and environment.
+type InstalledController struct {
 	migration.Controller
 	Args    []string // command-line arguments
 	Environ []string // NAME=value; without variables that have a valueFrom
 }
 
-// MigrationInput converts the objects that ReadAny or Reader.Karpenter returned into the input of a migration check.
+// MigrationInput converts the objects that ReadManifests or Reader.Karpenter returned into the input of a migration check.
 // The Installation lacks its Controllers: these are the second result, because this package does not parse settings.
 // Objects of other kinds are ignored. The error is about the first object that cannot be decoded.
-func MigrationInput(objects []*unstructured.Unstructured) (migration.Installation, []Installed, error) {
+func MigrationInput(objects []*unstructured.Unstructured) (migration.Installation, []InstalledController, error) {
 	m := migrationBuilder{roles: map[string]string{}, foreign: map[string]bool{},
 		definitions: map[string]*apiextensionsv1.CustomResourceDefinition{}}
 	for _, o := range objects {
@@ -52,7 +52,7 @@ func MigrationInput(objects []*unstructured.Unstructured) (migration.Installatio
 // migrationBuilder collects the results of MigrationInput.
 type migrationBuilder struct {
 	out         migration.Installation
-	installed   []Installed
+	installed   []InstalledController
 	roles       map[string]string                                    // IAM role by namespace and name of the service account
 	foreign     map[string]bool                                      // names of NodePools whose node class is no EC2NodeClass
 	definitions map[string]*apiextensionsv1.CustomResourceDefinition // by name
@@ -154,9 +154,9 @@ func migrationClaim(c *karpv1.NodeClaim) migration.Claim {
 }
 
 // installedController converts a Deployment. It uses the container named controller, or else the first container.
-func installedController(d *appsv1.Deployment) Installed {
+func installedController(d *appsv1.Deployment) InstalledController {
 	spec := &d.Spec.Template.Spec
-	out := Installed{Controller: migration.Controller{
+	out := InstalledController{Controller: migration.Controller{
 		Product:   migration.Karpenter,
 		Namespace: cmp.Or(d.Namespace, metav1.NamespaceDefault),
 		Name:      d.Name,

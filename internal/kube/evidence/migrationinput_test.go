@@ -13,7 +13,7 @@ import (
 // TestMigrationInput converts objects that Karpenter has written.
 func TestMigrationInput(t *testing.T) {
 	t.Parallel()
-	objects, err := ReadAny([]string{"-"}, strings.NewReader(karpenterManifest))
+	objects, err := ReadManifests([]string{"-"}, strings.NewReader(karpenterManifest))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestMigrationInput(t *testing.T) {
 	if diff := cmp.Diff(want, installation); diff != "" {
 		t.Errorf("the installation differs (-want +got):\n%s", diff)
 	}
-	wantInstalled := []Installed{{
+	wantInstalled := []InstalledController{{
 		Controller: migration.Controller{Product: migration.Karpenter, Namespace: "karpenter", Name: "karpenter",
 			Version: "1.14.1", Release: "karp", Replicas: 3,
 			Account: "karpenter", Role: "arn:aws:iam::111122223333:role/k"},
@@ -52,7 +52,7 @@ func TestMigrationInput(t *testing.T) {
 // TestMigrationInputError: an object that cannot be decoded gives a one-line error.
 func TestMigrationInputError(t *testing.T) {
 	t.Parallel()
-	objects, err := ReadAny([]string{"-"},
+	objects, err := ReadManifests([]string{"-"},
 		strings.NewReader(`{apiVersion: karpenter.sh/v1, kind: NodeClaim, metadata: {name: broken}, spec: {taints: 3}}`))
 	if err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ const (
 // Reader of informers (plain is nil) reads all objects at once.
 func (r *Reader) pages(ctx context.Context, limit int, list func() client.ObjectList, take func(client.ObjectList) int,
 	options ...client.ListOption) (isCut bool, err error) {
-	if r.plain == nil {
+	if r.clientset == nil {
 		all := list()
 		if err := r.objects.List(ctx, all, options...); err != nil {
 			return false, err

@@ -30,10 +30,10 @@ import (
 // texts that other programs wrote. If a method does not read all objects of a list, its result cut says how many it
 // read; otherwise cut is empty.
 type Reader struct {
-	objects  client.Reader        // reads objects: from the API server, or from the informers if plain is nil
-	plain    kubernetes.Interface // client of the API server; nil within the controller
-	host     string               // address of the API server; empty within the controller
-	authMaps client.Reader        // reads the ConfigMap aws-auth from the API server; set only if plain is nil
+	objects   client.Reader        // reads objects: from the API server, or from the informers if plain is nil
+	clientset kubernetes.Interface // client of the API server; nil within the controller
+	host      string               // address of the API server; empty within the controller
+	authMaps  client.Reader        // reads the ConfigMap aws-auth from the API server; set only if plain is nil
 
 	mu    sync.Mutex
 	known *authority // nil until first read
@@ -59,29 +59,29 @@ func NewReader(cfg *rest.Config) (*Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reach the API server %s: %w", cfg.Host, err)
 	}
-	return &Reader{objects: live, plain: plain, host: cfg.Host}, nil
+	return &Reader{objects: live, clientset: plain, host: cfg.Host}, nil
 }
 
 // Home identifies the cluster, and reports the state of its DNS.
-func (r *Reader) Home(ctx context.Context) (diagnosis.Home, error) {
-	namespace, err := r.plain.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+func (r *Reader) Home(ctx context.Context) (diagnosis.ClusterIdentity, error) {
+	namespace, err := r.clientset.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	switch {
-	case kubeclient.WhatNext(err) == kubeclient.Gone:
-		return diagnosis.Home{}, fmt.Errorf("namespace kube-system, which every cluster has, does not exist: check that the address is that of an API server: %w", err)
+	case kubeclient.Classify(err) == kubeclient.Gone:
+		return diagnosis.ClusterIdentity{}, fmt.Errorf("namespace kube-system, which every cluster has, does not exist: check that the address is that of an API server: %w", err)
 	case err != nil:
-		return diagnosis.Home{}, err
+		return diagnosis.ClusterIdentity{}, err
 	}
-	out := diagnosis.Home{UID: string(namespace.UID), Endpoint: r.host}
-	if root, err := r.plain.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{}); err == nil {
+	out := diagnosis.ClusterIdentity{UID: string(namespace.UID), Endpoint: r.host}
+	if root, err := r.clientset.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{}); err == nil {
 		out.CA = root.Data["ca.crt"]
 	}
-	if text, err := r.plain.Discovery().RESTClient().Get().AbsPath("/.well-known/openid-configuration").DoRaw(ctx); err == nil {
+	if text, err := r.clientset.Discovery().RESTClient().Get().AbsPath("/.well-known/openid-configuration").DoRaw(ctx); err == nil {
 		var issuer struct{ Issuer string }
 		if json.Unmarshal(text, &issuer) == nil {
 			out.Issuer = issuer.Issuer
 		}
 	}
-	dnsSlices, err := r.plain.DiscoveryV1().EndpointSlices(metav1.NamespaceSystem).List(ctx,
+	dnsSlices, err := r.clientset.DiscoveryV1().EndpointSlices(metav1.NamespaceSystem).List(ctx,
 		metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=kube-dns"})
 	switch {
 	case kubeclient.IsForbidden(err): // whether DNS is up stays unknown
@@ -110,7 +110,7 @@ func (r *Reader) AuthMap(ctx context.Context) (diagnosis.AuthMap, error) {
 		}
 		return ReadAuthMap(config.Data["mapRoles"]), nil
 	}
-	config, err := r.plain.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, authMapName, metav1.GetOptions{})
+	config, err := r.clientset.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, authMapName, metav1.GetOptions{})
 	if err != nil {
 		return diagnosis.AuthMap{}, err
 	}
@@ -221,7 +221,7 @@ func setInstanceFields(out *diagnosis.Class, spec *awsv1.EC2NodeClassSpec) {
 			out.Keys = append(out.Keys, *m.EBS.KMSKeyID)
 		}
 		if m.EBS != nil && m.EBS.VolumeSize != nil && (m.RootVolume || len(spec.BlockDeviceMappings) == 1) {
-			out.RootGiB, out.RootAt = int(m.EBS.VolumeSize.Value()>>30), i
+			out.RootGiB, out.RootIndex = int(m.EBS.VolumeSize.Value()>>30), i
 		}
 	}
 }

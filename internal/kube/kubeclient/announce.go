@@ -14,10 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// Announce writes one event immediately, for a process that exits before an EventWriter could write it. An existing
+// WriteEvent writes one event immediately, for a process that exits before an EventWriter could write it. An existing
 // event with the same object, reason and message is kept. So a process that restarts repeatedly emits the event once an
 // hour, because the API server keeps events for an hour.
-func Announce(ctx context.Context, live client.Client, about client.Object, reason Reason, message string) error {
+func WriteEvent(ctx context.Context, live client.Client, about client.Object, reason Reason, message string) error {
 	gvk, err := apiutil.GVKForObject(about, live.Scheme())
 	if err != nil {
 		return fmt.Errorf("find the kind of %s: %w", about.GetName(), err)

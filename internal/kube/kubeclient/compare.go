@@ -39,7 +39,7 @@ type DefinitionComparison struct {
 	version string // resourceVersion of the cluster's CRD; empty if the CRD is missing
 }
 
-// isSelected reports whether the program's CRD is to be installed. force is Definitions.Force.
+// isSelected reports whether the program's CRD is to be installed. force is DefinitionInstaller.Force.
 func (s DefinitionComparison) isSelected(selection Selection, force bool) bool {
 	switch s.State {
 	case DefinitionMissing:

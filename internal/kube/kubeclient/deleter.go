@@ -31,8 +31,8 @@ type Deletion struct {
 	kind    schema.GroupVersionKind
 }
 
-// TryDelete makes a server-side dry run of the deletion. found is false if the object does not exist.
-func (p *Patcher) TryDelete(ctx context.Context, kind, name string) (d Deletion, found bool, err error) {
+// DryRunDelete makes a server-side dry run of the deletion. found is false if the object does not exist.
+func (p *Patcher) DryRunDelete(ctx context.Context, kind, name string) (d Deletion, found bool, err error) {
 	err = retry.OnError(retry.DefaultBackoff, isChanged, func() error {
 		d, found, err = p.tryDeleteOnce(ctx, kind, name)
 		return err
@@ -40,14 +40,14 @@ func (p *Patcher) TryDelete(ctx context.Context, kind, name string) (d Deletion,
 	return d, found, err
 }
 
-// tryDeleteOnce is one attempt of TryDelete. It fails with a changedError if the object changes between its two
+// tryDeleteOnce is one attempt of DryRunDelete. It fails with a changedError if the object changes between its two
 // requests.
 func (p *Patcher) tryDeleteOnce(ctx context.Context, kind, name string) (d Deletion, found bool, err error) {
 	d = Deletion{Kind: kind, Name: name}
 	if d.kind, err = p.client.RESTMapper().KindFor(schema.GroupVersionResource{Resource: kind}); err != nil {
 		return d, false, fmt.Errorf("find the kind %s: %w", kind, err)
 	}
-	o := Trial{kind: d.kind}.emptyObject(Patch{Name: name})
+	o := PatchDryRun{kind: d.kind}.emptyObject(Patch{Name: name})
 	if err := p.client.Get(ctx, client.ObjectKeyFromObject(o), o); apierrors.IsNotFound(err) {
 		return d, false, nil
 	} else if err != nil {
@@ -74,7 +74,7 @@ func claimStatus(o *unstructured.Unstructured) (providerID string, isJoined bool
 	})
 }
 
-// Delete makes the deletion that TryDelete returned. It returns nil if the object is already gone. If the object has
+// Delete makes the deletion that DryRunDelete returned. It returns nil if the object is already gone. If the object has
 // changed since the dry run, Delete continues only if UID, ProviderID and Joined are unchanged. Other changes are
 // accepted, because a controller may write the status at any time.
 func (p *Patcher) Delete(ctx context.Context, d Deletion) error {
@@ -99,7 +99,7 @@ func (p *Patcher) Delete(ctx context.Context, d Deletion) error {
 // delete deletes the object if it still has the UID and the version in d. An object that is already gone is not an
 // error.
 func (p *Patcher) delete(ctx context.Context, d Deletion, options ...client.DeleteOption) error {
-	o := Trial{kind: d.kind}.emptyObject(Patch{Name: d.Name})
+	o := PatchDryRun{kind: d.kind}.emptyObject(Patch{Name: d.Name})
 	err := p.client.Delete(ctx, o, append(options, client.Preconditions{UID: &d.uid, ResourceVersion: &d.version})...)
 	if apierrors.IsNotFound(err) {
 		return nil

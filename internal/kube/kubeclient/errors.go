@@ -9,37 +9,37 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// Next is the caller's next step after a call to the API server, one of the constants below.
-type Next string
+// NextStep is the caller's next step after a call to the API server, one of the constants below.
+type NextStep string
 
 // The next steps.
 const (
-	GoOn   Next = "GoOn"   // there was no error
-	Reread Next = "Reread" // another client changed the object: read it and decide again
-	Retry  Next = "Retry"  // the server or the network has a problem: repeat the same call, with back-off
-	Gone   Next = "Gone"   // the object does not exist any more: a deletion has succeeded
-	Tell   Next = "Tell"   // report to the user, who must change something first: a permission, or a missing CRD
-	Reject Next = "Reject" // the server rejects the object: the same call can never succeed
+	NoError      NextStep = "GoOn"   // there was no error
+	Reread       NextStep = "Reread" // another client changed the object: read it and decide again
+	Retry        NextStep = "Retry"  // the server or the network has a problem: repeat the same call, with back-off
+	Gone         NextStep = "Gone"   // the object does not exist any more: a deletion has succeeded
+	ReportToUser NextStep = "Tell"   // report to the user, who must change something first: a permission, or a missing CRD
+	Reject       NextStep = "Reject" // the server rejects the object: the same call can never succeed
 )
 
-// WhatNext returns the next step after an error of this package or of a client of the API server. All code of Joiner
-// classifies such errors with WhatNext.
-func WhatNext(err error) Next {
+// Classify returns the next step after an error of this package or of a client of the API server. All code of Joiner
+// classifies such errors with Classify.
+func Classify(err error) NextStep {
 	switch {
 	case err == nil:
-		return GoOn
+		return NoError
 	case errors.Is(err, ErrStale):
 		return Reread
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return Retry
 	case meta.IsNoMatchError(err):
-		return Tell
+		return ReportToUser
 	case apierrors.IsNotFound(err), apierrors.IsGone(err):
 		return Gone
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 		return Reread
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
-		return Tell
+		return ReportToUser
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsMethodNotSupported(err),
 		apierrors.IsRequestEntityTooLargeError(err), apierrors.IsNotAcceptable(err), apierrors.IsUnsupportedMediaType(err):
 		return Reject

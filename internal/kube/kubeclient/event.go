@@ -35,9 +35,9 @@ const (
 	ReasonZonalShiftActive          Reason = "ZonalShiftActive"          // a zonal shift is active: nothing is launched in the zone
 	ReasonZonalShiftCleared         Reason = "ZonalShiftCleared"         // the zone is used again
 
-	ReasonNamesake     Reason = "NamesakeSeen" // another cluster with the same name changes resources
-	ReasonWrongCluster Reason = "WrongCluster" // the configured cluster name belongs to another cluster; the controller does nothing
-	ReasonHeldBack     Reason = "HeldBack"     // garbage collection is held because it would remove too much
+	ReasonSameClusterName       Reason = "NamesakeSeen" // another cluster with the same name changes resources
+	ReasonWrongCluster          Reason = "WrongCluster" // the configured cluster name belongs to another cluster; the controller does nothing
+	ReasonGarbageCollectionHeld Reason = "HeldBack"     // garbage collection is held because it would remove too much
 
 	// NodeClaims.
 	ReasonLaunched             Reason = "Launched"                  // an instance was launched; the message names it
@@ -94,7 +94,7 @@ func (r Reason) isWarning() bool {
 		ReasonUnregisteredTaint, ReasonConsistencyCheck, ReasonNotJoining, ReasonNodeMismatch, ReasonTagsMissing,
 		ReasonInvalidDoNotDisrupt, ReasonRepairBlocked, ReasonTerminationGracePeriod,
 		ReasonFailedDraining, ReasonMoveUndone, ReasonNotHonoured, ReasonNodeClassInvalid, ReasonPreflightFailed,
-		ReasonNamesake, ReasonWrongCluster, ReasonHeldBack, ReasonDriftHeld, ReasonEndedOutside, ReasonZonalShiftActive,
+		ReasonSameClusterName, ReasonWrongCluster, ReasonGarbageCollectionHeld, ReasonDriftHeld, ReasonEndedOutside, ReasonZonalShiftActive,
 		ReasonSpotInterrupted, ReasonReservationInterrupted,
 		ReasonInstanceStopping, ReasonInstanceTerminating, ReasonInstanceUnhealthy, ReasonTerminatingOnInterruption:
 		return true
@@ -112,7 +112,7 @@ func (r Reason) action() string {
 		ReasonFailedDraining, ReasonAwaitingVolumes, ReasonTerminationGracePeriod,
 		ReasonDisruptionTerminating, ReasonDisruptionBlocked, ReasonUnconsolidatable, ReasonWaitingReadiness,
 		ReasonMoveUndone, ReasonSpotInterrupted, ReasonReservationInterrupted, ReasonRebalanceRecommended,
-		ReasonInstanceStopping, ReasonInstanceTerminating, ReasonEndedOutside, ReasonHeldBack, ReasonDrifted, ReasonDriftHeld,
+		ReasonInstanceStopping, ReasonInstanceTerminating, ReasonEndedOutside, ReasonGarbageCollectionHeld, ReasonDrifted, ReasonDriftHeld,
 		ReasonInstanceUnhealthy, ReasonTerminatingOnInterruption:
 		return "Terminating"
 	default:
@@ -239,7 +239,7 @@ func (w *EventWriter) markEmitted(key eventKey) bool {
 	switch key.reason {
 	case ReasonFailedScheduling:
 		interval = repeatSchedulingAfter
-	case ReasonRepairBlocked, ReasonNamesake, ReasonHeldBack, ReasonDriftHeld:
+	case ReasonRepairBlocked, ReasonSameClusterName, ReasonGarbageCollectionHeld, ReasonDriftHeld:
 		interval = repeatRepairAfter
 	default:
 	}

@@ -19,9 +19,9 @@ import (
 	"github.com/joiner-sh/joiner/api/crds"
 )
 
-// Definitions installs the CustomResourceDefinitions of the API with server-side apply. A definition that is newer than
+// DefinitionInstaller installs the CustomResourceDefinitions of the API with server-side apply. A definition that is newer than
 // this program's, or has fields that this program does not know, is not changed.
-type Definitions struct {
+type DefinitionInstaller struct {
 	// Live reads and writes at the API server, without a cache, and knows apiextensions.k8s.io/v1: see NewDefinitions.
 	Live client.Client
 	// Force also replaces a CRD of another program that has fields unknown to this program. A newer CRD is never
@@ -29,8 +29,8 @@ type Definitions struct {
 	Force bool
 }
 
-// NewDefinitions returns Definitions for the cluster of cfg.
-func NewDefinitions(cfg *rest.Config) (*Definitions, error) {
+// NewDefinitions returns DefinitionInstaller for the cluster of cfg.
+func NewDefinitions(cfg *rest.Config) (*DefinitionInstaller, error) {
 	scheme := runtime.NewScheme()
 	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("make scheme: %w", err)
@@ -39,7 +39,7 @@ func NewDefinitions(cfg *rest.Config) (*Definitions, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reach the API server %s: %w", cfg.Host, err)
 	}
-	return &Definitions{Live: live}, nil
+	return &DefinitionInstaller{Live: live}, nil
 }
 
 // definitionOwner is the field manager of the installed definitions.
@@ -59,7 +59,7 @@ const (
 )
 
 // Compare compares the cluster's definitions with the program's, by name. It writes nothing.
-func (d *Definitions) Compare(ctx context.Context) ([]DefinitionComparison, error) {
+func (d *DefinitionInstaller) Compare(ctx context.Context) ([]DefinitionComparison, error) {
 	var out []DefinitionComparison
 	ours, err := crds.Definitions()
 	if err != nil {
@@ -81,8 +81,8 @@ func (d *Definitions) Compare(ctx context.Context) ([]DefinitionComparison, erro
 
 // Install installs the selected definitions and waits until the API server serves all definitions that exist. It
 // returns the comparisons from before the installation, sorted by name; Installed marks the definitions that were
-// written. Every error can be passed to WhatNext.
-func (d *Definitions) Install(ctx context.Context, selection Selection) ([]DefinitionComparison, error) {
+// written. Every error can be passed to Classify.
+func (d *DefinitionInstaller) Install(ctx context.Context, selection Selection) ([]DefinitionComparison, error) {
 	all, err := d.Compare(ctx)
 	if err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func (d *Definitions) Install(ctx context.Context, selection Selection) ([]Defin
 
 // apply writes the program's definition and returns its resourceVersion. It sends the resourceVersion of the compared
 // definition, so that a newer definition written meanwhile is not overwritten.
-func (d *Definitions) apply(ctx context.Context, c DefinitionComparison) (string, error) {
+func (d *DefinitionInstaller) apply(ctx context.Context, c DefinitionComparison) (string, error) {
 	object, err := ownDefinition(c.Name)
 	if err != nil {
 		return "", err
@@ -162,7 +162,7 @@ func DefinitionManifests() (string, error) {
 }
 
 // waitServed waits until the API server serves a definition.
-func (d *Definitions) waitServed(ctx context.Context, name string) error {
+func (d *DefinitionInstaller) waitServed(ctx context.Context, name string) error {
 	why := "it has no conditions yet"
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, servedWithin, true, func(ctx context.Context) (bool, error) {
 		found := &apiextensionsv1.CustomResourceDefinition{}
@@ -188,7 +188,7 @@ func (d *Definitions) waitServed(ctx context.Context, name string) error {
 // Remove deletes the program's CRDs and returns their names. While objects of these kinds exist, it deletes nothing and
 // returns an error that names the objects. The deletion of a CRD would delete its objects without terminating their
 // instances.
-func (d *Definitions) Remove(ctx context.Context) ([]string, error) {
+func (d *DefinitionInstaller) Remove(ctx context.Context) ([]string, error) {
 	ours, err := crds.Definitions()
 	if err != nil {
 		return nil, err
@@ -200,7 +200,7 @@ func (d *Definitions) Remove(ctx context.Context) ([]string, error) {
 		err := d.Live.List(ctx, list)
 		switch {
 		case err == nil:
-		case WhatNext(err) == Gone, isNoKind(err):
+		case Classify(err) == Gone, isNoKind(err):
 			continue
 		default:
 			return nil, fmt.Errorf("list %s: %w", own.Spec.Names.Plural, err)

@@ -28,7 +28,7 @@ const aboutMeasured = "Measured memory, disk and pod capacity of nodes, by image
 // enough for about six thousand lines.
 const measuredLimit = 512 << 10
 
-// MeasuredStore stores measurements in the ConfigMap MeasuredName. Every error it returns can be passed to WhatNext.
+// MeasuredStore stores measurements in the ConfigMap MeasuredName. Every error it returns can be passed to Classify.
 type MeasuredStore struct {
 	Live      client.Reader // reads from the API server, because informers would hold every ConfigMap of the cluster
 	Writer    client.Writer // writes to the API server
@@ -52,7 +52,7 @@ func (s MeasuredStore) Read(ctx context.Context) (catalog.Measurements, error) {
 
 // Write adds measurements to the stored ones, drops those that no node has confirmed since the given day, and returns
 // the result. It also drops lines that cannot be read. If another client wrote meanwhile, nothing is written, and
-// WhatNext returns Reread.
+// Classify returns Reread.
 func (s MeasuredStore) Write(ctx context.Context, m catalog.Measurements, since catalog.Day) (catalog.Measurements, error) {
 	found, err := s.get(ctx)
 	if err != nil {

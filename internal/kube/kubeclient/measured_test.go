@@ -107,12 +107,12 @@ func TestMeasuredStoreFaults(t *testing.T) {
 	group := schema.GroupResource{Resource: "configmaps"}
 	for name, test := range map[string]struct {
 		hooks interceptor.Funcs
-		want  Next
+		want  NextStep
 	}{
 		"reading is not allowed": {interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey,
 			client.Object, ...client.GetOption) error {
 			return apierrors.NewForbidden(group, MeasuredName, nil)
-		}}, Tell},
+		}}, ReportToUser},
 		"another replica created the ConfigMap": {interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object,
 			...client.CreateOption) error {
 			return apierrors.NewAlreadyExists(group, MeasuredName)
@@ -120,7 +120,7 @@ func TestMeasuredStoreFaults(t *testing.T) {
 	} {
 		c := fakeServer(t, test.hooks)
 		store := MeasuredStore{Live: c, Writer: c, Namespace: "kube-system"}
-		if kept, err := store.Write(t.Context(), measured("ami-1", "m5.large", 1, 1), 0); WhatNext(err) != test.want || kept != nil {
+		if kept, err := store.Write(t.Context(), measured("ami-1", "m5.large", 1, 1), 0); Classify(err) != test.want || kept != nil {
 			t.Errorf("%s: %v, %v; want %s", name, kept, err, test.want)
 		}
 	}

@@ -33,15 +33,15 @@ type Patch struct {
 	Text      string // JSON
 }
 
-// Shown is an object as it is shown to the user.
-type Shown struct {
+// ShownObject is an object as it is shown to the user.
+type ShownObject struct {
 	Text string            // YAML, without status and server-side metadata
 	Data map[string]string // of a ConfigMap; nil for other kinds
 }
 
-// Trial is the result of a dry run of a patch.
-type Trial struct {
-	Before, After Shown // the object without and with the patch
+// PatchDryRun is the result of a dry run of a patch.
+type PatchDryRun struct {
+	Before, After ShownObject // the object without and with the patch
 
 	version string // resourceVersion of Before
 	kind    schema.GroupVersionKind
@@ -65,10 +65,10 @@ func NewPatcher(cfg *rest.Config) (*Patcher, error) {
 	return &Patcher{client: c}, nil
 }
 
-// Try makes a server-side dry run of the patch. It fails as the change itself would, for example if the user lacks a
+// DryRun makes a server-side dry run of the patch. It fails as the change itself would, for example if the user lacks a
 // permission.
-func (p *Patcher) Try(ctx context.Context, patch Patch) (Trial, error) {
-	var t Trial
+func (p *Patcher) DryRun(ctx context.Context, patch Patch) (PatchDryRun, error) {
+	var t PatchDryRun
 	err := retry.OnError(retry.DefaultBackoff, isChanged, func() (err error) {
 		t, err = p.tryOnce(ctx, patch)
 		return err
@@ -76,32 +76,32 @@ func (p *Patcher) Try(ctx context.Context, patch Patch) (Trial, error) {
 	return t, err
 }
 
-// tryOnce is one attempt of Try. It fails with a changedError if the object changes between its two requests.
-func (p *Patcher) tryOnce(ctx context.Context, patch Patch) (Trial, error) {
+// tryOnce is one attempt of DryRun. It fails with a changedError if the object changes between its two requests.
+func (p *Patcher) tryOnce(ctx context.Context, patch Patch) (PatchDryRun, error) {
 	kind, err := p.client.RESTMapper().KindFor(schema.GroupVersionResource{Group: patch.Group, Resource: patch.Kind})
 	if err != nil {
-		return Trial{}, fmt.Errorf("find the kind %s: %w", patch.Kind, err)
+		return PatchDryRun{}, fmt.Errorf("find the kind %s: %w", patch.Kind, err)
 	}
-	t := Trial{kind: kind}
+	t := PatchDryRun{kind: kind}
 	o := t.emptyObject(patch)
 	if err := p.client.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
-		return Trial{}, patch.explain("get", err)
+		return PatchDryRun{}, patch.explain("get", err)
 	}
 	t.version = o.GetResourceVersion()
 	if t.Before, err = shownOf(o); err != nil {
-		return Trial{}, err
+		return PatchDryRun{}, err
 	}
 	if err := p.send(ctx, o, patch, t, client.DryRunAll); err != nil {
-		return Trial{}, err
+		return PatchDryRun{}, err
 	}
 	t.After, err = shownOf(o)
 	return t, err
 }
 
-// Apply makes the patch that Try has tried. If the object has changed since then, Apply tries the patch again, because
+// Apply makes the patch that DryRun has tried. If the object has changed since then, Apply tries the patch again, because
 // a controller may write the status of the object at any time. After that it makes the patch only if Before and After
 // are still the texts that the user has read.
-func (p *Patcher) Apply(ctx context.Context, patch Patch, t Trial) error {
+func (p *Patcher) Apply(ctx context.Context, patch Patch, t PatchDryRun) error {
 	latest := t
 	return retry.OnError(retry.DefaultBackoff, isChanged, func() error {
 		changed := p.send(ctx, latest.emptyObject(patch), patch, latest)
@@ -122,7 +122,7 @@ func (p *Patcher) Apply(ctx context.Context, patch Patch, t Trial) error {
 
 // emptyObject returns an object with the kind of the trial, and the name and namespace of the patch, without other
 // content.
-func (t Trial) emptyObject(patch Patch) *unstructured.Unstructured {
+func (t PatchDryRun) emptyObject(patch Patch) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(t.kind)
 	o.SetNamespace(patch.Namespace)
@@ -131,7 +131,7 @@ func (t Trial) emptyObject(patch Patch) *unstructured.Unstructured {
 }
 
 // send patches the object, if it still has the version of the trial.
-func (p *Patcher) send(ctx context.Context, o *unstructured.Unstructured, patch Patch, t Trial, options ...client.PatchOption) error {
+func (p *Patcher) send(ctx context.Context, o *unstructured.Unstructured, patch Patch, t PatchDryRun, options ...client.PatchOption) error {
 	text, kind, err := patch.pinned(t.version)
 	if err != nil {
 		return err
@@ -200,7 +200,7 @@ func isChanged(err error) bool {
 }
 
 // shownOf returns the object for the user, without the fields that users do not write.
-func shownOf(o *unstructured.Unstructured) (Shown, error) {
+func shownOf(o *unstructured.Unstructured) (ShownObject, error) {
 	clean := o.DeepCopy()
 	unstructured.RemoveNestedField(clean.Object, "status")
 	for _, field := range []string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "finalizers"} {
@@ -209,11 +209,11 @@ func shownOf(o *unstructured.Unstructured) (Shown, error) {
 	unstructured.RemoveNestedField(clean.Object, "metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration")
 	text, err := yaml.Marshal(clean.Object)
 	if err != nil {
-		return Shown{}, fmt.Errorf("write %s %s as YAML: %w", o.GetKind(), o.GetName(), err)
+		return ShownObject{}, fmt.Errorf("write %s %s as YAML: %w", o.GetKind(), o.GetName(), err)
 	}
 	data, _, err := unstructured.NestedStringMap(o.Object, "data")
 	if err != nil {
 		data = nil // the object is not a ConfigMap
 	}
-	return Shown{Text: string(text), Data: data}, nil
+	return ShownObject{Text: string(text), Data: data}, nil
 }

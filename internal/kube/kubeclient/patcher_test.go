@@ -65,7 +65,7 @@ func TestPatcherToleratesControllers(t *testing.T) {
 				t.Parallel()
 				p, c := patcherOf(t)
 				patch := Patch{Kind: "nodeclaim", Name: "late", Type: PatchMerge, Text: `{"metadata":{"annotations":{"fixed":"yes"}}}`}
-				trial, err := p.Try(t.Context(), patch)
+				trial, err := p.DryRun(t.Context(), patch)
 				must(t, err)
 				change.write(t, c, claimOf(t, c))
 				err = p.Apply(t.Context(), patch, trial)
@@ -77,7 +77,7 @@ func TestPatcherToleratesControllers(t *testing.T) {
 			t.Run("delete", func(t *testing.T) {
 				t.Parallel()
 				p, c := patcherOf(t)
-				deletion, found, err := p.TryDelete(t.Context(), "nodeclaim", "late")
+				deletion, found, err := p.DryRunDelete(t.Context(), "nodeclaim", "late")
 				if err != nil || !found {
 					t.Fatalf("found %v: %v", found, err)
 				}
@@ -118,10 +118,10 @@ func TestPatcherEndsWhileObjectChanges(t *testing.T) {
 		},
 	})
 	patch := Patch{Kind: "nodeclaim", Name: "late", Type: PatchMerge, Text: `{"metadata":{"annotations":{"fixed":"yes"}}}`}
-	trial, err := p.Try(t.Context(), patch)
+	trial, err := p.DryRun(t.Context(), patch)
 	must(t, err)
 	checkRefusal(t, p.Apply(t.Context(), patch, trial), true)
-	deletion, _, err := p.TryDelete(t.Context(), "nodeclaim", "late")
+	deletion, _, err := p.DryRunDelete(t.Context(), "nodeclaim", "late")
 	must(t, err)
 	checkRefusal(t, p.Delete(t.Context(), deletion), true)
 	if tries := len(claimOf(t, c).Status.ImageID); tries < 8 || tries > 20 {

@@ -22,7 +22,7 @@ const (
 // aboutPause is the value of annotationAbout on the ConfigMap PauseName.
 const aboutPause = "While the key \"paused\" is \"true\" or a future time (RFC 3339), Joiner does not disrupt nodes voluntarily."
 
-// PauseSwitch reads and writes the ConfigMap PauseName. Every error it returns can be passed to WhatNext.
+// PauseSwitch reads and writes the ConfigMap PauseName. Every error it returns can be passed to Classify.
 type PauseSwitch struct {
 	Live      client.Reader // reads from the API server, because informers would hold every ConfigMap of the cluster
 	Writer    client.Writer // writes to the API server; nil if Write is not used
@@ -44,7 +44,7 @@ func (s PauseSwitch) Read(ctx context.Context) (string, error) {
 	return "false", nil
 }
 
-// Write sets the switch. If another client wrote meanwhile, nothing is written, and WhatNext returns Reread.
+// Write sets the switch. If another client wrote meanwhile, nothing is written, and Classify returns Reread.
 func (s PauseSwitch) Write(ctx context.Context, value string) error {
 	found, err := s.get(ctx)
 	if err != nil {

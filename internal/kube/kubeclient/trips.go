@@ -15,68 +15,68 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TripsName is the name of the ConfigMap that records the workloads whose pods were moved. tripsKey is the key of the
+// MovesName is the name of the ConfigMap that records the workloads whose pods were moved. movesKey is the key of the
 // record: lines of text, compressed. The record is not an annotation of nodes, claims or pods, because these are gone
 // when the record is read.
 const (
-	TripsName = "joiner-moves"
-	tripsKey  = "moves.gz"
+	MovesName = "joiner-moves"
+	movesKey  = "moves.gz"
 )
 
-// aboutTrips is the value of annotationAbout on the ConfigMap TripsName.
+// aboutTrips is the value of annotationAbout on the ConfigMap MovesName.
 const aboutTrips = "Workloads whose pods Joiner has moved within the last day, so that no pod is moved too often, even after a restart." +
 	" To reset it, delete this ConfigMap and restart Joiner."
 
-// tripsLimit is the maximum size of the stored record, in bytes: half of what the API server accepts. tripsTextLimit is
+// movesLimit is the maximum size of the stored record, in bytes: half of what the API server accepts. movesTextLimit is
 // the maximum number of bytes of text that Read returns; the rest is ignored.
 const (
-	tripsLimit     = 512 << 10
-	tripsTextLimit = 16 << 20
+	movesLimit     = 512 << 10
+	movesTextLimit = 16 << 20
 )
 
-// TripStore stores lines of text in the ConfigMap TripsName. Every error that it returns can be passed to WhatNext.
-type TripStore struct {
+// MoveStore stores lines of text in the ConfigMap MovesName. Every error that it returns can be passed to Classify.
+type MoveStore struct {
 	Live      client.Reader // reads from the API server: informers would hold every ConfigMap
 	Writer    client.Writer // writes to the API server
 	Namespace string        // the controller's namespace
 }
 
-// ErrTripsUnreadable means that the ConfigMap has unreadable content. Write replaces it.
-var ErrTripsUnreadable = errors.New("its content cannot be read")
+// ErrMovesUnreadable means that the ConfigMap has unreadable content. Write replaces it.
+var ErrMovesUnreadable = errors.New("its content cannot be read")
 
 // Read returns the stored text; empty if the ConfigMap does not exist.
-func (s TripStore) Read(ctx context.Context) (string, error) {
+func (s MoveStore) Read(ctx context.Context) (string, error) {
 	found, err := s.get(ctx)
-	if err != nil || len(found.BinaryData[tripsKey]) == 0 {
+	if err != nil || len(found.BinaryData[movesKey]) == 0 {
 		return "", err
 	}
-	packed, err := gzip.NewReader(bytes.NewReader(found.BinaryData[tripsKey]))
+	packed, err := gzip.NewReader(bytes.NewReader(found.BinaryData[movesKey]))
 	if err != nil {
-		return "", fmt.Errorf("read configmap %s/%s: %w: %w", s.Namespace, TripsName, ErrTripsUnreadable, err)
+		return "", fmt.Errorf("read configmap %s/%s: %w: %w", s.Namespace, MovesName, ErrMovesUnreadable, err)
 	}
-	text, err := io.ReadAll(io.LimitReader(packed, tripsTextLimit))
+	text, err := io.ReadAll(io.LimitReader(packed, movesTextLimit))
 	if err != nil {
-		return "", fmt.Errorf("read configmap %s/%s: %w: %w", s.Namespace, TripsName, ErrTripsUnreadable, err)
+		return "", fmt.Errorf("read configmap %s/%s: %w: %w", s.Namespace, MovesName, ErrMovesUnreadable, err)
 	}
 	return string(text), nil
 }
 
 // Write replaces the stored text. If the text is too long, its first lines are left out. If another client wrote
-// meanwhile, nothing is written, and WhatNext returns Reread.
-func (s TripStore) Write(ctx context.Context, text string) error {
+// meanwhile, nothing is written, and Classify returns Reread.
+func (s MoveStore) Write(ctx context.Context, text string) error {
 	found, err := s.get(ctx)
 	if err != nil {
 		return err
 	}
 	packed, err := pack(text)
-	for err == nil && len(packed) > tripsLimit {
+	for err == nil && len(packed) > movesLimit {
 		_, text, _ = strings.Cut(text[len(text)/2:], "\n")
 		packed, err = pack(text)
 	}
 	if err != nil {
-		return fmt.Errorf("write configmap %s/%s: %w", s.Namespace, TripsName, err)
+		return fmt.Errorf("write configmap %s/%s: %w", s.Namespace, MovesName, err)
 	}
-	found.BinaryData = map[string][]byte{tripsKey: packed}
+	found.BinaryData = map[string][]byte{movesKey: packed}
 	if found.ResourceVersion == "" {
 		found.Annotations = map[string]string{annotationAbout: aboutTrips}
 		err = s.Writer.Create(ctx, found)
@@ -84,7 +84,7 @@ func (s TripStore) Write(ctx context.Context, text string) error {
 		err = s.Writer.Update(ctx, found)
 	}
 	if err != nil {
-		return fmt.Errorf("write configmap %s/%s: %w", s.Namespace, TripsName, err)
+		return fmt.Errorf("write configmap %s/%s: %w", s.Namespace, MovesName, err)
 	}
 	return nil
 }
@@ -103,14 +103,14 @@ func pack(text string) ([]byte, error) {
 }
 
 // get returns the ConfigMap; if it does not exist, an object without resourceVersion.
-func (s TripStore) get(ctx context.Context) (*corev1.ConfigMap, error) {
+func (s MoveStore) get(ctx context.Context) (*corev1.ConfigMap, error) {
 	found := &corev1.ConfigMap{}
-	err := s.Live.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: TripsName}, found)
+	err := s.Live.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: MovesName}, found)
 	if apierrors.IsNotFound(err) {
-		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: TripsName}}, nil
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: MovesName}}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read configmap %s/%s: %w", s.Namespace, TripsName, err)
+		return nil, fmt.Errorf("read configmap %s/%s: %w", s.Namespace, MovesName, err)
 	}
 	return found, nil
 }

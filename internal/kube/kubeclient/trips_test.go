@@ -15,7 +15,7 @@ import (
 func TestTripsAreKept(t *testing.T) {
 	t.Parallel()
 	api := fake.NewClientBuilder().Build()
-	store := TripStore{Live: api, Writer: api, Namespace: "kube-system"}
+	store := MoveStore{Live: api, Writer: api, Namespace: "kube-system"}
 	if text, err := store.Read(t.Context()); text != "" || err != nil {
 		t.Fatalf("without a ConfigMap, Read returns %q, %v", text, err)
 	}
@@ -33,7 +33,7 @@ func TestTripsAreKept(t *testing.T) {
 func TestTripsFit(t *testing.T) {
 	t.Parallel()
 	api := fake.NewClientBuilder().Build()
-	store := TripStore{Live: api, Writer: api, Namespace: "kube-system"}
+	store := MoveStore{Live: api, Writer: api, Namespace: "kube-system"}
 	var b strings.Builder
 	for i := range 60_000 {
 		h := fnv.New64a()
@@ -44,11 +44,11 @@ func TestTripsFit(t *testing.T) {
 		t.Fatal(err)
 	}
 	var found corev1.ConfigMap
-	if err := api.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: TripsName}, &found); err != nil {
+	if err := api.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: MovesName}, &found); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(found.BinaryData[tripsKey]); n > tripsLimit || n < tripsLimit/3 {
-		t.Errorf("%d bytes are kept, want up to %d", n, tripsLimit)
+	if n := len(found.BinaryData[movesKey]); n > movesLimit || n < movesLimit/3 {
+		t.Errorf("%d bytes are kept, want up to %d", n, movesLimit)
 	}
 	text, err := store.Read(t.Context())
 	if err != nil || !strings.HasPrefix(text, "line ") || !strings.HasSuffix(b.String(), text) {
@@ -58,11 +58,11 @@ func TestTripsFit(t *testing.T) {
 
 func TestTripsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	broken := &corev1.ConfigMap{BinaryData: map[string][]byte{tripsKey: []byte("nonsense")}}
-	broken.Namespace, broken.Name = "kube-system", TripsName
+	broken := &corev1.ConfigMap{BinaryData: map[string][]byte{movesKey: []byte("nonsense")}}
+	broken.Namespace, broken.Name = "kube-system", MovesName
 	api := fake.NewClientBuilder().WithObjects(broken).Build()
-	store := TripStore{Live: api, Writer: api, Namespace: "kube-system"}
-	if _, err := store.Read(t.Context()); !errors.Is(err, ErrTripsUnreadable) ||
+	store := MoveStore{Live: api, Writer: api, Namespace: "kube-system"}
+	if _, err := store.Read(t.Context()); !errors.Is(err, ErrMovesUnreadable) ||
 		!strings.Contains(err.Error(), "configmap kube-system/joiner-moves") {
 		t.Errorf("unreadable content gives the error %v, want ErrTripsUnreadable", err)
 	}

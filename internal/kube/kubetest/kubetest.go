@@ -77,17 +77,17 @@ func Marshal(t *testing.T, v any) []byte {
 	return data
 }
 
-// HoldTime is the current time in tests about pods that block the disruption of their node.
-var HoldTime = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+// BlockingTime is the current time in tests about pods that block the disruption of their node.
+var BlockingTime = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // BoundPod returns a pod of the Deployment app in namespace a, on the node n. The pod has the label app, is Ready, and
-// started an hour before HoldTime.
+// started an hour before BlockingTime.
 func BoundPod(name, app string, changes ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, Labels: map[string]string{"app": app, "pod-template-hash": "5d4f"},
 			OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: app + "-5d4f", Controller: ptr.To(true)}}},
 		Spec: corev1.PodSpec{NodeName: "n"},
-		Status: corev1.PodStatus{Phase: corev1.PodRunning, StartTime: &metav1.Time{Time: HoldTime.Add(-time.Hour)},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, StartTime: &metav1.Time{Time: BlockingTime.Add(-time.Hour)},
 			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
 	}
 	for _, change := range changes {
@@ -123,7 +123,7 @@ func Render(s cluster.Snapshot) string {
 		renderTolerations(&b, d.Tolerations)
 		renderPorts(&b, d.HostPorts)
 		renderField(&b, "labels", labelText(d.Kind.Labels))
-		for _, t := range d.Kind.Avoids {
+		for _, t := range d.Kind.RequiredAntiAffinity {
 			renderField(&b, "avoids", fmt.Sprintf("%s by %s", t.Selector.Labels, t.Key))
 		}
 	}
@@ -142,7 +142,7 @@ func SpreadText(c cluster.Spread) string {
 	for _, flag := range []struct {
 		set  bool
 		name string
-	}{{c.Soft, "soft"}, {c.AnyNode, "anyNode"}, {c.HonorTaints, "honorTaints"}} {
+	}{{c.Soft, "soft"}, {c.IgnoresNodeAffinity, "anyNode"}, {c.HonorTaints, "honorTaints"}} {
 		if flag.set {
 			text += " " + flag.name
 		}

@@ -71,11 +71,11 @@ func renderNode(b *strings.Builder, n cluster.Node) {
 // renderResident writes a group of pods that run on a node.
 func renderResident(b *strings.Builder, r cluster.Resident) {
 	text := strings.TrimSpace(fmt.Sprintf("%d of %s %s", r.Count, r.Namespace, labelText(r.Labels)))
-	if r.Ending {
+	if r.Terminating {
 		text += " ending"
 	}
 	renderField(b, "resident", text)
-	for _, t := range r.Avoids {
+	for _, t := range r.RequiredAntiAffinity {
 		renderField(b, "  avoids", termText(t))
 	}
 }
@@ -126,7 +126,7 @@ func termText(t cluster.Term) string {
 }
 
 func selectorText(s cluster.Selector) string {
-	if s.Nothing {
+	if s.MatchesNothing {
 		return "{nothing}"
 	}
 	return "{" + s.Labels.String() + "}"

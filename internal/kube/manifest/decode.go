@@ -40,8 +40,8 @@ type Decoder struct {
 	admission admission         // objects that complete pods
 	bytes     int64             // number of bytes read so far
 
-	// Take, if not nil, is called for each document of any kind. The documents are then not decoded.
-	Take func(Document)
+	// OnDocument, if not nil, is called for each document of any kind. The documents are then not decoded.
+	OnDocument func(Document)
 }
 
 // head has the fields that identify the kind of a document.
@@ -58,7 +58,7 @@ func (d *Decoder) readSource(s source) {
 		d.readDocument(s, doc)
 	}
 	if len(docs) == 0 && s.named && len(bytes.TrimSpace(s.data)) == 0 {
-		d.Fail(s.name, 0, "is empty; give a file with Kubernetes objects")
+		d.AddProblem(s.name, 0, "is empty; give a file with Kubernetes objects")
 	}
 }
 
@@ -74,7 +74,7 @@ func (d *Decoder) readDocument(s source, doc Document) {
 	var h head
 	if err := json.Unmarshal(doc.JSON, &h); err != nil || h.Kind == "" || h.APIVersion == "" {
 		if s.named {
-			d.Fail(doc.File, doc.Line, "is not a Kubernetes object: apiVersion or kind is missing")
+			d.AddProblem(doc.File, doc.Line, "is not a Kubernetes object: apiVersion or kind is missing")
 			return
 		}
 		d.Skipped["(no kind)"]++
@@ -82,7 +82,7 @@ func (d *Decoder) readDocument(s source, doc Document) {
 	}
 	gv, err := schema.ParseGroupVersion(h.APIVersion)
 	if err != nil {
-		d.Fail(doc.File, doc.Line, "apiVersion %q cannot be understood; write group/version, for instance apps/v1",
+		d.AddProblem(doc.File, doc.Line, "apiVersion %q cannot be understood; write group/version, for instance apps/v1",
 			h.APIVersion)
 		return
 	}
@@ -90,8 +90,8 @@ func (d *Decoder) readDocument(s source, doc Document) {
 		d.readItems(s, doc, h.Items)
 		return
 	}
-	if d.Take != nil {
-		d.Take(doc)
+	if d.OnDocument != nil {
+		d.OnDocument(doc)
 		return
 	}
 	d.readObject(doc, gv.WithKind(h.Kind))
@@ -139,12 +139,12 @@ func (d *Decoder) readObject(doc Document, gvk schema.GroupVersionKind) {
 	}
 	var tree map[string]any
 	if err := utiljson.Unmarshal(doc.JSON, &tree); err != nil { // keeps whole numbers as integers
-		d.Fail(doc.File, doc.Line, "%s cannot be read: %v", gvk.Kind, err)
+		d.AddProblem(doc.File, doc.Line, "%s cannot be read: %v", gvk.Kind, err)
 		return
 	}
 	name := nameIn(tree)
 	if path, value := invalidQuantity(tree, "", false); path != "" {
-		d.Fail(doc.File, doc.lineOf(lastKey(path), value),
+		d.AddProblem(doc.File, doc.lineOf(lastKey(path), value),
 			"%s %s: %s: %q is not an amount; write for instance 500m, 2 or 1Gi", gvk.Kind, name, path, value)
 		return
 	}
@@ -176,10 +176,10 @@ func (d *Decoder) readObject(doc Document, gvk schema.GroupVersionKind) {
 // Unreadable records why an object cannot be decoded.
 func (d *Decoder) Unreadable(doc Document, id string, err error) {
 	if m, ok := misfitOf(err); ok {
-		d.Fail(doc.File, doc.lineOf(lastKey(m.path)+":", ""), "%s: %s", id, m.sentence())
+		d.AddProblem(doc.File, doc.lineOf(lastKey(m.path)+":", ""), "%s: %s", id, m.sentence())
 		return
 	}
-	d.Fail(doc.File, doc.Line, "%s cannot be read: %v", id, err)
+	d.AddProblem(doc.File, doc.Line, "%s cannot be read: %v", id, err)
 }
 
 // decode decodes tree, to which the defaults were added, into object.
@@ -197,20 +197,20 @@ func (d *Decoder) add(doc Document, kind string, object client.Object) {
 		object.SetNamespace("default")
 	}
 	if object.GetName() == "" && object.GetGenerateName() == "" {
-		d.Fail(doc.File, doc.Line, "%s has no metadata.name", kind)
+		d.AddProblem(doc.File, doc.Line, "%s has no metadata.name", kind)
 		return
 	}
 	id := identity(kind, object)
 	found := problems(object)
 	for _, p := range found {
-		d.Fail(doc.File, doc.lineOf(p.key, p.value), "%s: %s", id, p.text)
+		d.AddProblem(doc.File, doc.lineOf(p.key, p.value), "%s: %s", id, p.text)
 	}
-	for _, p := range doubts(object) {
+	for _, p := range likelyMistakes(object) {
 		d.note(doc.File, doc.lineOf(p.key, p.value), "%s: %s", id, p.text)
 	}
 	if object.GetName() != "" {
 		if before, ok := d.Seen[id]; ok {
-			d.Fail(doc.File, doc.Line, "%s is defined twice, first in %s; remove one", id, before)
+			d.AddProblem(doc.File, doc.Line, "%s is defined twice, first in %s; remove one", id, before)
 			return
 		}
 		d.Seen[id] = position(doc.File, doc.Line)

@@ -88,7 +88,7 @@ func (d *Definition) Admit(object map[string]any) apifield.ErrorList {
 func (d *Decoder) admit(doc Document, gvk schema.GroupVersionKind, tree map[string]any, typos []typo) bool {
 	all, err := Definitions()
 	if err != nil {
-		d.Fail(doc.File, doc.Line, "%s cannot be checked: %v", gvk.Kind, err)
+		d.AddProblem(doc.File, doc.Line, "%s cannot be checked: %v", gvk.Kind, err)
 		return false
 	}
 	compileKind, ok := all[gvk.GroupKind()]
@@ -97,7 +97,7 @@ func (d *Decoder) admit(doc Document, gvk schema.GroupVersionKind, tree map[stri
 	}
 	definition, err := compileKind()
 	if err != nil {
-		d.Fail(doc.File, doc.Line, "%s cannot be checked: %v", gvk.Kind, err)
+		d.AddProblem(doc.File, doc.Line, "%s cannot be checked: %v", gvk.Kind, err)
 		return false
 	}
 	var reported []string // paths: the API server reports an invalid amount twice, as a number and as a text
@@ -108,7 +108,7 @@ func (d *Decoder) admit(doc Document, gvk schema.GroupVersionKind, tree map[stri
 	var meant []string // paths of the fields that the misspelled fields probably mean
 	if len(errs) > 0 {
 		for _, t := range typos {
-			d.Fail(doc.File, doc.lineOf(lastKey(t.path)+":", ""), "%s %s: %s", gvk.Kind, nameIn(tree), t.sentence())
+			d.AddProblem(doc.File, doc.lineOf(lastKey(t.path)+":", ""), "%s %s: %s", gvk.Kind, nameIn(tree), t.sentence())
 			meant = append(meant, t.near)
 		}
 	}
@@ -122,7 +122,7 @@ func (d *Decoder) admit(doc Document, gvk schema.GroupVersionKind, tree map[stri
 		if key != "" {
 			line = doc.lineOf(key, value)
 		}
-		d.Fail(doc.File, line, "%s %s is invalid: %s; correct it", gvk.Kind, nameIn(tree), Refusal(e, value))
+		d.AddProblem(doc.File, line, "%s %s is invalid: %s; correct it", gvk.Kind, nameIn(tree), Refusal(e, value))
 	}
 	return len(errs) == 0
 }

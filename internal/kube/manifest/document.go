@@ -32,7 +32,7 @@ func (d *Decoder) documents(s source) []Document {
 			return slices.DeleteFunc(docs, d.refuseDuplicate)
 		}
 		if strings.HasSuffix(strings.ToLower(s.name), ".json") {
-			d.Fail(s.name, jsonLine(s.data, err), "is not JSON: %v", err)
+			d.AddProblem(s.name, jsonLine(s.data, err), "is not JSON: %v", err)
 			return slices.DeleteFunc(docs, d.refuseDuplicate)
 		}
 		// YAML may also begin with a brace.
@@ -51,7 +51,7 @@ func (d *Decoder) documents(s source) []Document {
 		switch {
 		case err != nil:
 			line, text := yamlProblem(part, err)
-			d.Fail(s.name, line, "is not YAML: %s%s", text, yamlHint(part.text))
+			d.AddProblem(s.name, line, "is not YAML: %s%s", text, yamlHint(part.text))
 			continue
 		case bytes.Equal(bytes.TrimSpace(data), []byte("null")):
 			continue // the document has only comments

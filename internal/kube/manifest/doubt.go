@@ -14,10 +14,10 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// doubts returns notes about values that an API server accepts but that are probably mistakes.
-func doubts(object client.Object) []problem {
+// likelyMistakes returns notes about values that an API server accepts but that are probably mistakes.
+func likelyMistakes(object client.Object) []problem {
 	if pool, ok := object.(*karpv1.NodePool); ok {
-		return poolDoubts(pool)
+		return poolMistakes(pool)
 	}
 	spec := specOf(object)
 	if spec == nil {

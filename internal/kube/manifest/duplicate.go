@@ -25,7 +25,7 @@ func (k duplicate) fail(d *Decoder, file string, start int) {
 	if k.isTop {
 		fix = "add a missing --- between two documents"
 	}
-	d.Fail(file, start+k.line-1, "key %s occurs twice%s; %s", k.key, first, fix)
+	d.AddProblem(file, start+k.line-1, "key %s occurs twice%s; %s", k.key, first, fix)
 }
 
 // yamlDuplicate returns the duplicate key from errors of a strict YAML parser like `line 7: key "cpu" already set in

@@ -12,7 +12,7 @@ func (d *Decoder) readItems(s source, doc Document, items []json.RawMessage) {
 		documentsOf = doc.yamlItems
 	}
 	if doc.lists == maxListDepth {
-		d.Fail(doc.File, doc.Line, "lists are nested more than %d deep; give the objects themselves", maxListDepth)
+		d.AddProblem(doc.File, doc.Line, "lists are nested more than %d deep; give the objects themselves", maxListDepth)
 		return
 	}
 	for _, item := range documentsOf(items) {

@@ -44,7 +44,7 @@ func ReadFiles(paths []string, stdin io.Reader) (Manifests, error) {
 	}
 	for _, path := range paths {
 		if path == "" {
-			d.Fail("-f", 0, "the path is empty; name a file or a folder, or - for standard input")
+			d.AddProblem("-f", 0, "the path is empty; name a file or a folder, or - for standard input")
 			continue
 		}
 		if path == "-" {
@@ -76,10 +76,10 @@ func (d *Decoder) ReadPath(path string) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		d.Fail(path, 0, "there is no such file or folder; check the path")
+		d.AddProblem(path, 0, "there is no such file or folder; check the path")
 		return
 	case err != nil:
-		d.Fail(path, 0, "cannot be read: %v", withoutPath(err))
+		d.AddProblem(path, 0, "cannot be read: %v", withoutPath(err))
 		return
 	case !info.IsDir():
 		d.readFile(path, true)
@@ -90,7 +90,7 @@ func (d *Decoder) ReadPath(path string) {
 		switch {
 		case err != nil:
 			hasUnread = true
-			d.Fail(file, 0, "cannot be read: %v", withoutPath(err))
+			d.AddProblem(file, 0, "cannot be read: %v", withoutPath(err))
 			if entry != nil && entry.IsDir() {
 				return fs.SkipDir
 			}
@@ -108,10 +108,10 @@ func (d *Decoder) ReadPath(path string) {
 		return nil
 	})
 	if err != nil {
-		d.Fail(path, 0, "cannot be read: %v", withoutPath(err))
+		d.AddProblem(path, 0, "cannot be read: %v", withoutPath(err))
 	}
 	if found == 0 && err == nil && !hasUnread {
-		d.Fail(path, 0, "contains no *.yaml, *.yml or *.json file; name the files, or another folder")
+		d.AddProblem(path, 0, "contains no *.yaml, *.yml or *.json file; name the files, or another folder")
 	}
 }
 
@@ -127,18 +127,18 @@ func (d *Decoder) readFile(path string, named bool) {
 	d.Read[id] = true
 	info, err := os.Stat(path)
 	if err != nil {
-		d.Fail(path, 0, "cannot be read: %v", withoutPath(err))
+		d.AddProblem(path, 0, "cannot be read: %v", withoutPath(err))
 		return
 	}
 	// A shell passes the output of a command as a pipe. A pipe in a folder may never end, so only a pipe named by the
 	// user is read.
 	if mode := info.Mode(); !mode.IsRegular() && !(named && mode.Type() == fs.ModeNamedPipe) {
-		d.Fail(path, 0, "is not a regular file; give a file with Kubernetes objects, or - for standard input")
+		d.AddProblem(path, 0, "is not a regular file; give a file with Kubernetes objects, or - for standard input")
 		return
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		d.Fail(path, 0, "cannot be read: %v", withoutPath(err))
+		d.AddProblem(path, 0, "cannot be read: %v", withoutPath(err))
 		return
 	}
 	defer func() { _ = file.Close() }() // opened read-only
@@ -154,21 +154,21 @@ func (d *Decoder) ReadStream(name string, r io.Reader, named bool) {
 	d.bytes += int64(len(data))
 	switch {
 	case err != nil:
-		d.Fail(name, 0, "cannot be read: %v", withoutPath(err))
+		d.AddProblem(name, 0, "cannot be read: %v", withoutPath(err))
 		return
 	case d.bytes > maxBytes:
 		d.bytes = maxBytes
-		d.Fail(name, 0, "is too large: all files together may have at most %d MiB; leave out objects that do not affect the plan",
+		d.AddProblem(name, 0, "is too large: all files together may have at most %d MiB; leave out objects that do not affect the plan",
 			maxBytes>>20)
 		return
 	case bytes.HasPrefix(data, []byte("\xFF\xFE")), bytes.HasPrefix(data, []byte("\xFE\xFF")):
-		d.Fail(name, 0, "is written in UTF-16; save it as UTF-8")
+		d.AddProblem(name, 0, "is written in UTF-16; save it as UTF-8")
 		return
 	case bytes.IndexByte(data, 0) >= 0:
-		d.Fail(name, 0, "is binary, so neither YAML nor JSON; give a file with Kubernetes objects")
+		d.AddProblem(name, 0, "is binary, so neither YAML nor JSON; give a file with Kubernetes objects")
 		return
 	case !utf8.Valid(data):
-		d.Fail(name, 1+bytes.Count(data[:firstInvalid(data)], []byte("\n")), "is not written in UTF-8; save it as UTF-8")
+		d.AddProblem(name, 1+bytes.Count(data[:firstInvalid(data)], []byte("\n")), "is not written in UTF-8; save it as UTF-8")
 		return
 	}
 	d.readSource(source{name: name, data: data, named: named})
@@ -196,8 +196,8 @@ func withoutPath(err error) error {
 	return err
 }
 
-// Fail records a problem at a line of a file; line 0 means the whole file.
-func (d *Decoder) Fail(file string, line int, format string, args ...any) {
+// AddProblem records a problem at a line of a file; line 0 means the whole file.
+func (d *Decoder) AddProblem(file string, line int, format string, args ...any) {
 	d.Errs = append(d.Errs, errors.New(position(file, line)+": "+suggest.Short(conversion.OneLine(fmt.Sprintf(format, args...)))))
 }
 

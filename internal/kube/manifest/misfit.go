@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// misfit is a value of the wrong type, as in this error of Go's JSON decoder: "json: cannot unmarshal string into Go
+// typeMismatch is a value of the wrong type, as in this error of Go's JSON decoder: "json: cannot unmarshal string into Go
 // struct field DeploymentSpec.spec.replicas of type int32".
-type misfit struct {
+type typeMismatch struct {
 	path        string // "spec.replicas"; empty for the object itself
 	given, want string // type names of YAML
 }
@@ -16,13 +16,13 @@ type misfit struct {
 var cannotUnmarshal = regexp.MustCompile(`cannot unmarshal (\w+)(?: \S+)? into Go (?:struct field (\S+)|value) of type (\S+)`)
 
 // misfitOf returns the misfit that a decoding error reports; false if the error reports something else.
-func misfitOf(err error) (misfit, bool) {
+func misfitOf(err error) (typeMismatch, bool) {
 	match := cannotUnmarshal.FindStringSubmatch(err.Error())
 	if match == nil {
-		return misfit{}, false
+		return typeMismatch{}, false
 	}
 	_, path, _ := strings.Cut(match[2], ".") // the part before the first dot is a Go type
-	return misfit{path: path, given: givenType(match[1]), want: wantedType(match[3])}, true
+	return typeMismatch{path: path, given: givenType(match[1]), want: wantedType(match[3])}, true
 }
 
 // The type names of YAML.
@@ -68,7 +68,7 @@ func wantedType(goType string) string {
 }
 
 // sentence describes the problem, and the fix if it is known.
-func (m misfit) sentence() string {
+func (m typeMismatch) sentence() string {
 	text := "it is " + m.given + ", and should be " + m.want
 	if m.path != "" {
 		text = m.path + " is " + m.given + ", and should be " + m.want

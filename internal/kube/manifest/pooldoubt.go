@@ -15,8 +15,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// poolDoubts returns notes about values of a NodePool that an API server accepts and that have no effect.
-func poolDoubts(p *karpv1.NodePool) []problem {
+// poolMistakes returns notes about values of a NodePool that an API server accepts and that have no effect.
+func poolMistakes(p *karpv1.NodePool) []problem {
 	var out []problem
 	for i, r := range p.Spec.Template.Spec.Requirements {
 		at := fmt.Sprintf("spec.template.spec.requirements[%d]", i)

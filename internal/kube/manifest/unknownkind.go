@@ -16,10 +16,10 @@ import (
 func (d *Decoder) handleUnknownKind(doc Document, gvk schema.GroupVersionKind, all kinds) {
 	if meant, ok := nearest(gvk, all); ok {
 		if meant.GroupKind() == gvk.GroupKind() || meant.Kind == gvk.Kind && gvk.Group == oldGroup {
-			d.Fail(doc.File, doc.Line, "%s of %s cannot be read; convert it to %s", gvk.Kind, gvk.GroupVersion(), meant.GroupVersion())
+			d.AddProblem(doc.File, doc.Line, "%s of %s cannot be read; convert it to %s", gvk.Kind, gvk.GroupVersion(), meant.GroupVersion())
 			return
 		}
-		d.Fail(doc.File, doc.Line, "there is no kind %s of %s; write kind: %s and apiVersion: %s",
+		d.AddProblem(doc.File, doc.Line, "there is no kind %s of %s; write kind: %s and apiVersion: %s",
 			gvk.Kind, gvk.GroupVersion(), meant.Kind, meant.GroupVersion())
 		return
 	}

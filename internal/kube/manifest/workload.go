@@ -149,7 +149,7 @@ func (d *Decoder) noteMissing() {
 		d.notes = append(d.notes, fmt.Sprintf("%d pods run on nodes that are not among the manifests; they are left out", elsewhere))
 	}
 	for _, p := range d.objects.Pools {
-		if conversion.ClosedReason(p) != "" {
+		if conversion.UnusableByIntentReason(p) != "" {
 			continue // nothing is planned for the pool
 		}
 		if name := kubeclient.ClassName(p.Spec.Template.Spec.NodeClassRef); !classes[name] {

@@ -20,17 +20,17 @@ type BlockerKind string
 
 // The kinds of blockers. A deadlock ends only when a user changes something.
 const (
-	NeverAllows  BlockerKind = "NeverAllows"  // a deadlock: the budget's setting allows no disruption, for any number of pods
-	NeedsAll     BlockerKind = "NeedsAll"     // a deadlock: the budget requires as many healthy pods as exist
-	SeveralGuard BlockerKind = "SeveralGuard" // a deadlock: more than one budget selects the pods, or may select them
-	NoRoomNow    BlockerKind = "NoRoomNow"    // too few of the budget's pods are healthy now
-	AskedFor     BlockerKind = "AskedFor"     // pods have the do-not-disrupt annotation
+	NeverAllows     BlockerKind = "NeverAllows"  // a deadlock: the budget's setting allows no disruption, for any number of pods
+	RequiresAllPods BlockerKind = "NeedsAll"     // a deadlock: the budget requires as many healthy pods as exist
+	MultipleBudgets BlockerKind = "SeveralGuard" // a deadlock: more than one budget selects the pods, or may select them
+	TooFewHealthy   BlockerKind = "NoRoomNow"    // too few of the budget's pods are healthy now
+	DoNotDisrupt    BlockerKind = "AskedFor"     // pods have the do-not-disrupt annotation
 )
 
 // Blocker is a cause that keeps Joiner from draining some of its nodes.
 type Blocker struct {
 	Kind    BlockerKind // kind of the blocker
-	Budgets []string    // "namespace/name", sorted; none for AskedFor, or if it is unknown which budgets block
+	Budgets []string    // "namespace/name", sorted; none for DoNotDisrupt, or if it is unknown which budgets block
 	// Why says why the pods cannot be evicted, in one sentence without a full stop. Fix says what the user must change;
 	// empty if it is enough to wait.
 	Why, Fix  string
@@ -40,7 +40,7 @@ type Blocker struct {
 }
 
 // IsDeadlock reports whether the nodes stay blocked until a user changes something.
-func (b Blocker) IsDeadlock() bool { return b.Kind != NoRoomNow && b.Kind != AskedFor }
+func (b Blocker) IsDeadlock() bool { return b.Kind != TooFewHealthy && b.Kind != DoNotDisrupt }
 
 // Blockers returns what blocks voluntary disruption of Joiner's nodes at the time now. Deadlocks come first. Among
 // deadlocks, and among the others, a blocker of more nodes comes first.
@@ -52,7 +52,7 @@ func (o Objects) Blockers(now time.Time) []Blocker {
 	found := blockers{budgets: activeBudgets(o.Budgets), matched: map[string]int{}, byKey: map[string]*Blocker{}}
 	for _, pod := range o.Pods {
 		if pod.DeletionTimestamp == nil && !conversion.IsFinished(pod) {
-			matching, _ := found.budgets.of(pod)
+			matching, _ := found.budgets.selecting(pod)
 			for _, g := range matching {
 				found.matched[g.name]++
 			}
@@ -94,15 +94,15 @@ type blockers struct {
 // addPod adds the pod to each blocker of its eviction.
 func (f *blockers) addPod(pod *corev1.Pod, now time.Time) {
 	if conversion.IsProtected(pod, now) {
-		f.add("", pod, Blocker{Kind: AskedFor, Why: "pods have the annotation " + karpv1.AnnotationDoNotDisrupt})
+		f.add("", pod, Blocker{Kind: DoNotDisrupt, Why: "pods have the annotation " + karpv1.AnnotationDoNotDisrupt})
 	}
 	if !isEvicted(pod) {
 		return
 	}
-	matching, isPartial := f.budgets.of(pod)
+	matching, isPartial := f.budgets.selecting(pod)
 	if isPartial && len(matching) < 2 {
 		f.add(pod.Namespace, pod, Blocker{
-			Kind: SeveralGuard,
+			Kind: MultipleBudgets,
 			Why:  "namespace " + pod.Namespace + " has more PodDisruptionBudgets, or more requirements in them, than Joiner compares with a pod, and several may select the pod",
 			Fix:  "use fewer PodDisruptionBudgets with fewer requirements",
 		})
@@ -114,7 +114,7 @@ func (f *blockers) addPod(pod *corev1.Pod, now time.Time) {
 	}
 	if len(matching) > 1 {
 		f.add(strings.Join(names, ","), pod, Blocker{
-			Kind: SeveralGuard, Budgets: names,
+			Kind: MultipleBudgets, Budgets: names,
 			Why: "the eviction API refuses to evict pods that more than one PodDisruptionBudget selects" + f.selectAllNote(matching),
 			Fix: "change the selectors so that only one of them selects each pod",
 		})
@@ -155,11 +155,11 @@ func (f *blockers) classify(g indexedBudget) (Blocker, bool) {
 		out.Kind, out.Why = NeverAllows, setting+" never allows a disruption"
 		out.Fix = "set maxUnavailable to 1 or more"
 	case g.object.Spec.MinAvailable != nil && minHealthy(g.object, pods) >= pods:
-		out.Kind = NeedsAll
+		out.Kind = RequiresAllPods
 		out.Why = fmt.Sprintf("%s requires all of its pods (%d)", setting, pods)
 		out.Fix = "run more pods than it requires, or set maxUnavailable: 1, which scales with the number of pods"
 	case g.object.Status.DisruptionsAllowed == 0:
-		out.Kind = NoRoomNow
+		out.Kind = TooFewHealthy
 		out.Why = fmt.Sprintf("%s: %d of %d pods are healthy, and it requires %d", setting, g.object.Status.CurrentHealthy, pods,
 			g.object.Status.DesiredHealthy)
 		return out, true
@@ -208,7 +208,7 @@ func (f *blockers) add(key string, pod *corev1.Pod, b Blocker) {
 
 // Deadlocks counts the deadlocks by kind. A kind without deadlocks has the count 0.
 func Deadlocks(list []Blocker) map[BlockerKind]int {
-	out := map[BlockerKind]int{NeverAllows: 0, NeedsAll: 0, SeveralGuard: 0}
+	out := map[BlockerKind]int{NeverAllows: 0, RequiresAllPods: 0, MultipleBudgets: 0}
 	for _, b := range list {
 		if b.IsDeadlock() {
 			out[b.Kind]++

@@ -126,9 +126,9 @@ func requiredLabel(s *metav1.LabelSelector) (label string, ok bool) {
 	return label, ok
 }
 
-// of returns the budgets that select the pod, sorted by name. isPartial means that more budgets may select the pod,
+// selecting returns the budgets that select the pod, sorted by name. isPartial means that more budgets may select the pod,
 // because the limits ended the comparison.
-func (g budgetIndex) of(pod *corev1.Pod) (matching []indexedBudget, isPartial bool) {
+func (g budgetIndex) selecting(pod *corev1.Pod) (matching []indexedBudget, isPartial bool) {
 	space := g[pod.Namespace]
 	if space == nil {
 		return nil, false
@@ -164,6 +164,6 @@ func neverAllows(b *policyv1.PodDisruptionBudget) bool {
 // its only budget never allows a disruption, several budgets select the pod, or several may select it. The eviction API
 // refuses to evict a pod that several budgets select.
 func (g budgetIndex) forbidEviction(pod *corev1.Pod) bool {
-	matching, isPartial := g.of(pod)
+	matching, isPartial := g.selecting(pod)
 	return isPartial || len(matching) > 1 || len(matching) == 1 && neverAllows(matching[0].object)
 }

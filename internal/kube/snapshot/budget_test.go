@@ -41,7 +41,7 @@ func TestManyBudgets(t *testing.T) {
 		many.Budgets = append(many.Budgets, costlyBudget(i%100, 50))
 	}
 	huge.Budgets = []*policyv1.PodDisruptionBudget{costlyBudget(1, 10_000)}
-	if h := ordinary.Holds(kubetest.HoldTime)["n"]; len(h.Budgets) != 1 || h.Budgets[0] != "a/b0007" || h.TooManyBudgets {
+	if h := ordinary.BlockingPods(kubetest.BlockingTime)["n"]; len(h.Budgets) != 1 || h.Budgets[0] != "a/b0007" || h.TooManyBudgets {
 		t.Errorf("of 5,000 ordinary budgets, the hold is %+v, want only a/b0007", h)
 	}
 	budgets := indexBudgets(ordinary.Budgets)
@@ -49,15 +49,15 @@ func TestManyBudgets(t *testing.T) {
 		t.Error("eviction is forbidden for a pod with one ordinary budget, or with none")
 	}
 	for name, o := range map[string]Objects{"many": many, "one, with 10,000 requirements": huge} {
-		h := o.Holds(kubetest.HoldTime)["n"]
+		h := o.BlockingPods(kubetest.BlockingTime)["n"]
 		if !h.TooManyBudgets || !strings.Contains(h.String(), "more PodDisruptionBudgets than Joiner compares with a pod") {
 			t.Errorf("%s: the hold is %+v, want TooManyBudgets", name, h)
 		}
 		if !indexBudgets(o.Budgets).forbidEviction(o.Pods[0]) {
 			t.Errorf("%s: eviction is allowed for a pod that any of the budgets may select", name)
 		}
-		found := o.Blockers(kubetest.HoldTime)
-		if len(found) != 1 || found[0].Kind != SeveralGuard ||
+		found := o.Blockers(kubetest.BlockingTime)
+		if len(found) != 1 || found[0].Kind != MultipleBudgets ||
 			!strings.Contains(found[0].Why, "namespace a has more PodDisruptionBudgets") || len(found[0].Pods) != 1 {
 			t.Errorf("%s: blockers %+v, want one, of kind SeveralGuard", name, found)
 		}
@@ -75,7 +75,7 @@ func TestManyBudgetsOfOnePod(t *testing.T) {
 	for i := range 1_000 {
 		o.Budgets = append(o.Budgets, budgetOf(fmt.Sprintf("b%04d", i), "web", 1))
 	}
-	h := o.Holds(kubetest.HoldTime)["n"]
+	h := o.BlockingPods(kubetest.BlockingTime)["n"]
 	if len(h.Budgets) != maxSelecting || h.TooManyBudgets || len(h.String()) > 1_000 {
 		t.Errorf("%d budgets are named, in a message of %d bytes; want maxSelecting and at most 1,000",
 			len(h.Budgets), len(h.String()))

@@ -24,17 +24,17 @@ type builder struct {
 	nodes      []*nodeView           // the nodes of the snapshot
 	pods       []cluster.Pod         // the pods that need a node
 
-	traits  conversion.TraitSet  // parts of pods' values that several pods share
-	byName  map[string]*nodeView // nodes by Node name
-	planned plannedNodes         // the nodes that pods are planned for
-	coming  [][]unplacedPod      // for each of nodes: the pods that the node was launched for and that are not bound to it yet
+	traits         conversion.TraitSet  // parts of pods' values that several pods share
+	byName         map[string]*nodeView // nodes by Node name
+	planned        plannedNodes         // the nodes that pods are planned for
+	unboundPlanned [][]unplacedPod      // for each of nodes: the pods that the node was launched for and that are not bound to it yet
 }
 
 // index fills byName and planned. place uses both to find the node of a pod. Call index when nodes is complete.
 func (b *builder) index() {
 	b.byName = make(map[string]*nodeView, len(b.nodes))
 	b.planned = plannedNodesAt(b.nodes, b.view.Now)
-	b.coming = make([][]unplacedPod, len(b.nodes))
+	b.unboundPlanned = make([][]unplacedPod, len(b.nodes))
 	for _, n := range b.nodes {
 		if n.node != nil {
 			b.byName[n.node.Name] = n
@@ -103,7 +103,7 @@ func (b *builder) placeBound(pod *corev1.Pod) {
 // adds the pod to the pods that need a node.
 func (b *builder) addUnplaced(pod *corev1.Pod, value cluster.Pod) {
 	if i, ok := b.planned.of(&value, b.nodes); ok {
-		b.coming[i] = append(b.coming[i], unplacedPod{object: pod, value: &value})
+		b.unboundPlanned[i] = append(b.unboundPlanned[i], unplacedPod{object: pod, value: &value})
 		return
 	}
 	b.pods = append(b.pods, value)
@@ -113,7 +113,7 @@ func (b *builder) addUnplaced(pod *corev1.Pod, value cluster.Pod) {
 // to the pods that need a node. Call it when all bound pods are counted.
 func (b *builder) addPlannedPods() {
 	for i, n := range b.nodes {
-		for _, m := range n.addPlanned(b, b.coming[i]) {
+		for _, m := range n.addPlanned(b, b.unboundPlanned[i]) {
 			b.pods = append(b.pods, *m.value)
 		}
 	}
@@ -190,7 +190,7 @@ func (n *nodeView) withDaemonPods(daemons []cluster.Daemon) cluster.Node {
 		}
 		out.Requested = out.Requested.Add(d.Requests)
 		ports = append(ports, d.HostPorts...)
-		residents = append(residents, cluster.Resident{Kind: d.Kind, Count: 1})
+		residents = append(residents, cluster.Resident{PodKind: d.Kind, Count: 1})
 	}
 	if len(ports) > 0 {
 		out.HostPorts = conversion.MergeHostPorts(out.HostPorts, ports)

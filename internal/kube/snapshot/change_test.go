@@ -54,7 +54,7 @@ func TestEachChangeIsSeen(t *testing.T) {
 }
 
 // edit changes a copy of the object, and sends the copy to the state. name is "namespace/name".
-func edit[T client.Object](w *world, name string, change func(T)) {
+func edit[T client.Object](w *stateTester, name string, change func(T)) {
 	var like T
 	key := kubeclient.KindOf(like) + " " + name
 	o := w.all[key].DeepCopyObject().(T)
@@ -64,7 +64,7 @@ func edit[T client.Object](w *world, name string, change func(T)) {
 }
 
 // drop deletes the object. name is "namespace/name".
-func drop[T client.Object](w *world, name string) {
+func drop[T client.Object](w *stateTester, name string) {
 	var like T
 	key := kubeclient.KindOf(like) + " " + name
 	w.feeds[reflect.TypeOf(like)].drop(w.all[key])
@@ -72,36 +72,36 @@ func drop[T client.Object](w *world, name string) {
 }
 
 // change makes one change. It returns the claims of the ledger that the informers do not have yet.
-type change = func(*world) []*karpv1.NodeClaim
+type change = func(*stateTester) []*karpv1.NodeClaim
 
 func smallClusterChanges() map[string]change {
 	out := map[string]change{
-		"the protection of a pod expires": func(w *world) []*karpv1.NodeClaim {
+		"the protection of a pod expires": func(w *stateTester) []*karpv1.NodeClaim {
 			w.view.Now = kubetest.Noon.Add(2 * time.Minute)
 			return nil
 		},
-		"the plan period of a claim ends": func(w *world) []*karpv1.NodeClaim {
+		"the plan period of a claim ends": func(w *stateTester) []*karpv1.NodeClaim {
 			w.view.Now = kubetest.Noon.Add(bindTimeout + time.Second)
 			return nil
 		},
-		"a type is larger": func(w *world) []*karpv1.NodeClaim {
+		"a type is larger": func(w *stateTester) []*karpv1.NodeClaim {
 			w.view.Market = marketWithCPU(4000)
 			return nil
 		},
-		"a type is larger for one pool": func(w *world) []*karpv1.NodeClaim {
+		"a type is larger for one pool": func(w *stateTester) []*karpv1.NodeClaim {
 			c := w.view.Market["default"]
 			c.Pools = map[string][]catalog.Type{"general": marketWithCPU(4000)["default"].Types}
 			w.view.Market = catalog.Market{"default": c}
 			return nil
 		},
-		"the ledger has a claim": func(*world) []*karpv1.NodeClaim { return []*karpv1.NodeClaim{unlaunchedClaim("late")} },
-		"a claim is recreated and is the younger of two with one Node": func(w *world) []*karpv1.NodeClaim {
+		"the ledger has a claim": func(*stateTester) []*karpv1.NodeClaim { return []*karpv1.NodeClaim{unlaunchedClaim("late")} },
+		"a claim is recreated and is the younger of two with one Node": func(w *stateTester) []*karpv1.NodeClaim {
 			edit(w, "/k0", func(c *karpv1.NodeClaim) { c.UID, c.CreationTimestamp.Time = "k0-again", kubetest.Noon })
 			return nil
 		},
 	}
 	for name, apply := range objectChanges() {
-		out[name] = func(w *world) []*karpv1.NodeClaim {
+		out[name] = func(w *stateTester) []*karpv1.NodeClaim {
 			apply(w)
 			return nil
 		}
@@ -109,97 +109,99 @@ func smallClusterChanges() map[string]change {
 	return out
 }
 
-func objectChanges() map[string]func(*world) {
-	return map[string]func(*world){
-		"a pod is bound":                 func(w *world) { edit(w, "a/web-1", func(p *corev1.Pod) { p.Spec.NodeName = "n0" }) },
-		"a pod is bound to another node": func(w *world) { edit(w, "a/web-0", func(p *corev1.Pod) { p.Spec.NodeName = "n2" }) },
-		"a pod ends":                     func(w *world) { edit(w, "a/web-0", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }) },
-		"a pod is gone":                  func(w *world) { drop[*corev1.Pod](w, "a/web-0") },
-		"a pending pod is gone":          func(w *world) { drop[*corev1.Pod](w, "a/web-1") },
-		"a node is tainted": func(w *world) {
+func objectChanges() map[string]func(*stateTester) {
+	return map[string]func(*stateTester){
+		"a pod is bound":                 func(w *stateTester) { edit(w, "a/web-1", func(p *corev1.Pod) { p.Spec.NodeName = "n0" }) },
+		"a pod is bound to another node": func(w *stateTester) { edit(w, "a/web-0", func(p *corev1.Pod) { p.Spec.NodeName = "n2" }) },
+		"a pod ends":                     func(w *stateTester) { edit(w, "a/web-0", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }) },
+		"a pod is gone":                  func(w *stateTester) { drop[*corev1.Pod](w, "a/web-0") },
+		"a pending pod is gone":          func(w *stateTester) { drop[*corev1.Pod](w, "a/web-1") },
+		"a node is tainted": func(w *stateTester) {
 			edit(w, "/n0", func(n *corev1.Node) {
 				n.Spec.Taints = []corev1.Taint{{Key: karpv1.TaintDisrupted, Effect: corev1.TaintEffectNoSchedule}}
 			})
 		},
-		"a node has another instance": func(w *world) { edit(w, "/n0", func(n *corev1.Node) { n.Spec.ProviderID = "aws:///us-east-1a/i-9" }) },
-		"a node is gone":              func(w *world) { drop[*corev1.Node](w, "/n0") },
-		"a claim gets an instance": func(w *world) {
+		"a node has another instance": func(w *stateTester) {
+			edit(w, "/n0", func(n *corev1.Node) { n.Spec.ProviderID = "aws:///us-east-1a/i-9" })
+		},
+		"a node is gone": func(w *stateTester) { drop[*corev1.Node](w, "/n0") },
+		"a claim gets an instance": func(w *stateTester) {
 			edit(w, "/k2", func(c *karpv1.NodeClaim) { c.Status.ProviderID = "aws:///us-east-1a/i-7" })
 		},
-		"a claim has the provider ID of a Node that is not registered with it": func(w *world) {
+		"a claim has the provider ID of a Node that is not registered with it": func(w *stateTester) {
 			edit(w, "/k2", func(c *karpv1.NodeClaim) { c.Status.ProviderID = "aws:///us-east-1a/i-2" })
 		},
-		"a claim is registered with a Node": func(w *world) { edit(w, "/k3", func(c *karpv1.NodeClaim) { c.Status.NodeName = "n3" }) },
-		"a claim is gone":                   func(w *world) { drop[*karpv1.NodeClaim](w, "/k2") },
-		"a claim was created for another pod": func(w *world) {
+		"a claim is registered with a Node": func(w *stateTester) { edit(w, "/k3", func(c *karpv1.NodeClaim) { c.Status.NodeName = "n3" }) },
+		"a claim is gone":                   func(w *stateTester) { drop[*karpv1.NodeClaim](w, "/k2") },
+		"a claim was created for another pod": func(w *stateTester) {
 			edit(w, "/k2", func(c *karpv1.NodeClaim) { c.Annotations[conversion.AnnotationPods] = "a/disk-1" })
 		},
-		"a volume claim is bound": func(w *world) {
+		"a volume claim is bound": func(w *stateTester) {
 			edit(w, "a/c1", func(c *corev1.PersistentVolumeClaim) {
 				c.Spec.VolumeName, c.Annotations = "v1", map[string]string{conversion.AnnotationBound: "yes"}
 			})
 		},
-		"a volume claim is gone": func(w *world) { drop[*corev1.PersistentVolumeClaim](w, "a/c1") },
-		"a volume claim is for one pod": func(w *world) {
+		"a volume claim is gone": func(w *stateTester) { drop[*corev1.PersistentVolumeClaim](w, "a/c1") },
+		"a volume claim is for one pod": func(w *stateTester) {
 			edit(w, "a/c1", func(c *corev1.PersistentVolumeClaim) {
 				c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}
 			})
 		},
-		"the single user of a volume claim is gone": func(w *world) { drop[*corev1.Pod](w, "a/single-0") },
-		"a volume is in another zone": func(w *world) {
+		"the single user of a volume claim is gone": func(w *stateTester) { drop[*corev1.Pod](w, "a/single-0") },
+		"a volume is in another zone": func(w *stateTester) {
 			edit(w, "/v0", func(v *corev1.PersistentVolume) { v.Labels[catalog.LabelZone] = "us-east-1b" })
 		},
-		"a volume is gone": func(w *world) { drop[*corev1.PersistentVolume](w, "/v0") },
-		"a storage class is for a zone": func(w *world) {
+		"a volume is gone": func(w *stateTester) { drop[*corev1.PersistentVolume](w, "/v0") },
+		"a storage class is for a zone": func(w *stateTester) {
 			edit(w, "/s0", func(c *storagev1.StorageClass) {
 				c.AllowedTopologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
 					{Key: catalog.LabelZone, Values: []string{"us-east-1a"}}}}}
 			})
 		},
-		"a storage class is gone": func(w *world) { drop[*storagev1.StorageClass](w, "/s0") },
-		"a node takes more volumes": func(w *world) {
+		"a storage class is gone": func(w *stateTester) { drop[*storagev1.StorageClass](w, "/s0") },
+		"a node takes more volumes": func(w *stateTester) {
 			edit(w, "/n0", func(n *storagev1.CSINode) { n.Spec.Drivers[0].Allocatable.Count = ptr.To(int32(9)) })
 		},
-		"a node limits another driver": func(w *world) {
+		"a node limits another driver": func(w *stateTester) {
 			edit(w, "/n0", func(n *storagev1.CSINode) { n.Spec.Drivers[0].Name = "fs.example.com" })
 		},
-		"a node's drivers are not known": func(w *world) { drop[*storagev1.CSINode](w, "/n0") },
-		"a namespace has other labels": func(w *world) {
+		"a node's drivers are not known": func(w *stateTester) { drop[*storagev1.CSINode](w, "/n0") },
+		"a namespace has other labels": func(w *stateTester) {
 			edit(w, "/b",
 				func(n *corev1.Namespace) { n.Labels = map[string]string{"team": "x"} })
 		},
-		"a namespace is gone": func(w *world) { drop[*corev1.Namespace](w, "/a") },
-		"a budget allows nothing": func(w *world) {
+		"a namespace is gone": func(w *stateTester) { drop[*corev1.Namespace](w, "/a") },
+		"a budget allows nothing": func(w *stateTester) {
 			edit(w, "a/b0", func(b *policyv1.PodDisruptionBudget) { b.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(0)) })
 		},
-		"a DaemonSet requests more": func(w *world) {
+		"a DaemonSet requests more": func(w *stateTester) {
 			edit(w, "kube-system/d0", func(d *appsv1.DaemonSet) { d.Spec.Template.Spec.Containers[0] = kubetest.Container("70m", "70Mi") })
 		},
-		"a DaemonSet is gone":              func(w *world) { drop[*appsv1.DaemonSet](w, "kube-system/d1") },
-		"a DaemonSet's newest pod is gone": func(w *world) { drop[*corev1.Pod](w, "kube-system/d1-new") },
-		"a pool has a limit": func(w *world) {
+		"a DaemonSet is gone":              func(w *stateTester) { drop[*appsv1.DaemonSet](w, "kube-system/d1") },
+		"a DaemonSet's newest pod is gone": func(w *stateTester) { drop[*corev1.Pod](w, "kube-system/d1-new") },
+		"a pool has a limit": func(w *stateTester) {
 			edit(w, "/general", func(p *karpv1.NodePool) { p.Spec.Limits = corev1.ResourceList{"cpu": resource.MustParse("8")} })
 		},
-		"a node class is gone": func(w *world) { drop[*awsv1.EC2NodeClass](w, "/default") },
-		"a Service does not select a pod any more": func(w *world) {
+		"a node class is gone": func(w *stateTester) { drop[*awsv1.EC2NodeClass](w, "/default") },
+		"a Service does not select a pod any more": func(w *stateTester) {
 			edit(w, "a/svc", func(s *corev1.Service) { s.Spec.Selector = map[string]string{"app": "none"} })
 		},
-		"a Service selects one pod more": func(w *world) {
+		"a Service selects one pod more": func(w *stateTester) {
 			edit(w, "a/idle", func(s *corev1.Service) { s.Spec.Selector = map[string]string{"tier": "front"} })
 		},
-		"a Service is gone": func(w *world) { drop[*corev1.Service](w, "a/svc") },
-		"a ReplicaSet has another selector": func(w *world) {
+		"a Service is gone": func(w *stateTester) { drop[*corev1.Service](w, "a/svc") },
+		"a ReplicaSet has another selector": func(w *stateTester) {
 			edit(w, "a/web-1", func(r *appsv1.ReplicaSet) { r.Spec.Selector.MatchLabels["tier"] = "x" })
 		},
-		"a ReplicaSet is gone": func(w *world) { drop[*appsv1.ReplicaSet](w, "a/web-1") },
-		"a StatefulSet has another selector": func(w *world) {
+		"a ReplicaSet is gone": func(w *stateTester) { drop[*appsv1.ReplicaSet](w, "a/web-1") },
+		"a StatefulSet has another selector": func(w *stateTester) {
 			edit(w, "a/disk", func(r *appsv1.StatefulSet) { r.Spec.Selector.MatchLabels["tier"] = "x" })
 		},
-		"a StatefulSet is gone": func(w *world) { drop[*appsv1.StatefulSet](w, "a/disk") },
-		"a ReplicationController has another selector": func(w *world) {
+		"a StatefulSet is gone": func(w *stateTester) { drop[*appsv1.StatefulSet](w, "a/disk") },
+		"a ReplicationController has another selector": func(w *stateTester) {
 			edit(w, "a/old", func(r *corev1.ReplicationController) { r.Spec.Selector["tier"] = "x" })
 		},
-		"a ReplicationController is gone": func(w *world) { drop[*corev1.ReplicationController](w, "a/old") },
+		"a ReplicationController is gone": func(w *stateTester) { drop[*corev1.ReplicationController](w, "a/old") },
 	}
 }
 

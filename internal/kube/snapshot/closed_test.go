@@ -30,9 +30,9 @@ func TestClosedPools(t *testing.T) {
 		p.Spec.Template.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: "a"}
 		tt.change(p)
 		got := Objects{Pools: []*karpv1.NodePool{p}}.Snapshot(View{Now: time.Now(), Live: true}).Pools[0]
-		if got.Closed != tt.closed || !strings.Contains(got.Unusable, tt.why) {
+		if got.UnusableByIntent != tt.closed || !strings.Contains(got.Unusable, tt.why) {
 			t.Errorf("%s: Closed is %t and Unusable is %q, want the row's closed and why",
-				name, got.Closed, got.Unusable)
+				name, got.UnusableByIntent, got.Unusable)
 		}
 	}
 }

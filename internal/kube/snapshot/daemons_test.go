@@ -16,10 +16,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// daemonSet returns a DaemonSet with this CPU request, created age before kubetest.HoldTime.
+// daemonSet returns a DaemonSet with this CPU request, created age before kubetest.BlockingTime.
 func daemonSet(namespace, name, cpu string, age time.Duration, change func(*corev1.PodSpec)) *appsv1.DaemonSet {
 	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name,
-		CreationTimestamp: metav1.NewTime(kubetest.HoldTime.Add(-age))}}
+		CreationTimestamp: metav1.NewTime(kubetest.BlockingTime.Add(-age))}}
 	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}}}
 	if change != nil {
@@ -73,7 +73,7 @@ func TestManyDaemonSets(t *testing.T) {
 			o.DaemonSets = append(o.DaemonSets, daemonSet("kube-system", fmt.Sprintf("d%04d", i), "0", 0, nil))
 		}
 		o.DaemonSets = append(o.DaemonSets, daemonSet("other", "agent", "100m", 0, withPorts(9000, 2)))
-		daemons := o.Snapshot(View{Now: kubetest.HoldTime}).Daemons
+		daemons := o.Snapshot(View{Now: kubetest.BlockingTime}).Daemons
 		if n := len(namesOf(daemons, "kube-system")); n != 600 {
 			t.Errorf("%s: %d DaemonSets of kube-system are counted, want 600", name, n)
 		}
@@ -96,7 +96,7 @@ func TestDaemonBeyondNode(t *testing.T) {
 		corev1.ResourcePods: resource.MustParse("110")}}}
 	o := Objects{Nodes: []*corev1.Node{node}, DaemonSets: []*appsv1.DaemonSet{
 		daemonSet("tenant", "huge", "1000", 0, withPorts(80, 1)), daemonSet("tenant", "small", "1", 0, withPorts(81, 1))}}
-	n := o.Snapshot(View{Now: kubetest.HoldTime}).Nodes[0]
+	n := o.Snapshot(View{Now: kubetest.BlockingTime}).Nodes[0]
 	ports := slices.ContainsFunc(n.HostPorts, func(p cluster.HostPort) bool { return p.Port == 80 })
 	if n.Requested.CPU != 1000 || ports || len(n.HostPorts) != 1 || len(n.Residents) != 1 {
 		t.Errorf("the node is %+v, want only the pod of DaemonSet small on it", n)

@@ -17,8 +17,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// Hold says why a pod blocks voluntary disruption of its node.
-type Hold struct {
+// BlockingPod says why a pod blocks voluntary disruption of its node.
+type BlockingPod struct {
 	Pod      string // "namespace/name"
 	Workload string // as Workload returns it; empty for a pod without owner
 	// Budgets are the PodDisruptionBudgets that block the eviction, as "namespace/name", sorted. One budget blocks if
@@ -34,7 +34,7 @@ type Hold struct {
 
 // String describes the hold, for example: "pod a/b has no room in PodDisruptionBudget a/c (0 allowed; owner Deployment
 // a/d)".
-func (h Hold) String() string {
+func (h BlockingPod) String() string {
 	owner := ""
 	if h.Workload != "" {
 		owner = "owner " + h.Workload
@@ -70,12 +70,12 @@ func joined(remark, owner string) string {
 	return remark + "; " + owner
 }
 
-// Holds returns, by Node name, a pod that blocks voluntary disruption of the Node at the time now. If several pods
-// block, Holds takes one that blocks without end, or else the one that blocks longest, and among equals the first by
+// BlockingPods returns, by Node name, a pod that blocks voluntary disruption of the Node at the time now. If several pods
+// block, BlockingPods takes one that blocks without end, or else the one that blocks longest, and among equals the first by
 // name.
-func (o Objects) Holds(now time.Time) map[string]Hold {
+func (o Objects) BlockingPods(now time.Time) map[string]BlockingPod {
 	budgets := activeBudgets(o.Budgets)
-	out := map[string]Hold{}
+	out := map[string]BlockingPod{}
 	for _, pod := range o.Pods {
 		if pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || conversion.IsFinished(pod) {
 			continue
@@ -91,8 +91,8 @@ func (o Objects) Holds(now time.Time) map[string]Hold {
 	return out
 }
 
-// isBefore reports whether Holds prefers h to other.
-func (h Hold) isBefore(other Hold) bool {
+// isBefore reports whether BlockingPods prefers h to other.
+func (h BlockingPod) isBefore(other BlockingPod) bool {
 	switch {
 	case h.Until.Equal(other.Until):
 		return h.Pod < other.Pod
@@ -103,8 +103,8 @@ func (h Hold) isBefore(other Hold) bool {
 }
 
 // hold returns why the pod must not be evicted at the time now; false if it may be evicted.
-func (g budgetIndex) hold(pod *corev1.Pod, now time.Time) (Hold, bool) {
-	out := Hold{Pod: pod.Namespace + "/" + pod.Name, Workload: Workload(pod)}
+func (g budgetIndex) hold(pod *corev1.Pod, now time.Time) (BlockingPod, bool) {
+	out := BlockingPod{Pod: pod.Namespace + "/" + pod.Name, Workload: Workload(pod)}
 	if conversion.IsProtected(pod, now) {
 		out.Until = protectedUntil(pod)
 		return out, true
@@ -112,7 +112,7 @@ func (g budgetIndex) hold(pod *corev1.Pod, now time.Time) (Hold, bool) {
 	if g[pod.Namespace] == nil || !isEvicted(pod) {
 		return out, false
 	}
-	matching, isPartial := g.of(pod)
+	matching, isPartial := g.selecting(pod)
 	switch {
 	case isPartial && len(matching) < 2:
 		out.TooManyBudgets = true

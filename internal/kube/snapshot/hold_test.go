@@ -53,7 +53,7 @@ func TestHolds(t *testing.T) {
 	tolerates := func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} }
 	daemon := func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "DaemonSet" }
 	done := func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }
-	ending := func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: kubetest.HoldTime} }
+	ending := func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: kubetest.BlockingTime} }
 	const noRoom = "pod a/x has no room in PodDisruptionBudget a/b (0 allowed; owner Deployment a/web)"
 	for name, c := range map[string]struct {
 		pods    []*corev1.Pod
@@ -113,7 +113,7 @@ func TestHolds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for range 2 {
-				got, ok := Objects{Pods: c.pods, Budgets: c.budgets}.Holds(kubetest.HoldTime)["n"]
+				got, ok := Objects{Pods: c.pods, Budgets: c.budgets}.BlockingPods(kubetest.BlockingTime)["n"]
 				if ok != (c.want != "") || ok && got.String() != c.want {
 					t.Errorf("blocked by %q, want %q", got, c.want)
 				}
@@ -235,7 +235,7 @@ func TestBlockers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			for _, b := range (Objects{Pods: c.pods, Budgets: c.budgets, Claims: []*karpv1.NodeClaim{claim}}).Blockers(kubetest.HoldTime) {
+			for _, b := range (Objects{Pods: c.pods, Budgets: c.budgets, Claims: []*karpv1.NodeClaim{claim}}).Blockers(kubetest.BlockingTime) {
 				got = append(got, fmt.Sprintf("%s %s: %s (%s; %s)", b.Kind, strings.Join(b.Budgets, " "), b.Why,
 					strings.Join(b.Workloads, " "), strings.Join(b.Pods, " ")))
 				if !slices.Equal(b.Nodes, []string{"n"}) || b.IsDeadlock() != (b.Fix != "") {
@@ -247,8 +247,8 @@ func TestBlockers(t *testing.T) {
 			}
 		})
 	}
-	counts := Deadlocks([]Blocker{{Kind: NeedsAll}, {Kind: NoRoomNow}, {Kind: NeedsAll}})
-	if !maps.Equal(counts, map[BlockerKind]int{NeedsAll: 2, NeverAllows: 0, SeveralGuard: 0}) {
+	counts := Deadlocks([]Blocker{{Kind: RequiresAllPods}, {Kind: TooFewHealthy}, {Kind: RequiresAllPods}})
+	if !maps.Equal(counts, map[BlockerKind]int{RequiresAllPods: 2, NeverAllows: 0, MultipleBudgets: 0}) {
 		t.Errorf("the deadlocks by kind are %v, want 2 of NeedsAll", counts)
 	}
 }
@@ -264,7 +264,7 @@ func TestWorkloadOfInvalidOwner(t *testing.T) {
 			ref.Controller = ptr.To(true)
 			p.OwnerReferences = []metav1.OwnerReference{ref}
 		})
-		hold := Objects{Pods: []*corev1.Pod{pod}}.Holds(kubetest.HoldTime)["n"].String()
+		hold := Objects{Pods: []*corev1.Pod{pod}}.BlockingPods(kubetest.BlockingTime)["n"].String()
 		if len(hold) > 500 || strings.ContainsFunc(hold, func(r rune) bool { return !unicode.IsPrint(r) }) {
 			t.Errorf("%.80q: the hold is not one short printable line: %.300q", ref.Kind+ref.Name, hold)
 		}

@@ -41,7 +41,7 @@ func TestManyNamespaceSelectors(t *testing.T) {
 		o.Pods = append(o.Pods, selecting("alike", fmt.Sprintf("p%02d", i), func(term int) string { return fmt.Sprint("y", term) }))
 	}
 	refused, lists := 0, map[*string]bool{} // the lists of namespaces, by the address of their first element
-	for _, pod := range o.Snapshot(View{Now: kubetest.HoldTime}).Pods {
+	for _, pod := range o.Snapshot(View{Now: kubetest.BlockingTime}).Pods {
 		if strings.Contains(pod.Unplannable, ".namespaceSelector is one of too many") && pod.Namespace == "tenant" {
 			refused++
 			continue

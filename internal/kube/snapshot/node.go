@@ -136,7 +136,7 @@ func foreignView(n *corev1.Node) nodeView {
 func unacceptedView(n *corev1.Node) nodeView {
 	v := foreignView(n)
 	v.value.Pool, v.value.NodeClass = "", ""
-	if cordon := cluster.Cordon(); !slices.Contains(v.value.Taints, cordon) {
+	if cordon := cluster.CordonTaint(); !slices.Contains(v.value.Taints, cordon) {
 		v.value.Taints = slices.Insert(slices.Clone(v.value.Taints), 0, cordon)
 	}
 	return v
@@ -292,10 +292,10 @@ func isDisrupted(taints []corev1.Taint) bool {
 	return slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.Key == karpv1.TaintDisrupted })
 }
 
-// withCordon returns the taints with cluster.Cordon first if the node is cordoned. spec.unschedulable is enough, as for
+// withCordon returns the taints with cluster.CordonTaint first if the node is cordoned. spec.unschedulable is enough, as for
 // kube-scheduler: the node controller adds the taint later.
 func withCordon(taints []requirements.Taint, n *corev1.Node) []requirements.Taint {
-	cordon := cluster.Cordon()
+	cordon := cluster.CordonTaint()
 	if !n.Spec.Unschedulable && !slices.Contains(taints, cordon) {
 		return taints
 	}

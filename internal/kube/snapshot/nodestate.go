@@ -22,12 +22,12 @@ type nodeState struct {
 	claims map[string]*karpv1.NodeClaim // NodeClaims by name
 	market catalog.Market               // the market of the last snapshot
 
-	slots    []*slot             // the slots in the order of the snapshot
-	views    []*nodeView         // the field bare of each of slots
-	isPaired bool                // the slots have all current claims and Nodes
-	late     []*karpv1.NodeClaim // claims in slots that no informer event had reported before the last snapshot
-	byClaim  map[string]*slot    // slots by claim name
-	byNode   map[string]*slot    // slots by Node name
+	slots    []*nodeEntry          // the slots in the order of the snapshot
+	views    []*nodeView           // the field bare of each of slots
+	isPaired bool                  // the slots have all current claims and Nodes
+	late     []*karpv1.NodeClaim   // claims in slots that no informer event had reported before the last snapshot
+	byClaim  map[string]*nodeEntry // slots by claim name
+	byNode   map[string]*nodeEntry // slots by Node name
 
 	listed []cluster.Node // the nodes of the last snapshot
 
@@ -44,19 +44,19 @@ func newNodeState(pods *podState) *nodeState {
 	return &nodeState{pods: pods, nodes: map[string]*corev1.Node{}, claims: map[string]*karpv1.NodeClaim{}}
 }
 
-// slot is a node of the snapshot with the inputs that it was computed from. It is computed again only when an input
+// nodeEntry is a node of the snapshot with the inputs that it was computed from. It is computed again only when an input
 // changes.
-type slot struct {
+type nodeEntry struct {
 	pair // the current claim and Node
 
-	// bare is the node without pods.
-	bare         nodeView
+	// withoutPods is the node without pods.
+	withoutPods  nodeView
 	barePair     pair               // the pair that bare was computed from
 	bareDrivers  *storagev1.CSINode // the CSINode that bare was computed from
 	bareRevision uint64             // nodeState.marketRevision when bare was computed; 0: never computed
 
-	// full is the node with its pods.
-	full            nodeView
+	// withPods is the node with its pods.
+	withPods        nodeView
 	isFullCurrent   bool          // full was computed from the current bare
 	fullRevision    uint64        // host.revision when full was computed
 	budgetsRevision uint64        // nodeState.budgetsRevision when full was computed
@@ -123,7 +123,7 @@ func (s *nodeState) assignSlots(late []*karpv1.NodeClaim) {
 		return // events have updated the slots in place
 	}
 	s.isPaired, s.late = true, late
-	s.byClaim, s.byNode = make(map[string]*slot, len(s.claims)), make(map[string]*slot, len(s.nodes))
+	s.byClaim, s.byNode = make(map[string]*nodeEntry, len(s.claims)), make(map[string]*nodeEntry, len(s.nodes))
 	type names struct{ claim, node string }
 	nameOf := func(p pair) (out names) {
 		if p.claim != nil {
@@ -134,7 +134,7 @@ func (s *nodeState) assignSlots(late []*karpv1.NodeClaim) {
 		}
 		return out
 	}
-	before := make(map[names]*slot, len(s.slots))
+	before := make(map[names]*nodeEntry, len(s.slots))
 	for _, x := range s.slots {
 		before[nameOf(x.pair)] = x
 	}
@@ -143,7 +143,7 @@ func (s *nodeState) assignSlots(late []*karpv1.NodeClaim) {
 		name := nameOf(p)
 		x := before[name]
 		if x == nil {
-			x = &slot{}
+			x = &nodeEntry{}
 		}
 		delete(before, name)
 		x.pair = p
@@ -156,7 +156,7 @@ func (s *nodeState) assignSlots(late []*karpv1.NodeClaim) {
 		}
 	}
 	for _, x := range before { // the slots whose claim or Node is gone
-		s.kinds.dropAll(x.full.residents)
+		s.kinds.dropAll(x.withPods.residents)
 	}
 }
 
@@ -200,60 +200,60 @@ func areSameLists(a, b []catalog.Type) bool {
 // computeBare computes bare of each slot, where an input has changed, and sorts the slots.
 func (s *nodeState) computeBare(drivers map[string]*storagev1.CSINode) {
 	for _, x := range s.slots {
-		if x.bareRevision == s.marketRevision && x.barePair == x.pair && x.bareDrivers == drivers[x.bare.value.Name] {
+		if x.bareRevision == s.marketRevision && x.barePair == x.pair && x.bareDrivers == drivers[x.withoutPods.value.Name] {
 			continue
 		}
-		x.bare = x.pair.view(drivers, s.market)
-		x.bareRevision, x.barePair, x.bareDrivers = s.marketRevision, x.pair, drivers[x.bare.value.Name]
+		x.withoutPods = x.pair.view(drivers, s.market)
+		x.bareRevision, x.barePair, x.bareDrivers = s.marketRevision, x.pair, drivers[x.withoutPods.value.Name]
 		x.isFullCurrent = false
 	}
-	byID := func(a, b *slot) int { return byNodeID(&a.bare.value, &b.bare.value) }
+	byID := func(a, b *nodeEntry) int { return byNodeID(&a.withoutPods.value, &b.withoutPods.value) }
 	if !slices.IsSortedFunc(s.slots, byID) {
 		slices.SortFunc(s.slots, byID)
 	}
 	s.views = s.views[:0]
 	for _, x := range s.slots {
-		s.views = append(s.views, &x.bare)
+		s.views = append(s.views, &x.withoutPods)
 	}
 }
 
 // addPods computes full: bare plus the pods that are bound to the node, nominated for it, or planned for it (coming).
 // It does nothing if full is current and none of these pods has changed.
-func (s *nodeState) addPods(x *slot, b *builder, nominated, coming []unplacedPod) {
+func (s *nodeState) addPods(x *nodeEntry, b *builder, nominated, coming []unplacedPod) {
 	var h host
 	if x.node != nil && s.pods.hosts[x.node.Name] != nil {
 		h = *s.pods.hosts[x.node.Name]
 	}
 	// Which pods may be evicted from a terminating node also depends on the time and the budgets.
-	mayEvictionsDiffer := x.bare.isTerminating && (x.hasTimedPod || x.budgetsRevision != s.budgetsRevision)
+	mayEvictionsDiffer := x.withoutPods.isTerminating && (x.hasTimedPod || x.budgetsRevision != s.budgetsRevision)
 	if x.isFullCurrent && x.fullRevision == h.revision && slices.Equal(x.nominated, nominated) &&
 		slices.Equal(x.coming, coming) && !mayEvictionsDiffer {
 		return
 	}
-	before := x.full.residents
-	x.full, x.leaving, x.shared, x.hasTimedPod, x.isValueCurrent = x.bare, nil, nil, false, false
-	x.full.value.Pods = slices.Grow(x.full.value.Pods, h.countMovable()+len(nominated)+len(coming)) // the most that it can need
+	before := x.withPods.residents
+	x.withPods, x.leaving, x.shared, x.hasTimedPod, x.isValueCurrent = x.withoutPods, nil, nil, false, false
+	x.withPods.value.Pods = slices.Grow(x.withPods.value.Pods, h.countMovable()+len(nominated)+len(coming)) // the most that it can need
 	for _, p := range h.pods {
 		if !conversion.NeedsPlace(p.object) {
-			x.full.addUnmovable(b, p.object)
+			x.withPods.addUnmovable(b, p.object)
 			continue
 		}
-		if value := s.pods.valueOf(p); x.full.addMovable(b, p.object, value) {
+		if value := s.pods.valueOf(p); x.withPods.addMovable(b, p.object, value) {
 			evicted := *value
-			evicted.Node = x.full.value.Name
+			evicted.Node = x.withPods.value.Name
 			x.leaving = append(x.leaving, unplacedPod{p.object, &evicted})
 		}
 		x.hasTimedPod = x.hasTimedPod || isTimed(p.object)
 	}
 	for _, m := range nominated {
-		x.full.addExpected(b, m.object, m.value)
+		x.withPods.addExpected(b, m.object, m.value)
 	}
-	x.withoutRoom = x.full.addPlanned(b, coming)
-	x.full.sort()
-	for i := range x.full.value.Pods {
-		x.shared = append(x.shared, x.full.value.Pods[i].Volumes...)
+	x.withoutRoom = x.withPods.addPlanned(b, coming)
+	x.withPods.sort()
+	for i := range x.withPods.value.Pods {
+		x.shared = append(x.shared, x.withPods.value.Pods[i].Volumes...)
 	}
-	h.shareValues(x.full.value.Pods)
+	h.shareValues(x.withPods.value.Pods)
 	s.kinds.dropAll(before)
 	x.isFullCurrent, x.fullRevision, x.budgetsRevision = true, h.revision, s.budgetsRevision
 	x.nominated, x.coming = nominated, coming
@@ -288,9 +288,9 @@ func isTimed(pod *corev1.Pod) bool {
 }
 
 // addDaemons computes value, unless it is current: full with the DaemonSet pods that the node does not run yet.
-func (s *nodeState) addDaemons(x *slot) {
+func (s *nodeState) addDaemons(x *nodeEntry) {
 	if !x.isValueCurrent || x.daemonsRevision != s.daemonsRevision {
-		x.value = x.full.withDaemonPods(s.daemons)
+		x.value = x.withPods.withDaemonPods(s.daemons)
 		x.isValueCurrent, x.isListed, x.daemonsRevision = true, false, s.daemonsRevision
 	}
 }

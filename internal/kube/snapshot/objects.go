@@ -150,19 +150,19 @@ func poolsOf(o Objects, view View, nodes []*nodeView) []cluster.Pool {
 	usage, count := map[string]resources.Amounts{}, map[string]int{}
 	for _, n := range nodes {
 		if n.value.Pool != "" && !n.isTerminating {
-			usage[n.value.Pool] = usage[n.value.Pool].Add(n.maxCapacity.Floor())
+			usage[n.value.Pool] = usage[n.value.Pool].Add(n.maxCapacity.RaiseNegatives())
 			count[n.value.Pool]++
 		}
 	}
 	out := make([]cluster.Pool, 0, len(o.Pools))
 	for _, p := range o.Pools {
 		v := conversion.PoolValue(p)
-		if v.Unusable = conversion.ClosedReason(p); v.Unusable != "" {
-			v.Closed = true
+		if v.Unusable = conversion.UnusableByIntentReason(p); v.Unusable != "" {
+			v.UnusableByIntent = true
 		} else {
 			v.Unusable = conversion.UnreadyReason(p, classes[v.NodeClass], view.Live)
 		}
-		v.Relaxable = view.RelaxMinValues
+		v.RelaxesMinValues = view.RelaxMinValues
 		v.Usage, v.Nodes = usage[p.Name], count[p.Name]
 		out = append(out, v)
 	}

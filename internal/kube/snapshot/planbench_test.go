@@ -74,7 +74,7 @@ func inZonesOf(o Objects, market catalog.Market) catalog.Market {
 
 // widen gives room for three more pods to each node whose index is a multiple of every. If every is 0, it changes no
 // node.
-func (w *world) widen(o Objects, every int) {
+func (w *stateTester) widen(o Objects, every int) {
 	put := w.feeds[reflect.TypeFor[*corev1.Node]()].put
 	for i, n := range o.Nodes {
 		if every == 0 || i%every > 0 {
@@ -106,7 +106,7 @@ func (a podMix) pods(workloads int) []*corev1.Pod {
 
 // benchNewPods adds the pods, plans for them, and removes them. The plan must launch instances if mustLaunch is true,
 // and none otherwise.
-func benchNewPods(b *testing.B, w *world, market catalog.Market, pods []*corev1.Pod, mustLaunch bool) {
+func benchNewPods(b *testing.B, w *stateTester, market catalog.Market, pods []*corev1.Pod, mustLaunch bool) {
 	feed := w.feeds[reflect.TypeFor[*corev1.Pod]()]
 	b.ReportAllocs()
 	turn := 0
@@ -118,7 +118,7 @@ func benchNewPods(b *testing.B, w *world, market catalog.Market, pods []*corev1.
 			feed.put(pod)
 		}
 		snapshot := w.state.snapshot(kubetest.Noon, market, nil)
-		plan = packing.Solve(snapshot, market, packing.Usual)
+		plan = packing.Solve(snapshot, market, packing.DefaultEffort)
 		for _, pod := range pods {
 			feed.drop(pod)
 		}

@@ -22,9 +22,9 @@ type podState struct {
 
 	waiting queue // the pods without a node: kube-scheduler could not bind them, or has nominated a node for them
 
-	users     map[dependency]map[*podEntry]struct{} // by dependency: the pods whose values are computed from it
-	contested map[string]bool                       // volume claims, "namespace/name"; refresh finds their single user again
-	traits    conversion.TraitSet                   // parts of pods' values that several pods share
+	users            map[dependency]map[*podEntry]struct{} // by dependency: the pods whose values are computed from it
+	staleSingleUsers map[string]bool                       // volume claims, "namespace/name"; refresh finds their single user again
+	traits           conversion.TraitSet                   // parts of pods' values that several pods share
 
 	daemonPods      map[types.UID]map[*podEntry]struct{} // DaemonSet pods by UID of the DaemonSet
 	newest          map[types.UID]*corev1.Pod            // the newest pod of each DaemonSet
@@ -54,7 +54,7 @@ func newPodState(references conversion.References) *podState {
 	return &podState{
 		references: references,
 		pods:       map[client.ObjectKey]*podEntry{}, hosts: map[string]*host{},
-		users: map[dependency]map[*podEntry]struct{}{}, contested: map[string]bool{},
+		users: map[dependency]map[*podEntry]struct{}{}, staleSingleUsers: map[string]bool{},
 		daemonPods: map[types.UID]map[*podEntry]struct{}{}, newest: map[types.UID]*corev1.Pod{}, newestLost: map[types.UID]bool{},
 	}
 }
@@ -203,7 +203,7 @@ func (s *podState) invalidatePod(p *podEntry) {
 // claim's single user again. Only claims with the access mode ReadWriteOncePod have a single user.
 func (s *podState) markContested(d dependency) {
 	if d.kind == onClaim {
-		s.contested[d.name] = true
+		s.staleSingleUsers[d.name] = true
 	}
 }
 
@@ -230,10 +230,10 @@ func (s *podState) resolveSingleUser(id string) {
 // refresh finds the single user of each contested volume claim, and the newest pod of each DaemonSet that has lost its
 // newest pod. It reports whether the newest pod of any DaemonSet may have changed.
 func (s *podState) refresh() (isNewestChanged bool) {
-	for id := range s.contested {
+	for id := range s.staleSingleUsers {
 		s.resolveSingleUser(id)
 	}
-	clear(s.contested)
+	clear(s.staleSingleUsers)
 	isNewestChanged = s.isNewestChanged || len(s.newestLost) > 0
 	for set := range s.newestLost {
 		s.findNewest(set)

@@ -144,7 +144,7 @@ func (r *Reader) lateClaims(ctx context.Context, now time.Time, claims []*karpv1
 	if r.Ledger == nil {
 		return nil, nil
 	}
-	late, overdue := r.Ledger.missing(now, claims)
+	late, overdue := r.Ledger.updateFromCache(now, claims)
 	for _, c := range overdue {
 		exists, err := r.exists(ctx, c)
 		switch {

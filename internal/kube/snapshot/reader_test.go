@@ -48,8 +48,8 @@ func TestSnapshotWithoutAnswer(t *testing.T) {
 		return broken
 	}})
 	_, err := (&Reader{Cache: c}).Snapshot(t.Context(), kubetest.Noon, nil)
-	if !errors.Is(err, broken) || kubeclient.WhatNext(err) != kubeclient.Retry {
-		t.Errorf("the error is %v (%s), want the error of the list (Retry)", err, kubeclient.WhatNext(err))
+	if !errors.Is(err, broken) || kubeclient.Classify(err) != kubeclient.Retry {
+		t.Errorf("the error is %v (%s), want the error of the list (Retry)", err, kubeclient.Classify(err))
 	}
 }
 
@@ -94,7 +94,7 @@ func TestConcurrentLedger(t *testing.T) {
 		}
 	}()
 	for range 100 {
-		l.missing(kubetest.Noon, nil)
+		l.updateFromCache(kubetest.Noon, nil)
 		l.Len()
 	}
 	<-done

@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// podKinds stores each cluster.Kind once. Equal pods share one pointer, within a snapshot and across snapshots. A
+// podKinds stores each cluster.PodKind once. Equal pods share one pointer, within a snapshot and across snapshots. A
 // lookup of a known kind allocates nothing, however many labels the pod has.
 //
 // The zero value is empty.
@@ -23,9 +23,9 @@ type podKinds struct {
 	byHash map[uint64][]*podKind
 }
 
-// podKind is a cluster.Kind with a text, which identifies the kind and is its sort key.
+// podKind is a cluster.PodKind with a text, which identifies the kind and is its sort key.
 type podKind struct {
-	cluster.Kind
+	cluster.PodKind
 	avoids string // the field Avoids as text, made by termsText
 	text   string // different for each kind, made by kindText
 	uses   int    // number of pods of this kind; at 0, drop deletes the kind
@@ -39,15 +39,15 @@ func (k *podKinds) of(namespace string, labels requirements.Labels, avoids []clu
 	avoided := termsText(avoids)
 	hash := k.hash(namespace, labels, avoided)
 	for _, known := range k.byHash[hash] {
-		if known.Namespace == namespace && known.Ending == ending && known.avoids == avoided && maps.Equal(known.Labels, labels) {
+		if known.Namespace == namespace && known.Terminating == ending && known.avoids == avoided && maps.Equal(known.Labels, labels) {
 			known.uses++
 			return known
 		}
 	}
 	added := &podKind{
-		Kind:   cluster.Kind{Namespace: namespace, Labels: labels, Avoids: avoids, Ending: ending},
-		avoids: avoided,
-		uses:   1,
+		PodKind: cluster.PodKind{Namespace: namespace, Labels: labels, RequiredAntiAffinity: avoids, Terminating: ending},
+		avoids:  avoided,
+		uses:    1,
 	}
 	added.text = kindText(added)
 	k.byHash[hash] = append(k.byHash[hash], added)
@@ -107,7 +107,7 @@ func (r residents) values() []cluster.Resident {
 	sorted := slices.SortedFunc(maps.Keys(r), func(a, b *podKind) int { return strings.Compare(a.text, b.text) })
 	out := make([]cluster.Resident, len(sorted))
 	for i, kind := range sorted {
-		out[i] = cluster.Resident{Kind: &kind.Kind, Count: r[kind]}
+		out[i] = cluster.Resident{PodKind: &kind.PodKind, Count: r[kind]}
 	}
 	return out
 }
@@ -131,7 +131,7 @@ func kindText(k *podKind) string {
 	for _, key := range slices.SortedFunc(maps.Keys(k.Labels), cmp.Compare[string]) {
 		parts = append(parts, key, k.Labels[key])
 	}
-	if k.Ending {
+	if k.Terminating {
 		parts = append(parts, "", "ending")
 	}
 	return strings.Join(append(parts, "", k.avoids), "\x00")
@@ -152,7 +152,7 @@ func termsText(terms []cluster.Term) string {
 		if t.AllNamespaces {
 			b.WriteString("\x01*")
 		}
-		if t.Selector.Nothing {
+		if t.Selector.MatchesNothing {
 			b.WriteString("\x01-")
 		}
 		b.WriteString("\x01" + t.Selector.Labels.String() + "\x02")

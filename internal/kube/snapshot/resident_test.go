@@ -16,7 +16,7 @@ func TestPodKinds(t *testing.T) {
 		Labels: requirements.Requirements{"app": requirements.OneOf("web")},
 	}}}
 	everywhere := []cluster.Term{{Key: "kubernetes.io/hostname", AllNamespaces: true}}
-	nothing := []cluster.Term{{Key: "kubernetes.io/hostname", AllNamespaces: true, Selector: cluster.Selector{Nothing: true}}}
+	nothing := []cluster.Term{{Key: "kubernetes.io/hostname", AllNamespaces: true, Selector: cluster.Selector{MatchesNothing: true}}}
 	build := func() []*podKind {
 		return []*podKind{
 			kinds.of("a", nil, nil, false),
@@ -63,7 +63,7 @@ func TestResidents(t *testing.T) {
 		r.add(kind)
 	}
 	got := r.values()
-	if len(got) != 2 || got[0].Kind != &db.Kind || got[0].Count != 1 || got[1].Kind != &web.Kind || got[1].Count != 2 {
+	if len(got) != 2 || got[0].PodKind != &db.PodKind || got[0].Count != 1 || got[1].PodKind != &web.PodKind || got[1].Count != 2 {
 		t.Errorf("residents are %v, want 1 of db, then 2 of web", got)
 	}
 }

@@ -102,8 +102,8 @@ func snapshotDiff(want, got cluster.Snapshot) string {
 	return cmp.Diff(asJSON(want), asJSON(got))
 }
 
-// world has a state, and the objects that the state has received.
-type world struct {
+// stateTester has a state, and the objects that the state has received.
+type stateTester struct {
 	state *state
 	feeds map[reflect.Type]feed    // of state, by type of object
 	all   map[string]client.Object // the current objects, by keyOf
@@ -111,9 +111,9 @@ type world struct {
 	turn  int // number of events so far
 }
 
-func newWorld(view View) *world {
+func newWorld(view View) *stateTester {
 	view.Now, view.Live = kubetest.Noon, true
-	w := &world{state: newState(view), feeds: map[reflect.Type]feed{}, all: map[string]client.Object{}, view: view}
+	w := &stateTester{state: newState(view), feeds: map[reflect.Type]feed{}, all: map[string]client.Object{}, view: view}
 	for _, f := range w.state.feeds() {
 		w.feeds[reflect.TypeOf(f.example)] = f
 	}
@@ -126,7 +126,7 @@ func keyOf(o client.Object) string {
 }
 
 // event adds, changes, repeats or deletes one object.
-func (w *world) event(t *rapid.T) {
+func (w *stateTester) event(t *rapid.T) {
 	o := anyObject(t, w.view.Now)
 	f, ok := w.feeds[reflect.TypeOf(o)]
 	if !ok {
@@ -169,7 +169,7 @@ func withFieldOf(t *rapid.T, object, other client.Object) client.Object {
 }
 
 // late returns claims for the snapshot's parameter late. Some of them are in the state already.
-func (w *world) late(t *rapid.T) []*karpv1.NodeClaim {
+func (w *stateTester) late(t *rapid.T) []*karpv1.NodeClaim {
 	var out []*karpv1.NodeClaim
 	for range rapid.IntRange(0, 2).Draw(t, "late claims") {
 		c := anyClaim(t, w.view.Now)
@@ -181,7 +181,7 @@ func (w *world) late(t *rapid.T) []*karpv1.NodeClaim {
 }
 
 // objects returns the current objects, together with those of the late claims that are not among them.
-func (w *world) objects(late []*karpv1.NodeClaim) Objects {
+func (w *stateTester) objects(late []*karpv1.NodeClaim) Objects {
 	var o Objects
 	for _, object := range w.all {
 		switch v := object.(type) {
@@ -228,7 +228,7 @@ func (w *world) objects(late []*karpv1.NodeClaim) Objects {
 }
 
 // compareObjects returns the differences between the objects of the state and the last versions that were sent to it.
-func (w *world) compareObjects() string {
+func (w *stateTester) compareObjects() string {
 	got, want := withAddresses(w.state.objects()), withAddresses(w.objects(nil))
 	return cmp.Diff(want, got)
 }
@@ -251,7 +251,7 @@ func withAddresses(o Objects) []string {
 	return out
 }
 
-func (w *world) dropAll() {
+func (w *stateTester) dropAll() {
 	for key, o := range w.all {
 		w.feeds[reflect.TypeOf(o)].drop(o)
 		delete(w.all, key)
@@ -260,7 +260,7 @@ func (w *world) dropAll() {
 
 // expectNothing checks that the state holds nothing after all objects were deleted. Otherwise data about deleted pods
 // would fill the memory over time.
-func (w *world) expectNothing(t *rapid.T) {
+func (w *stateTester) expectNothing(t *rapid.T) {
 	w.state.snapshot(w.view.Now, nil, nil)
 	s := w.state
 	pods, volumes, nodes := s.pods, s.volumes, s.nodes
@@ -318,7 +318,7 @@ func TestSnapshotsShareValues(t *testing.T) {
 }
 
 // send sends all objects to the state, and returns them as one list.
-func (w *world) send(o Objects) []client.Object {
+func (w *stateTester) send(o Objects) []client.Object {
 	var all []client.Object
 	for _, list := range []any{o.Nodes, o.Claims, o.DaemonSets, o.Pools, o.Classes, o.VolumeClaims, o.Volumes, o.StorageClasses,
 		o.Budgets, o.Namespaces, o.CSINodes, o.Pods, o.Groups.Services, o.Groups.Controllers, o.Groups.ReplicaSets, o.Groups.StatefulSets} {

@@ -76,7 +76,7 @@ func heap() uint64 {
 }
 
 // benchEvents changes n pods all over the cluster in each round, and takes a snapshot.
-func benchEvents(b *testing.B, w *world, o Objects, market catalog.Market, n int) {
+func benchEvents(b *testing.B, w *stateTester, o Objects, market catalog.Market, n int) {
 	put := w.feeds[reflect.TypeFor[*corev1.Pod]()].put
 	b.ReportAllocs()
 	turn := 0
@@ -95,7 +95,7 @@ func benchEvents(b *testing.B, w *world, o Objects, market catalog.Market, n int
 }
 
 // benchDaemons changes the requests of a DaemonSet, which affects all nodes.
-func benchDaemons(b *testing.B, w *world, o Objects, market catalog.Market) {
+func benchDaemons(b *testing.B, w *stateTester, o Objects, market catalog.Market) {
 	put := w.feeds[reflect.TypeFor[*appsv1.DaemonSet]()].put
 	b.ReportAllocs()
 	turn := 0
@@ -111,7 +111,7 @@ func benchDaemons(b *testing.B, w *world, o Objects, market catalog.Market) {
 }
 
 // benchPending is benchEvents while 5,000 pods need a node.
-func benchPending(b *testing.B, w *world, o Objects, market catalog.Market) {
+func benchPending(b *testing.B, w *stateTester, o Objects, market catalog.Market) {
 	feed := w.feeds[reflect.TypeFor[*corev1.Pod]()]
 	var pods []*corev1.Pod
 	for i := range 5_000 {
@@ -127,7 +127,7 @@ func benchPending(b *testing.B, w *world, o Objects, market catalog.Market) {
 }
 
 // benchPlan adds 100 pods of the given number of workloads, plans for them, and removes them.
-func benchPlan(b *testing.B, w *world, market catalog.Market, workloads int) {
+func benchPlan(b *testing.B, w *stateTester, market catalog.Market, workloads int) {
 	feed := w.feeds[reflect.TypeFor[*corev1.Pod]()]
 	b.ReportAllocs()
 	turn := 0
@@ -144,7 +144,7 @@ func benchPlan(b *testing.B, w *world, market catalog.Market, workloads int) {
 			feed.put(pod)
 		}
 		snapshot := w.state.snapshot(kubetest.Noon, market, nil)
-		plan := packing.Solve(snapshot, market, packing.Usual)
+		plan := packing.Solve(snapshot, market, packing.DefaultEffort)
 		if len(snapshot.Pods) != 100 || len(plan.Refusals) > 0 || len(plan.PlannedNodes) == 0 {
 			b.Fatalf("%d pods, %d planned nodes, refused %v", len(snapshot.Pods), len(plan.PlannedNodes), plan.Refusals)
 		}

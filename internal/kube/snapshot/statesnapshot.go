@@ -58,7 +58,7 @@ func (s *state) placePods(b *builder) []*cluster.Pod {
 		}
 		return ok
 	}
-	var indexes map[*slot]int // the index of each slot; made on first use
+	var indexes map[*nodeEntry]int // the index of each slot; made on first use
 	for _, p := range waiting {
 		m := unplacedPod{p.object, s.pods.valueOf(p)}
 		if x := s.nominatedSlot(p.object); x != nil {
@@ -74,7 +74,7 @@ func (s *state) placePods(b *builder) []*cluster.Pod {
 	// node.
 	var moving []*cluster.Pod
 	for _, x := range s.nodes.slots {
-		if !x.bare.isTerminating {
+		if !x.withoutPods.isTerminating {
 			continue
 		}
 		s.nodes.addPods(x, b, nil, nil)
@@ -85,7 +85,7 @@ func (s *state) placePods(b *builder) []*cluster.Pod {
 		}
 	}
 	for i, x := range s.nodes.slots {
-		if !x.bare.isTerminating {
+		if !x.withoutPods.isTerminating {
 			s.nodes.addPods(x, b, nominated[i], coming[i])
 			for _, m := range x.withoutRoom {
 				moving = append(moving, m.value)
@@ -101,18 +101,18 @@ func (s *state) placePods(b *builder) []*cluster.Pod {
 
 // nominatedSlot returns the slot of the node that kube-scheduler has nominated for the pod. It returns nil if no node
 // is nominated, or if the node does not accept nominated pods.
-func (s *state) nominatedSlot(pod *corev1.Pod) *slot {
+func (s *state) nominatedSlot(pod *corev1.Pod) *nodeEntry {
 	if !conversion.IsNominated(pod) {
 		return nil
 	}
-	if x := s.nodes.byNode[pod.Status.NominatedNodeName]; x != nil && x.bare.acceptsNominated() {
+	if x := s.nodes.byNode[pod.Status.NominatedNodeName]; x != nil && x.withoutPods.acceptsNominated() {
 		return x
 	}
 	return nil
 }
 
-func slotIndexes(slots []*slot) map[*slot]int {
-	out := make(map[*slot]int, len(slots))
+func slotIndexes(slots []*nodeEntry) map[*nodeEntry]int {
+	out := make(map[*nodeEntry]int, len(slots))
 	for i, x := range slots {
 		out[x] = i
 	}

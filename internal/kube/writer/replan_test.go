@@ -78,7 +78,7 @@ func replan(t *testing.T, r *snapshot.Reader, market catalog.Market) packing.Pla
 	if err != nil {
 		t.Fatal(err)
 	}
-	return packing.Solve(s, market, packing.Usual)
+	return packing.Solve(s, market, packing.DefaultEffort)
 }
 
 // planWithoutMarket plans with a snapshot that was taken before the market was known.
@@ -88,7 +88,7 @@ func planWithoutMarket(t *testing.T, r *snapshot.Reader, market catalog.Market) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return packing.Solve(s, market, packing.Usual)
+	return packing.Solve(s, market, packing.DefaultEffort)
 }
 
 // expectNoLaunch fails if the plan launches an instance or refuses a pod.
@@ -103,7 +103,7 @@ func expectNoLaunch(t *testing.T, when string, plan packing.Plan) {
 }
 
 // launch changes a claim like a launch of the cheapest offering: it sets labels, provider ID and size.
-func launch(t *testing.T, w *Writer, created Created, instanceTypes catalog.Catalog) {
+func launch(t *testing.T, w *Writer, created CreateResult, instanceTypes catalog.Catalog) {
 	t.Helper()
 	choice := created.Planned.Offerings[0]
 	i := slices.IndexFunc(instanceTypes.Types, func(x catalog.Type) bool { return x.Name == choice.InstanceType })

@@ -33,8 +33,8 @@ type Writer struct {
 	Now func() time.Time
 }
 
-// Created is the outcome for one planned NodeClaim: the created claim, or the error.
-type Created struct {
+// CreateResult is the outcome for one planned NodeClaim: the created claim, or the error.
+type CreateResult struct {
 	Planned packing.PlannedNode // the planned node
 	Claim   *karpv1.NodeClaim   // the created claim; nil if Err is set
 	At      time.Time           // when the API server answered
@@ -48,19 +48,19 @@ const parallelWrites = 32
 // CreateClaims creates the planned NodeClaims, and returns one outcome for each, in the same order. It first reads each
 // pool again. If the pool is gone, is being deleted or has another node class, WhatNext returns Reread for the errors
 // of its claims. If one claim fails, the others are still created.
-func (w *Writer) CreateClaims(ctx context.Context, planned []packing.PlannedNode) []Created {
+func (w *Writer) CreateClaims(ctx context.Context, planned []packing.PlannedNode) []CreateResult {
 	return w.createAll(ctx, planned, nil)
 }
 
 // CreateReplacements is like CreateClaims, for NodeClaims that replace other nodes. The new NodeClaims also get the
 // annotations.
-func (w *Writer) CreateReplacements(ctx context.Context, planned []packing.PlannedNode, annotations map[string]string) []Created {
+func (w *Writer) CreateReplacements(ctx context.Context, planned []packing.PlannedNode, annotations map[string]string) []CreateResult {
 	return w.createAll(ctx, planned, annotations)
 }
 
 // createAll creates the claims with the annotations, which may be nil.
-func (w *Writer) createAll(ctx context.Context, planned []packing.PlannedNode, annotations map[string]string) []Created {
-	out := make([]Created, len(planned))
+func (w *Writer) createAll(ctx context.Context, planned []packing.PlannedNode, annotations map[string]string) []CreateResult {
+	out := make([]CreateResult, len(planned))
 	pools := map[string]poolRead{}
 	for i, m := range planned {
 		out[i].Planned = m

@@ -78,9 +78,9 @@ func TestCreateClaimsErrors(t *testing.T) {
 		change(func(m *packing.PlannedNode) { m.Labels = requirements.Labels{"fail": "yes"} }),
 		kubetest.PlannedNode(),
 	})
-	want := []kubeclient.Next{kubeclient.Reread, kubeclient.Reread, kubeclient.Reread, kubeclient.Reread, kubeclient.Tell, kubeclient.GoOn}
+	want := []kubeclient.NextStep{kubeclient.Reread, kubeclient.Reread, kubeclient.Reread, kubeclient.Reread, kubeclient.ReportToUser, kubeclient.NoError}
 	for i, created := range out {
-		if got := kubeclient.WhatNext(created.Err); got != want[i] || (created.Claim == nil) != (created.Err != nil) {
+		if got := kubeclient.Classify(created.Err); got != want[i] || (created.Claim == nil) != (created.Err != nil) {
 			t.Errorf("planned node %d: %v (%s), want %s", i, created.Err, got, want[i])
 		}
 	}
@@ -142,7 +142,7 @@ func TestPatch(t *testing.T) {
 		t.Errorf("a label on a stale object: %v, want no error", err)
 	}
 	_, err = w.PatchClaim(t.Context(), read, func(c *karpv1.NodeClaim) { c.Finalizers = append(c.Finalizers, "y") })
-	if kubeclient.WhatNext(err) != kubeclient.Reread {
+	if kubeclient.Classify(err) != kubeclient.Reread {
 		t.Errorf("a finalizer on a stale object: %v, want a conflict", err)
 	}
 }
@@ -162,11 +162,11 @@ func TestRecordsAreNotOverwritten(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := w.PatchClass(t.Context(), read, func(c *awsv1.EC2NodeClass) { c.Annotations[key] = "[1,3]" })
-		if kubeclient.WhatNext(err) != kubeclient.Reread {
+		if kubeclient.Classify(err) != kubeclient.Reread {
 			t.Errorf("%s was overwritten: %v, want a conflict", key, err)
 		}
 		_, err = w.PatchClass(t.Context(), read, func(c *awsv1.EC2NodeClass) { delete(c.Annotations, key) })
-		if kubeclient.WhatNext(err) != kubeclient.Reread {
+		if kubeclient.Classify(err) != kubeclient.Reread {
 			t.Errorf("%s was removed: %v, want a conflict", key, err)
 		}
 		if _, err := w.PatchClass(t.Context(), read, func(c *awsv1.EC2NodeClass) { c.Annotations["other"] = "b" }); err != nil {
@@ -180,12 +180,12 @@ func TestDelete(t *testing.T) {
 	r := schema.GroupResource{Group: "karpenter.sh", Resource: "nodeclaims"}
 	for name, c := range map[string]struct {
 		answer error
-		next   kubeclient.Next
+		next   kubeclient.NextStep
 	}{
-		"succeeds":    {nil, kubeclient.GoOn},
-		"gone":        {apierrors.NewNotFound(r, "c"), kubeclient.GoOn},
-		"another UID": {apierrors.NewConflict(r, "c", errors.New("Precondition failed")), kubeclient.GoOn},
-		"not allowed": {apierrors.NewForbidden(r, "c", errors.New("rbac")), kubeclient.Tell},
+		"succeeds":    {nil, kubeclient.NoError},
+		"gone":        {apierrors.NewNotFound(r, "c"), kubeclient.NoError},
+		"another UID": {apierrors.NewConflict(r, "c", errors.New("Precondition failed")), kubeclient.NoError},
+		"not allowed": {apierrors.NewForbidden(r, "c", errors.New("rbac")), kubeclient.ReportToUser},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -199,10 +199,10 @@ func TestDelete(t *testing.T) {
 			}}
 			w := &Writer{Client: kubetest.FakeClient(t, hooks)}
 			err := w.Delete(t.Context(), &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "u"}})
-			if kubeclient.WhatNext(err) != c.next {
+			if kubeclient.Classify(err) != c.next {
 				t.Errorf("Delete: %v, want %s", err, c.next)
 			}
-			if err := w.DeletePod(t.Context(), PodRef{Namespace: "n", Name: "p", UID: "u"}, 0); kubeclient.WhatNext(err) != c.next {
+			if err := w.DeletePod(t.Context(), PodRef{Namespace: "n", Name: "p", UID: "u"}, 0); kubeclient.Classify(err) != c.next {
 				t.Errorf("DeletePod: %v, want %s", err, c.next)
 			}
 		})
@@ -221,15 +221,15 @@ func TestEvict(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer error
 		want   EvictionResult
-		next   kubeclient.Next
+		next   kubeclient.NextStep
 	}{
-		"succeeds":      {nil, Evicted, kubeclient.GoOn},
-		"gone":          {apierrors.NewNotFound(pods, "p"), PodGone, kubeclient.GoOn},
-		"another pod":   {apierrors.NewConflict(pods, "p", errors.New("Precondition failed: UID in precondition: u")), PodGone, kubeclient.GoOn},
-		"budget":        {budget, Blocked, kubeclient.GoOn},
-		"two budgets":   {apierrors.NewInternalError(errors.New("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")), Blocked, kubeclient.GoOn},
+		"succeeds":      {nil, Evicted, kubeclient.NoError},
+		"gone":          {apierrors.NewNotFound(pods, "p"), PodGone, kubeclient.NoError},
+		"another pod":   {apierrors.NewConflict(pods, "p", errors.New("Precondition failed: UID in precondition: u")), PodGone, kubeclient.NoError},
+		"budget":        {budget, Blocked, kubeclient.NoError},
+		"two budgets":   {apierrors.NewInternalError(errors.New("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")), Blocked, kubeclient.NoError},
 		"overload":      {apierrors.NewTooManyRequests("slow down", 1), EvictionFailed, kubeclient.Retry},
-		"not allowed":   {apierrors.NewForbidden(pods, "p", errors.New("rbac")), EvictionFailed, kubeclient.Tell},
+		"not allowed":   {apierrors.NewForbidden(pods, "p", errors.New("rbac")), EvictionFailed, kubeclient.ReportToUser},
 		"server broken": {apierrors.NewInternalError(errors.New("etcd")), EvictionFailed, kubeclient.Retry},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -245,8 +245,8 @@ func TestEvict(t *testing.T) {
 			}}
 			w := &Writer{Client: kubetest.FakeClient(t, hooks)}
 			got, err := w.Evict(t.Context(), PodRef{Namespace: "default", Name: "p", UID: "u"})
-			if got.Result != c.want || kubeclient.WhatNext(err) != c.next {
-				t.Errorf("Evict returns %+v, %v (%s); want %s, %s", got, err, kubeclient.WhatNext(err), c.want, c.next)
+			if got.Result != c.want || kubeclient.Classify(err) != c.next {
+				t.Errorf("Evict returns %+v, %v (%s); want %s, %s", got, err, kubeclient.Classify(err), c.want, c.next)
 			}
 			if sent == nil || *sent.DeleteOptions.Preconditions.UID != "u" {
 				t.Error("the eviction does not name the pod's UID")
@@ -263,22 +263,22 @@ func TestWhatNext(t *testing.T) {
 	r := schema.GroupResource{Group: "karpenter.sh", Resource: "nodeclaims"}
 	for name, c := range map[string]struct {
 		err  error
-		want kubeclient.Next
+		want kubeclient.NextStep
 	}{
-		"none":          {nil, kubeclient.GoOn},
+		"none":          {nil, kubeclient.NoError},
 		"conflict":      {apierrors.NewConflict(r, "c", nil), kubeclient.Reread},
 		"exists":        {apierrors.NewAlreadyExists(r, "c"), kubeclient.Reread},
 		"gone":          {apierrors.NewNotFound(r, "c"), kubeclient.Gone},
 		"invalid":       {apierrors.NewInvalid(schema.GroupKind{}, "c", nil), kubeclient.Reject},
 		"bad":           {apierrors.NewBadRequest("no"), kubeclient.Reject},
-		"unauthorized":  {apierrors.NewUnauthorized("no"), kubeclient.Tell},
+		"unauthorized":  {apierrors.NewUnauthorized("no"), kubeclient.ReportToUser},
 		"busy":          {apierrors.NewTooManyRequests("no", 1), kubeclient.Retry},
 		"timeout":       {apierrors.NewServerTimeout(r, "get", 1), kubeclient.Retry},
 		"deadline":      {context.DeadlineExceeded, kubeclient.Retry},
 		"unknown":       {errors.New("connection reset by peer"), kubeclient.Retry},
 		"wrapped stale": {errors.Join(errors.New("x"), kubeclient.ErrStale), kubeclient.Reread},
 	} {
-		if got := kubeclient.WhatNext(c.err); got != c.want {
+		if got := kubeclient.Classify(c.err); got != c.want {
 			t.Errorf("%s: WhatNext = %s, want %s", name, got, c.want)
 		}
 	}

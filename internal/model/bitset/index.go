@@ -47,8 +47,8 @@ func (x *Index) WithNames(find func() map[string]bool) *Index {
 	return x
 }
 
-// Of returns the column of the label. The caller must not change it.
-func (x *Index) Of(key string) *Column {
+// Column returns the column of the label. The caller must not change it.
+func (x *Index) Column(key string) *Column {
 	if k, ok := x.columns[key]; ok {
 		return k
 	}
@@ -86,7 +86,7 @@ func (x *Index) Of(key string) *Column {
 // Accepting returns the members whose label v accepts.
 func (x *Index) Accepting(key string, v requirements.Values) Set {
 	out := New(x.size)
-	accept(out, x.Of(key), v)
+	accept(out, x.Column(key), v)
 	return out
 }
 
@@ -124,7 +124,7 @@ func (x *Index) narrow(set Set, reqs requirements.Requirements) {
 		x.accepted = New(x.size)
 	}
 	for key, v := range reqs {
-		k := x.Of(key)
+		k := x.Column(key)
 		if len(k.Values) == 0 { // no member has the label
 			if !v.Absent {
 				clear(set)

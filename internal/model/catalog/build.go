@@ -45,7 +45,7 @@ func Build(f Facts, s Settings, region string) Type {
 		Name:        f.Name,
 		Labels:      labels(f, s, region),
 		Capacity:    total,
-		Allocatable: total.Sub(overhead(f, s, total)).Floor(),
+		Allocatable: total.Sub(overhead(f, s, total)).RaiseNegatives(),
 		Volumes:     attachable(f, s),
 	}
 }

@@ -44,7 +44,7 @@ const refreshDays = 7
 // launched.
 type Report struct {
 	Image, Type        string            // "ami-…", "m5.large"
-	Promised, Reported resources.Amounts // the amounts that the plan assumed, and those that the kubelet reported
+	Expected, Reported resources.Amounts // the amounts that the plan assumed, and those that the kubelet reported
 	Day                Day               // day of the report
 }
 
@@ -66,11 +66,11 @@ func (m Measurements) Add(r Report) bool {
 	sample := Sample{r.Image, r.Type}
 	before := m[sample]
 	after := before
-	if memory := r.Reported.Memory; memory > 0 && memory <= 2*r.Promised.Memory {
+	if memory := r.Reported.Memory; memory > 0 && memory <= 2*r.Expected.Memory {
 		after.Memory = minKnown(before.Memory, memory)
 	}
-	after.Disk = addCorrection(before.Disk, r.Promised.EphemeralStorage, r.Reported.EphemeralStorage)
-	after.Pods = addCorrection(before.Pods, r.Promised.Pods, r.Reported.Pods)
+	after.Disk = addCorrection(before.Disk, r.Expected.EphemeralStorage, r.Reported.EphemeralStorage)
+	after.Pods = addCorrection(before.Pods, r.Expected.Pods, r.Reported.Pods)
 	if after.Memory == 0 && len(after.Disk) == 0 && len(after.Pods) == 0 {
 		return false
 	}

@@ -91,7 +91,7 @@ func TestAdd(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", step.name, diff)
 		}
 	}
-	if m.Add(Report{Type: "m5.large", Promised: size(1, 1, 1), Reported: size(1, 1, 1)}) {
+	if m.Add(Report{Type: "m5.large", Expected: size(1, 1, 1), Reported: size(1, 1, 1)}) {
 		t.Error("a report without image changes the measurements")
 	}
 	for i := range int64(2 * maxCorrections) {

@@ -94,7 +94,7 @@ func readMeasured(words []string) (Measured, error) {
 		var err error
 		switch name {
 		case "memory":
-			out.Memory, err = positive(resources.Memory, value)
+			out.Memory, err = parsePositive(resources.Memory, value)
 		case "disk":
 			out.Disk, err = readCorrection(out.Disk, resources.EphemeralStorage, value)
 		case "pods":
@@ -117,19 +117,19 @@ func readCorrection(list []Correction, resource, text string) ([]Correction, err
 	if !ok {
 		return nil, fmt.Errorf("%q: want the computed and the real amount, separated by a colon", text)
 	}
-	a, err := positive(resource, computed)
+	a, err := parsePositive(resource, computed)
 	if err != nil {
 		return nil, err
 	}
-	b, err := positive(resource, reported)
+	b, err := parsePositive(resource, reported)
 	if err != nil {
 		return nil, err
 	}
 	return mergeCorrections(list, []Correction{{a, b}}), nil
 }
 
-// positive parses an amount greater than 0.
-func positive(resource, text string) (int64, error) {
+// parsePositive parses an amount greater than 0.
+func parsePositive(resource, text string) (int64, error) {
 	n, err := resources.Parse(resource, text)
 	if err == nil && n <= 0 {
 		err = fmt.Errorf("%q: want more than 0", text)

@@ -35,15 +35,15 @@ type Pool struct {
 	// Unusable is the reason why nothing may be launched for the pool now (pool not ready, being deleted or static,
 	// NodeClass not ready); empty if the pool may be used.
 	Unusable string
-	// Closed is true if the pool is unusable by intent (static, being deleted, of another controller), so that the user
+	// UnusableByIntent is true if the pool is unusable by intent (static, being deleted, of another controller), so that the user
 	// has nothing to fix.
-	Closed bool
+	UnusableByIntent bool
 
-	Requirements  []requirements.Requirement // as the user wrote them, with minValues
-	Relaxable     bool                       // minValues are ignored where they cannot be met, so that pods can be scheduled
-	Labels        requirements.Labels        // labels of the template
-	Taints        []requirements.Taint       // taints of the template, without StartupTaints
-	StartupTaints []requirements.Taint       // startup taints of the template; another component removes them before pods run
+	Requirements     []requirements.Requirement // as the user wrote them, with minValues
+	RelaxesMinValues bool                       // minValues are ignored where they cannot be met, so that pods can be scheduled
+	Labels           requirements.Labels        // labels of the template
+	Taints           []requirements.Taint       // taints of the template, without StartupTaints
+	StartupTaints    []requirements.Taint       // startup taints of the template; another component removes them before pods run
 
 	Limits Limits
 	// Usage is the total capacity of those nodes and NodeClaims of the pool that are not terminating. Nodes is their
@@ -103,15 +103,15 @@ type Node struct {
 	Pods []Pod
 }
 
-// Cordon returns the taint of a cordoned node (spec.unschedulable). Kubernetes adds it soon after the node is cordoned;
+// CordonTaint returns the taint of a cordoned node (spec.unschedulable). Kubernetes adds it soon after the node is cordoned;
 // in a snapshot the node has it immediately, before other taints.
-func Cordon() requirements.Taint {
+func CordonTaint() requirements.Taint {
 	return requirements.Taint{Key: "node.kubernetes.io/unschedulable", Effect: requirements.NoSchedule}
 }
 
-// Cordoned reports whether the node accepts only pods that tolerate Cordon. The pods on it stay, and spread constraints
+// Cordoned reports whether the node accepts only pods that tolerate CordonTaint. The pods on it stay, and spread constraints
 // that do not honor taints still include the node in its domains.
-func (n *Node) Cordoned() bool { return slices.Contains(n.Taints, Cordon()) }
+func (n *Node) Cordoned() bool { return slices.Contains(n.Taints, CordonTaint()) }
 
 // Daemon is a DaemonSet: one pod on every node that satisfies Required and whose taints are tolerated.
 type Daemon struct {
@@ -123,7 +123,7 @@ type Daemon struct {
 
 	// Kind is how the DaemonSet's pods affect the placement of other pods. nil means unknown, and is treated as no
 	// effect.
-	Kind *Kind
+	Kind *PodKind
 }
 
 // Pod has the fields of a pod that affect its placement.

@@ -22,9 +22,9 @@ type Spread struct {
 	// Selector is the constraint's selector, including its matchLabelKeys.
 	Selector Selector
 
-	// AnyNode means that the domains include nodes that the pod's node selector or node affinity rejects
+	// IgnoresNodeAffinity means that the domains include nodes that the pod's node selector or node affinity rejects
 	// (nodeAffinityPolicy Ignore; the default is Honor).
-	AnyNode bool
+	IgnoresNodeAffinity bool
 	// HonorTaints means that the domains do not include nodes with a taint that the pod does not tolerate
 	// (nodeTaintsPolicy Honor; the default is Ignore).
 	HonorTaints bool
@@ -57,29 +57,29 @@ func (t *Term) Matches(namespace string, labels requirements.Labels) bool {
 
 // Selector selects pods by their labels. The zero value matches every pod, as an empty selector does in Kubernetes.
 type Selector struct {
-	Nothing bool                      // there is no selector, so no pod matches
-	Labels  requirements.Requirements // requirements on the labels of the pods
+	MatchesNothing bool                      // there is no selector, so no pod matches
+	Labels         requirements.Requirements // requirements on the labels of the pods
 }
 
 // Matches reports whether the selector matches a pod with these labels.
 func (s Selector) Matches(labels requirements.Labels) bool {
-	return !s.Nothing && s.Labels.Accepts(labels)
+	return !s.MatchesNothing && s.Labels.Accepts(labels)
 }
 
-// Kind has the fields of a pod that affect the placement of other pods. Equal pods share one Kind; it is never changed.
-type Kind struct {
+// PodKind has the fields of a pod that affect the placement of other pods. Equal pods share one PodKind; it is never changed.
+type PodKind struct {
 	Namespace string              // namespace of the pods
 	Labels    requirements.Labels // labels of the pods
-	// Avoids are the required anti-affinity terms of the pods of this kind. Another pod that a term matches must not be
+	// RequiredAntiAffinity are the required anti-affinity terms of the pods of this kind. Another pod that a term matches must not be
 	// scheduled to a node of the same domain.
-	Avoids []Term
-	// Ending means that the pods are being deleted. Spread constraints ignore them; affinity and anti-affinity terms
+	RequiredAntiAffinity []Term
+	// Terminating means that the pods are being deleted. Spread constraints ignore them; affinity and anti-affinity terms
 	// match them until they no longer exist.
-	Ending bool
+	Terminating bool
 }
 
 // Resident is a number of pods of one kind on a node.
 type Resident struct {
-	*Kind
+	*PodKind
 	Count int // number of pods
 }

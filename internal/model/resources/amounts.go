@@ -170,8 +170,8 @@ func (a Amounts) IsNegative() bool {
 		slices.ContainsFunc(a.Extended, func(e Extended) bool { return e.Value < 0 })
 }
 
-// Floor returns a with every negative amount raised to 0.
-func (a Amounts) Floor() Amounts { return a.Max(Amounts{}) }
+// RaiseNegatives returns a with every negative amount raised to 0.
+func (a Amounts) RaiseNegatives() Amounts { return a.Max(Amounts{}) }
 
 // combine returns f(a, b) for each resource.
 func (a Amounts) combine(b Amounts, f func(x, y int64) int64) Amounts {

@@ -81,8 +81,8 @@ func (v Vector) FitCount(room Vector, limit int) int {
 	return int(max(n, 0))
 }
 
-// Take subtracts n times w from v.
-func (v Vector) Take(w Vector, n int) {
+// SubtractTimes subtracts n times w from v.
+func (v Vector) SubtractTimes(w Vector, n int) {
 	for i, x := range w {
 		v[i] -= x * int64(n)
 	}

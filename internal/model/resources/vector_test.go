@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestVector: an amount of 0 or less always fits, and Take with a negative number reverses Take.
+// TestVector: an amount of 0 or less always fits, and SubtractTimes with a negative number reverses SubtractTimes.
 func TestVector(t *testing.T) {
 	t.Parallel()
 	room := Vector{4, 8, -1}
@@ -32,8 +32,8 @@ func TestVector(t *testing.T) {
 			t.Errorf("%v fits into %v: %t, want %t", c.ask, room, got, want)
 		}
 		left := room.Clone()
-		left.Take(c.ask, 3)
-		left.Take(c.ask, -3)
+		left.SubtractTimes(c.ask, 3)
+		left.SubtractTimes(c.ask, -3)
 		if !slices.Equal(left, room) {
 			t.Errorf("%v taken three times and put back: %v, want %v", c.ask, left, room)
 		}

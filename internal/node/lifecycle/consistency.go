@@ -6,8 +6,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// CheckEvery is the interval at which the resources of a ready Node are compared with those in its claim's status.
-const CheckEvery = 10 * time.Minute
+// CapacityCheckInterval is the interval at which the resources of a ready Node are compared with those in its claim's status.
+const CapacityCheckInterval = 10 * time.Minute
 
 // Shortfall returns the first resource, in the order of Amounts.Names, of which a Node has less than nine tenths of the
 // promised amount; empty if there is no such resource. requested are the claim's requests, promised is the capacity in

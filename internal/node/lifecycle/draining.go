@@ -15,7 +15,7 @@ func drainingStep(seen Observation, now time.Time) Step {
 		return step.to(SetDeadline)
 	}
 	if n.Count > 0 && (c.Registered || n.Finalizer) {
-		return emptyNodeStep(seen, now)
+		return removeNodeStep(seen, now)
 	}
 	// No pods run on this instance: it has not joined, or its Node is gone already.
 	if next, terminated := terminationStep(seen, now); !terminated {
@@ -27,14 +27,14 @@ func drainingStep(seen Observation, now time.Time) Step {
 	case n.Count > 0:
 		return step.wait(WaitNodeGone, now.Add(Poll))
 	case c.Finalizer:
-		return step.to(Release)
+		return step.to(RemoveFinalizer)
 	}
 	return Step{Phase: Gone, Action: Wait, Reason: WaitNothing}
 }
 
-// emptyNodeStep returns the next step to remove a Node that may still have pods: delete the Node, drain it, terminate
+// removeNodeStep returns the next step to remove a Node that may still have pods: delete the Node, drain it, terminate
 // the instance, release the Node.
-func emptyNodeStep(seen Observation, now time.Time) Step {
+func removeNodeStep(seen Observation, now time.Time) Step {
 	n := seen.Node
 	step := Step{Phase: Draining}
 	if n.Deleted.IsZero() {
@@ -51,17 +51,17 @@ func emptyNodeStep(seen Observation, now time.Time) Step {
 	if !n.Finalizer { // another controller's finalizer keeps the Node
 		return step.wait(WaitNodeGone, now.Add(Poll))
 	}
-	return step.to(ReleaseNode)
+	return step.to(RemoveNodeFinalizer)
 }
 
 // drainNodeStep returns the next step to drain a Node whose instance still runs, and false. It returns true once the
-// Node is drained: cordoned, without pods, and deleted at least Settle ago. It must also have no attached volumes,
+// Node is drained: cordoned, without pods, and deleted at least DrainSettleTime ago. It must also have no attached volumes,
 // unless the deadline has passed.
 func drainNodeStep(seen Observation, now time.Time) (Step, bool) {
 	n := seen.Node
 	step := Step{Phase: Draining}
 	overdue := isPast(seen.Claim.Deadline, now)
-	switch settled := n.Deleted.Add(Settle); {
+	switch settled := n.Deleted.Add(DrainSettleTime); {
 	case !n.Cordoned:
 		return step.to(Cordon), false
 	case n.Pods > 0:
@@ -88,8 +88,8 @@ func terminationStep(seen Observation, now time.Time) (Step, bool) {
 		return step, true
 	case m.State == InstanceEnding:
 		return step.wait(WaitInstanceEnd, now.Add(Poll)), false
-	case m.Unmarked:
-		return step.wait(WaitUnmarked, now.Add(UnmarkedPoll)), false
+	case m.Untagged:
+		return step.wait(WaitUntagged, now.Add(UntaggedPoll)), false
 	}
 	step.Until = now.Add(Poll)
 	return step.to(Terminate), false

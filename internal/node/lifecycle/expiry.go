@@ -31,7 +31,7 @@ func expiredStep(seen Observation, now time.Time, phase Phase) Step {
 		return step.delete(ReasonExpired)
 	case r.State == ReplacementQueued:
 		return step.wait(WaitTurn, earliest(now.Add(Poll), giveUp))
-	case r.Since.IsZero(), !n.Closed && !r.NeedsNoPlan:
+	case r.Since.IsZero(), !n.HasDisruptedTaint && !r.NeedsNoPlan:
 		return step.to(Replace)
 	}
 	return step.wait(WaitReplacement, earliest(now.Add(Poll), giveUp))
@@ -41,9 +41,9 @@ func expiredStep(seen Observation, now time.Time, phase Phase) Step {
 // includes this wait (see LastMoment), so the wait takes at most half of the period.
 func replacementWait(c Claim) time.Duration {
 	if c.Grace == nil {
-		return ReplaceWithin
+		return MaxReplacementWait
 	}
-	return min(ReplaceWithin, *c.Grace/2)
+	return min(MaxReplacementWait, *c.Grace/2)
 }
 
 // LastMoment returns when the pods of a deleted claim are deleted by force; zero without a termination grace period.

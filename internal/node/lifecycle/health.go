@@ -2,15 +2,15 @@ package lifecycle
 
 import "time"
 
-// Ailment is the health problem for which a node is replaced; zero for a healthy Node.
-type Ailment struct {
+// HealthProblem is the health problem for which a node is replaced; zero for a healthy Node.
+type HealthProblem struct {
 	// Condition is the type of the Node's condition, such as Ready; empty if the Node is healthy.
 	Condition string
 	// Due is when the node is replaced, unless the condition recovers before.
 	Due time.Time
-	// Held is true if the node is not replaced because too many nodes are unhealthy: the cause is probably not the
+	// IsRepairBlocked is true if the node is not replaced because too many nodes are unhealthy: the cause is probably not the
 	// node. See MayRepair.
-	Held bool
+	IsRepairBlocked bool
 }
 
 // Symptom is the status of a Node's condition and the time of its last transition.
@@ -44,8 +44,8 @@ func Tolerance(condition, status string) (time.Duration, bool) {
 }
 
 // Diagnose returns the ailment of a Node: the one that is due first, and the first by name if several are due together.
-func Diagnose(symptoms []Symptom) Ailment {
-	var out Ailment
+func Diagnose(symptoms []Symptom) HealthProblem {
+	var out HealthProblem
 	for _, s := range symptoms {
 		tolerance, ok := Tolerance(s.Condition, s.Status)
 		if !ok {
@@ -53,7 +53,7 @@ func Diagnose(symptoms []Symptom) Ailment {
 		}
 		due := s.Since.Add(tolerance)
 		if out.Condition == "" || due.Before(out.Due) || due.Equal(out.Due) && s.Condition < out.Condition {
-			out = Ailment{Condition: s.Condition, Due: due}
+			out = HealthProblem{Condition: s.Condition, Due: due}
 		}
 	}
 	return out
@@ -66,7 +66,7 @@ func MayRepair(unhealthy, total int) bool { return unhealthy <= (total+4)/5 }
 
 // mustBeReplaced reports whether the node must be replaced because of its ailment.
 func (n Node) mustBeReplaced(now time.Time) bool {
-	return n.Count == 1 && n.Ailment.Condition != "" && isPast(n.Ailment.Due, now) && !n.Ailment.Held
+	return n.Count == 1 && n.Ailment.Condition != "" && isPast(n.Ailment.Due, now) && !n.Ailment.IsRepairBlocked
 }
 
 // nextHealthCheck returns the time of the next check of an unhealthy node; zero for a healthy node.

@@ -10,17 +10,17 @@ func TestDiagnose(t *testing.T) {
 	hourAgo := ago(time.Hour)
 	for name, c := range map[string]struct {
 		symptoms []Symptom
-		want     Ailment
+		want     HealthProblem
 	}{
 		"healthy": {[]Symptom{{"Ready", "True", hourAgo}, {"MemoryPressure", "True", hourAgo},
-			{"KernelReady", "True", hourAgo}}, Ailment{}},
-		"not ready":                {[]Symptom{{"Ready", "False", hourAgo}}, Ailment{Condition: "Ready", Due: ago(30 * time.Minute)}},
-		"Unknown from the kubelet": {[]Symptom{{"Ready", "Unknown", now}}, Ailment{Condition: "Ready", Due: now.Add(30 * time.Minute)}},
-		"Unknown from the agent":   {[]Symptom{{"KernelReady", "Unknown", hourAgo}}, Ailment{}},
+			{"KernelReady", "True", hourAgo}}, HealthProblem{}},
+		"not ready":                {[]Symptom{{"Ready", "False", hourAgo}}, HealthProblem{Condition: "Ready", Due: ago(30 * time.Minute)}},
+		"Unknown from the kubelet": {[]Symptom{{"Ready", "Unknown", now}}, HealthProblem{Condition: "Ready", Due: now.Add(30 * time.Minute)}},
+		"Unknown from the agent":   {[]Symptom{{"KernelReady", "Unknown", hourAgo}}, HealthProblem{}},
 		"GPU with a short tolerance": {[]Symptom{{"Ready", "False", ago(15 * time.Minute)},
-			{"AcceleratedHardwareReady", "False", now}}, Ailment{Condition: "AcceleratedHardwareReady", Due: now.Add(10 * time.Minute)}},
+			{"AcceleratedHardwareReady", "False", now}}, HealthProblem{Condition: "AcceleratedHardwareReady", Due: now.Add(10 * time.Minute)}},
 		"the first by name": {[]Symptom{{"StorageReady", "False", now}, {"NetworkingReady", "False", now},
-			{"ContainerRuntimeReady", "False", now}}, Ailment{Condition: "ContainerRuntimeReady", Due: now.Add(30 * time.Minute)}},
+			{"ContainerRuntimeReady", "False", now}}, HealthProblem{Condition: "ContainerRuntimeReady", Due: now.Add(30 * time.Minute)}},
 	} {
 		if got := Diagnose(c.symptoms); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)

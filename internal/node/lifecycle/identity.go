@@ -20,8 +20,8 @@ type Identity struct {
 	Domains []string
 }
 
-// Claimant is a Node that claims to be the Node of an instance.
-type Claimant struct {
+// NodeIdentity is a Node that claims to be the Node of an instance.
+type NodeIdentity struct {
 	Name      string   // name of the Node
 	Instance  string   // instance ID in its spec.providerID
 	Addresses []string // its addresses of type InternalIP
@@ -45,7 +45,7 @@ const anyName = "*"
 //
 // The name is the strongest of the comparisons. A kubelet can write any address and any provider ID, but the API server
 // only lets the kubelet create the Node that its credentials name.
-func (i Identity) Judge(n Claimant) (Verdict, string) {
+func (i Identity) Judge(n NodeIdentity) (Verdict, string) {
 	switch {
 	case n.Instance != i.Instance:
 		return IdentityMismatch, fmt.Sprintf("spec.providerID names instance %s, the NodeClaim has %s", n.Instance, i.Instance)

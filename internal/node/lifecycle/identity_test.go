@@ -65,12 +65,12 @@ func TestIdentity(t *testing.T) {
 			lifecycle.IdentityUnknown, "private DNS name"},
 		"no name": {ec2, "", []string{"10.0.0.12"}, lifecycle.IdentityMismatch, "private DNS name"},
 	} {
-		got, why := c.ec2.Judge(lifecycle.Claimant{Name: c.node, Instance: instanceID, Addresses: c.addresses})
+		got, why := c.ec2.Judge(lifecycle.NodeIdentity{Name: c.node, Instance: instanceID, Addresses: c.addresses})
 		if got != c.want || !strings.Contains(why, c.why) || (why == "") != (got == lifecycle.IdentityMatches) {
 			t.Errorf("%s: %v %q, want %v %q", name, got, why, c.want, c.why)
 		}
 	}
-	if got, why := ec2.Judge(lifecycle.Claimant{Name: ec2.PrivateDNS, Instance: "i-0fedcba9876543210",
+	if got, why := ec2.Judge(lifecycle.NodeIdentity{Name: ec2.PrivateDNS, Instance: "i-0fedcba9876543210",
 		Addresses: ec2.Addresses}); got != lifecycle.IdentityMismatch || why == "" {
 		t.Errorf("Node with another instance ID: %v %q, want IdentityMismatch with a reason", got, why)
 	}
@@ -88,7 +88,7 @@ func TestAddressesOfNodes(t *testing.T) {
 			addresses = append(addresses, "6.6.6.7")
 		}
 		for _, list := range [][]string{addresses[:1], addresses[:2], addresses[1:2], addresses} {
-			verdict, why := ec2.Judge(lifecycle.Claimant{Name: ec2.PrivateDNS, Instance: instanceID, Addresses: list})
+			verdict, why := ec2.Judge(lifecycle.NodeIdentity{Name: ec2.PrivateDNS, Instance: instanceID, Addresses: list})
 			if verdict != lifecycle.IdentityMismatch || len(why) > 200 || strings.Contains(why, "kubectl") ||
 				strings.Contains(why, "\x1b") || strings.Contains(why, "$(") {
 				t.Errorf("address %.60q: verdict %d, text %.300q; want IdentityMismatch and a short text without the address", hostile, verdict, why)

@@ -9,12 +9,12 @@ import (
 // is idempotent.
 func Next(seen Observation, now time.Time) Step {
 	switch phase := phaseOf(seen); phase {
-	case Wanted:
-		return wantedStep(seen, now)
-	case Bought:
+	case Created:
+		return createdStep(seen, now)
+	case Launched:
 		return launchedStep(seen, now)
-	case Joined:
-		return joinedStep(seen, now)
+	case Registered:
+		return registeredStep(seen, now)
 	case Ready:
 		return readyStep(seen, now)
 	case Draining:
@@ -33,21 +33,21 @@ func phaseOf(seen Observation) Phase {
 	case !c.Exists || !c.Deleted.IsZero():
 		return Draining
 	case !c.Launched:
-		return Wanted
+		return Created
 	case !c.Registered:
-		return Bought
+		return Launched
 	case !c.Initialized:
-		return Joined
+		return Registered
 	}
 	return Ready
 }
 
-// wantedStep returns the step for a claim without an instance.
-func wantedStep(seen Observation, now time.Time) Step {
+// createdStep returns the step for a claim without an instance.
+func createdStep(seen Observation, now time.Time) Step {
 	c := seen.Claim
-	step := Step{Phase: Wanted}
+	step := Step{Phase: Created}
 	if !c.Finalizer {
-		return step.to(Hold)
+		return step.to(AddFinalizer)
 	}
 	// The instance of this claim exists although the claim records no launch: EC2's response to an earlier launch was
 	// lost.
@@ -74,7 +74,7 @@ func deletionReason(c Claim, now time.Time) string {
 		return ReasonShortage
 	case c.NodeClass == NodeClassNotReady, c.NodeClass == NodeClassMissing:
 		return ReasonNodeClassNotReady
-	case isPast(c.launchBy(), now) && !c.isDue(now):
+	case isPast(c.launchBy(), now) && !c.mayLaunchLate(now):
 		return ReasonLaunchTimeout
 	case c.Expired(now):
 		return ReasonExpired
@@ -82,19 +82,19 @@ func deletionReason(c Claim, now time.Time) string {
 	return ""
 }
 
-// launchBy returns when a claim without an instance is deleted, unless isDue allows one more launch.
-func (c Claim) launchBy() time.Time { return latest(c.Created, c.Answered).Add(LaunchTimeout) }
+// launchBy returns when a claim without an instance is deleted, unless mayLaunchLate allows one more launch.
+func (c Claim) launchBy() time.Time { return latest(c.Created, c.FirstResponse).Add(LaunchTimeout) }
 
-// isDue reports whether the claim gets one more launch after launchBy. The launch must be allowed now, and must have
+// mayLaunchLate reports whether the claim gets one more launch after launchBy. The launch must be allowed now, and must have
 // been allowed before launchBy: then only launches of other claims delayed it. A launch without NotBefore was always
 // allowed. Otherwise every new claim would be deleted if the local clock were five minutes ahead of the API server's.
-func (c Claim) isDue(now time.Time) bool {
+func (c Claim) mayLaunchLate(now time.Time) bool {
 	return c.NodeClass == NodeClassReady && !c.NotBefore.After(now) && c.NotBefore.Before(c.launchBy())
 }
 
 // launchedStep returns the step for a launched instance whose Node is not registered.
 func launchedStep(seen Observation, now time.Time) Step {
-	step, decided := commonStep(seen, now, Bought)
+	step, decided := commonStep(seen, now, Launched)
 	if decided {
 		return step
 	}
@@ -107,12 +107,12 @@ func launchedStep(seen Observation, now time.Time) Step {
 	if isPast(giveUp, now) {
 		return step.delete(ReasonRegistrationTimeout)
 	}
-	if isPast(seen.Claim.Outdated, now) && seen.Node.Count == 0 && seen.Node.Unconfirmed == "" {
+	if isPast(seen.Claim.OutdatedAt, now) && seen.Node.Count == 0 && seen.Node.Unconfirmed == "" {
 		return step.delete(ReasonOutdated)
 	}
 	giveUp = earliest(giveUp, expiry(seen.Claim))
-	if !isPast(seen.Claim.Outdated, now) {
-		giveUp = earliest(giveUp, seen.Claim.Outdated)
+	if !isPast(seen.Claim.OutdatedAt, now) {
+		giveUp = earliest(giveUp, seen.Claim.OutdatedAt)
 	}
 	switch n := seen.Node; {
 	case n.Count > 1:
@@ -125,9 +125,9 @@ func launchedStep(seen Observation, now time.Time) Step {
 	return step.wait(WaitNode, giveUp)
 }
 
-// joinedStep returns the step for a registered Node that is not initialized.
-func joinedStep(seen Observation, now time.Time) Step {
-	step, decided := commonStep(seen, now, Joined)
+// registeredStep returns the step for a registered Node that is not initialized.
+func registeredStep(seen Observation, now time.Time) Step {
+	step, decided := commonStep(seen, now, Registered)
 	if decided {
 		return step
 	}
@@ -139,12 +139,12 @@ func joinedStep(seen Observation, now time.Time) Step {
 		return step.wait(WaitOneNode, until).withDetail(strconv.Itoa(n.Count))
 	case !n.Ready:
 		return step.wait(WaitReady, until)
-	case n.Held && n.canOpen(now):
-		return step.to(Open)
-	case n.Held && n.Startup == "" && n.Ephemeral == "":
-		return step.wait(WaitOpening, earliest(n.OpenAt, n.ReadySince.Add(OpenWithin)))
-	case n.Held:
-		return step.wait(WaitEphemeral, earliest(until, n.ReadySince.Add(OpenWithin))).withDetail(n.Ephemeral)
+	case n.HasNominationTaint && n.canOpen(now):
+		return step.to(RemoveNominationTaint)
+	case n.HasNominationTaint && n.Startup == "" && n.Ephemeral == "":
+		return step.wait(WaitOpening, earliest(n.OpenAt, n.ReadySince.Add(MaxNominationWait)))
+	case n.HasNominationTaint:
+		return step.wait(WaitEphemeral, earliest(until, n.ReadySince.Add(MaxNominationWait))).withDetail(n.Ephemeral)
 	case n.Startup != "":
 		return step.wait(WaitStartupTaint, until).withDetail(n.Startup)
 	case n.Ephemeral != "":
@@ -164,7 +164,7 @@ func readyStep(seen Observation, now time.Time) Step {
 	if n := seen.Node; n.Count == 0 {
 		return step.wait(WaitNode, earliest(earliest(expiry(seen.Claim), lostAt(n)), n.confirmAt(now)))
 	}
-	return step.wait(WaitExpiry, earliest(earliest(expiry(seen.Claim), seen.Node.nextHealthCheck(now)), now.Add(CheckEvery)))
+	return step.wait(WaitExpiry, earliest(earliest(expiry(seen.Claim), seen.Node.nextHealthCheck(now)), now.Add(CapacityCheckInterval)))
 }
 
 // commonStep returns the step that is the same in all phases with an instance, and true. It returns false if the
@@ -174,9 +174,9 @@ func commonStep(seen Observation, now time.Time, phase Phase) (Step, bool) {
 	hasEnded := seen.Instance.State == InstanceAbsent || seen.Instance.State == InstanceEnding
 	switch {
 	case !seen.Claim.Finalizer:
-		return step.to(Hold), true
+		return step.to(AddFinalizer), true
 	case seen.Claim.Unlabelled:
-		return step.to(Label), true
+		return step.to(AddLabels), true
 	case seen.Node.Count > 0 && !seen.Node.Deleted.IsZero():
 		return step.delete(ReasonNodeDeleted), true
 	case seen.Claim.Registered && isPast(lostAt(seen.Node), now):
@@ -202,7 +202,7 @@ func urgentAction(seen Observation) Action {
 	case n.Count == 1 && n.Recreated:
 		return Register
 	case n.Count == 1 && !n.Finalizer && seen.Claim.Registered:
-		return HoldNode
+		return AddNodeFinalizer
 	case n.Strays > 0 && seen.Claim.Registered:
 		return DropStrays
 	}
@@ -211,10 +211,10 @@ func urgentAction(seen Observation) Action {
 
 // canOpen reports whether the taint for nominations may be removed from the ready Node now. It is the last taint to be
 // removed: kube-scheduler clears a nomination if it tries the pod while the node has another taint. The wait for other
-// taints and for the Node's turn (OpenAt) ends after OpenWithin.
+// taints and for the Node's turn (OpenAt) ends after MaxNominationWait.
 func (n Node) canOpen(now time.Time) bool {
 	isTurn := n.Startup == "" && n.Ephemeral == "" && !now.Before(n.OpenAt)
-	return isTurn || isPast(n.ReadySince.Add(OpenWithin), now)
+	return isTurn || isPast(n.ReadySince.Add(MaxNominationWait), now)
 }
 
 // lostAt returns when a missing Node counts as lost; zero if no Node is missing.

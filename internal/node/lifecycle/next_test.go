@@ -36,7 +36,7 @@ func axes() []axis {
 	day, zero, minute := 24*time.Hour, time.Duration(0), time.Minute
 	return []axis{
 		{"claim", []value{
-			{"wanted", func(s *Observation) {}},
+			{"created", func(s *Observation) {}},
 			{"launched", func(s *Observation) { s.Claim.Launched = true }},
 			{"launched-late", func(s *Observation) { s.Claim.Launched, s.Claim.LaunchedAt = true, ago(minute) }},
 			{"registered", func(s *Observation) { s.Claim.Launched, s.Claim.Registered = true, true }},
@@ -44,8 +44,8 @@ func axes() []axis {
 			{"unlabelled", func(s *Observation) {
 				s.Claim.Launched, s.Claim.Registered, s.Claim.Initialized, s.Claim.Unlabelled = true, true, true, true
 			}},
-			{"outdated", func(s *Observation) { s.Claim.Launched, s.Claim.Outdated = true, ago(time.Second) }},
-			{"outdated-soon", func(s *Observation) { s.Claim.Launched, s.Claim.Outdated = true, now.Add(10*time.Second) }},
+			{"outdated", func(s *Observation) { s.Claim.Launched, s.Claim.OutdatedAt = true, ago(time.Second) }},
+			{"outdated-soon", func(s *Observation) { s.Claim.Launched, s.Claim.OutdatedAt = true, now.Add(10*time.Second) }},
 			{"none", func(s *Observation) { s.Claim = Claim{} }},
 		}},
 		{"age", []value{
@@ -54,19 +54,19 @@ func axes() []axis {
 			{"15m", func(s *Observation) { s.Claim.Created = ago(RegistrationTimeout) }},
 			{"1d", func(s *Observation) { s.Claim.Created = ago(day) }},
 			{"queued", expiredWith(ReplacementQueued, time.Minute)},
-			{"queued-long", expiredWith(ReplacementQueued, ReplaceWithin)},
-			{"asked", expiredWith(ReplacementRequested, -1)},
-			{"asked-noted", expiredWith(ReplacementRequested, time.Minute)},
-			{"asked-long", expiredWith(ReplacementRequested, ReplaceWithin)},
-			{"asked-grace", func(s *Observation) {
+			{"queued-long", expiredWith(ReplacementQueued, MaxReplacementWait)},
+			{"requested", expiredWith(ReplacementRequested, -1)},
+			{"requested-noted", expiredWith(ReplacementRequested, time.Minute)},
+			{"requested-long", expiredWith(ReplacementRequested, MaxReplacementWait)},
+			{"requested-grace", func(s *Observation) {
 				expiredWith(ReplacementRequested, 40*time.Second)(s)
 				s.Claim.Grace = &minute
 			}},
-			{"asked-no-grace", func(s *Observation) {
+			{"requested-no-grace", func(s *Observation) {
 				expiredWith(ReplacementRequested, -1)(s)
 				s.Claim.Grace = &zero
 			}},
-			{"asked-apart", func(s *Observation) {
+			{"requested-apart", func(s *Observation) {
 				expiredWith(ReplacementRequested, time.Minute)(s)
 				s.Claim.Replacement.NeedsNoPlan = true
 			}},
@@ -94,25 +94,25 @@ func axes() []axis {
 			{"class-bad", func(s *Observation) { s.Claim.NodeClass = NodeClassNotReady }},
 			{"class-gone", func(s *Observation) { s.Claim.NodeClass = NodeClassMissing }},
 			{"shortage", func(s *Observation) { s.Claim.NodeClass, s.Claim.Shortage = NodeClassReady, true }},
-			{"answered", func(s *Observation) { s.Claim.NodeClass, s.Claim.Answered = NodeClassReady, ago(minute) }},
+			{"responded", func(s *Observation) { s.Claim.NodeClass, s.Claim.FirstResponse = NodeClassReady, ago(minute) }},
 			{"backoff", func(s *Observation) { s.Claim.NodeClass, s.Claim.NotBefore = NodeClassReady, now.Add(10*time.Second) }},
 			{"backoff-late", func(s *Observation) {
-				s.Claim.NodeClass, s.Claim.Answered, s.Claim.NotBefore = NodeClassReady, ago(minute), now.Add(10*time.Second)
+				s.Claim.NodeClass, s.Claim.FirstResponse, s.Claim.NotBefore = NodeClassReady, ago(minute), now.Add(10*time.Second)
 			}},
-			{"in-line", func(s *Observation) {
-				s.Claim.NodeClass, s.Claim.Answered, s.Claim.NotBefore = NodeClassReady, ago(6*minute), ago(5*minute)
+			{"waiting", func(s *Observation) {
+				s.Claim.NodeClass, s.Claim.FirstResponse, s.Claim.NotBefore = NodeClassReady, ago(6*minute), ago(5*minute)
 			}},
 			{"too-late", func(s *Observation) {
-				s.Claim.NodeClass, s.Claim.Answered, s.Claim.NotBefore = NodeClassReady, ago(6*minute), ago(minute/2)
+				s.Claim.NodeClass, s.Claim.FirstResponse, s.Claim.NotBefore = NodeClassReady, ago(6*minute), ago(minute/2)
 			}},
 		}},
-		{"machine", []value{
+		{"instance", []value{
 			{"unknown", func(s *Observation) { s.Instance.State = InstanceUnknown }},
 			{"running", func(s *Observation) { s.Instance.State = InstanceRunning }},
 			{"ending", func(s *Observation) { s.Instance.State = InstanceEnding }},
 			{"absent", func(s *Observation) { s.Instance.State = InstanceAbsent }},
 			{"foreign", func(s *Observation) { s.Instance = Instance{State: InstanceRunning, Foreign: true} }},
-			{"unmarked", func(s *Observation) { s.Instance = Instance{State: InstanceRunning, Unmarked: true} }},
+			{"untagged", func(s *Observation) { s.Instance = Instance{State: InstanceRunning, Untagged: true} }},
 		}},
 		{"node", []value{
 			{"none", func(s *Observation) {}},
@@ -121,44 +121,44 @@ func axes() []axis {
 			{"young", func(s *Observation) { s.Node = Node{Count: 1} }},
 			{"ready", func(s *Observation) { s.Node = Node{Count: 1, Finalizer: true, Ready: true} }},
 			{"startup", func(s *Observation) { s.Node = Node{Count: 1, Finalizer: true, Ready: true, Startup: "cni"} }},
-			{"held", func(s *Observation) { s.Node = Node{Count: 1, Finalizer: true, Held: true} }},
-			{"held-ready", func(s *Observation) {
-				s.Node = Node{Count: 1, Finalizer: true, Ready: true, Held: true, ReadySince: now}
+			{"tainted", func(s *Observation) { s.Node = Node{Count: 1, Finalizer: true, HasNominationTaint: true} }},
+			{"tainted-ready", func(s *Observation) {
+				s.Node = Node{Count: 1, Finalizer: true, Ready: true, HasNominationTaint: true, ReadySince: now}
 			}},
-			{"held-turn", func(s *Observation) {
-				s.Node = Node{Count: 1, Finalizer: true, Ready: true, Held: true, ReadySince: now, OpenAt: now.Add(time.Millisecond)}
+			{"tainted-turn", func(s *Observation) {
+				s.Node = Node{Count: 1, Finalizer: true, Ready: true, HasNominationTaint: true, ReadySince: now, OpenAt: now.Add(time.Millisecond)}
 			}},
-			{"held-ephemeral", func(s *Observation) {
-				s.Node = Node{Count: 1, Finalizer: true, Ready: true, Held: true, ReadySince: now, Ephemeral: "not-ready"}
+			{"tainted-ephemeral", func(s *Observation) {
+				s.Node = Node{Count: 1, Finalizer: true, Ready: true, HasNominationTaint: true, ReadySince: now, Ephemeral: "not-ready"}
 			}},
-			{"held-long", func(s *Observation) {
-				s.Node = Node{Count: 1, Finalizer: true, Ready: true, Held: true, ReadySince: ago(OpenWithin), Ephemeral: "not-ready"}
+			{"tainted-long", func(s *Observation) {
+				s.Node = Node{Count: 1, Finalizer: true, Ready: true, HasNominationTaint: true, ReadySince: ago(MaxNominationWait), Ephemeral: "not-ready"}
 			}},
 			{"ephemeral", func(s *Observation) { s.Node = Node{Count: 1, Finalizer: true, Ready: true, Ephemeral: "not-ready"} }},
 			{"lacks", func(s *Observation) { s.Node = Node{Count: 1, Finalizer: true, Ready: true, Lacks: "nvidia.com/gpu"} }},
 			{"two", func(s *Observation) { s.Node = Node{Count: 2, Finalizer: true, Ready: true} }},
-			{"leaving", func(s *Observation) { s.Node = Node{Count: 1, Finalizer: true, Ready: true, Deleted: ago(time.Second)} }},
-			{"leaving-bare", func(s *Observation) { s.Node = Node{Count: 1, Deleted: ago(time.Second)} }},
+			{"deleted", func(s *Observation) { s.Node = Node{Count: 1, Finalizer: true, Ready: true, Deleted: ago(time.Second)} }},
+			{"deleted-bare", func(s *Observation) { s.Node = Node{Count: 1, Deleted: ago(time.Second)} }},
 			{"pods", func(s *Observation) { s.Node = deletedNode(time.Minute, 3, 1) }},
 			{"settling", func(s *Observation) { s.Node = deletedNode(time.Second, 0, 1) }},
 			{"volumes", func(s *Observation) { s.Node = deletedNode(time.Minute, 0, 1) }},
 			{"empty", func(s *Observation) { s.Node = deletedNode(time.Minute, 0, 0) }},
-			{"closed", func(s *Observation) { s.Node = Node{Count: 1, Finalizer: true, Ready: true, Closed: true} }},
+			{"disrupted", func(s *Observation) { s.Node = Node{Count: 1, Finalizer: true, Ready: true, HasDisruptedTaint: true} }},
 			{"unwell", func(s *Observation) {
-				s.Node = Node{Count: 1, Finalizer: true, Ready: true, Ailment: Ailment{Condition: "KernelReady", Due: now.Add(minute)}}
+				s.Node = Node{Count: 1, Finalizer: true, Ready: true, Ailment: HealthProblem{Condition: "KernelReady", Due: now.Add(minute)}}
 			}},
 			{"broken", func(s *Observation) {
-				s.Node = Node{Count: 1, Finalizer: true, Ailment: Ailment{Condition: "Ready", Due: ago(minute)}}
+				s.Node = Node{Count: 1, Finalizer: true, Ailment: HealthProblem{Condition: "Ready", Due: ago(minute)}}
 			}},
 			{"broken-held", func(s *Observation) {
-				s.Node = Node{Count: 1, Finalizer: true, Ailment: Ailment{Condition: "Ready", Due: ago(minute), Held: true}}
+				s.Node = Node{Count: 1, Finalizer: true, Ailment: HealthProblem{Condition: "Ready", Due: ago(minute), IsRepairBlocked: true}}
 			}},
 			{"lost", func(s *Observation) { s.Node = Node{MissingSince: ago(LostTimeout)} }},
-			{"lost-lately", func(s *Observation) { s.Node = Node{MissingSince: ago(time.Second)} }},
-			{"reborn", func(s *Observation) { s.Node = Node{Count: 1, Ready: true, Recreated: s.Claim.Registered} }},
+			{"lost-now", func(s *Observation) { s.Node = Node{MissingSince: ago(time.Second)} }},
+			{"recreated", func(s *Observation) { s.Node = Node{Count: 1, Ready: true, Recreated: s.Claim.Registered} }},
 			{"strays", func(s *Observation) { s.Node = Node{Count: 1, Finalizer: true, Ready: true, Strays: 1} }},
-			{"reborn-strays", func(s *Observation) { s.Node = Node{Count: 1, Ready: true, Recreated: s.Claim.Registered, Strays: 1} }},
-			{"leaving-held", func(s *Observation) { s.Node = deletedNode(time.Minute, 0, 0); s.Node.Finalizer = false }},
+			{"recreated-strays", func(s *Observation) { s.Node = Node{Count: 1, Ready: true, Recreated: s.Claim.Registered, Strays: 1} }},
+			{"deleted-held", func(s *Observation) { s.Node = deletedNode(time.Minute, 0, 0); s.Node.Finalizer = false }},
 			{"empty-dead", func(s *Observation) { s.Node = deletedNode(time.Minute, 0, 0); s.Node.Ready = false }},
 		}},
 	}
@@ -166,7 +166,7 @@ func axes() []axis {
 
 // deletedNode returns a cordoned Node that was deleted at ago(since).
 func deletedNode(since time.Duration, pods, volumes int) Node {
-	return Node{Count: 1, Finalizer: true, Ready: true, Deleted: ago(since), Closed: true, Cordoned: true, Pods: pods, Volumes: volumes}
+	return Node{Count: 1, Finalizer: true, Ready: true, Deleted: ago(since), HasDisruptedTaint: true, Cordoned: true, Pods: pods, Volumes: volumes}
 }
 
 // expiredWith returns a change that makes the claim expired, and sets its replacement to the state for the time since.
@@ -209,7 +209,7 @@ func TestNextIsTotal(t *testing.T) {
 	forEachCombination(func(names []string, seen Observation) {
 		count++
 		step := Next(seen, now)
-		if promise := brokenPromise(seen, step); promise != "" {
+		if promise := violatedInvariant(seen, step); promise != "" {
 			t.Fatalf("%s: broken promise: %s\nstep: %+v", strings.Join(names, " "), promise, step)
 		}
 	})
@@ -218,8 +218,8 @@ func TestNextIsTotal(t *testing.T) {
 	}
 }
 
-// brokenPromise returns the first promise that the step breaks; empty if it keeps all.
-func brokenPromise(seen Observation, step Step) string {
+// violatedInvariant returns the first promise that the step breaks; empty if it keeps all.
+func violatedInvariant(seen Observation, step Step) string {
 	c, n, m := seen.Claim, seen.Node, seen.Instance
 	isOurs := m.State == InstanceRunning && !m.Foreign
 	mayRun := m.State == InstanceRunning || m.State == InstanceUnknown
@@ -237,27 +237,27 @@ func brokenPromise(seen Observation, step Step) string {
 		{"an initialized node is not deleted for its age before its replacement is ready or late",
 			step.Reason != ReasonExpired || !n.Ready || n.Count != 1 || !c.Initialized ||
 				c.Replacement.State == ReplacementNone || c.Replacement.State == ReplacementReady || c.Grace != nil ||
-				isPast(c.Replacement.Since, ago(ReplaceWithin))},
+				isPast(c.Replacement.Since, ago(MaxReplacementWait))},
 		{"an expired node does not wait forever for its replacement",
-			step.Reason != WaitTurn && step.Reason != WaitReplacement || !isPast(c.Replacement.Since, ago(ReplaceWithin)) && !step.Until.IsZero()},
+			step.Reason != WaitTurn && step.Reason != WaitReplacement || !isPast(c.Replacement.Since, ago(MaxReplacementWait)) && !step.Until.IsZero()},
 		{"only a registered node whose ailment is due is deleted as unhealthy",
-			step.Reason != ReasonUnhealthy || c.Registered && !n.Ailment.Held && isPast(n.Ailment.Due, now)},
+			step.Reason != ReasonUnhealthy || c.Registered && !n.Ailment.IsRepairBlocked && isPast(n.Ailment.Due, now)},
 		{"an unhealthy node is checked again",
-			step.Action != Wait || step.Phase != Ready && step.Phase != Joined || n.Ailment.Condition == "" || !step.Until.IsZero()},
+			step.Action != Wait || step.Phase != Ready && step.Phase != Registered || n.Ailment.Condition == "" || !step.Until.IsZero()},
 		{"only an expired claim is replaced", step.Action != Replace || c.Expired(now)},
 		{"no launch without a finalizer", step.Action != Launch || c.Finalizer},
 		{"no second launch", step.Action != Launch || !c.Launched && !isOurs},
 		{"no launch for a deleted claim", step.Action != Launch || c.Deleted.IsZero() && c.Exists},
 		{"no launch after the timeout unless it was due before", step.Action != Launch || now.Sub(c.Created) < LaunchTimeout ||
-			now.Sub(c.Answered) < LaunchTimeout || c.NotBefore.Before(latest(c.Created, c.Answered).Add(LaunchTimeout))},
+			now.Sub(c.FirstResponse) < LaunchTimeout || c.NotBefore.Before(latest(c.Created, c.FirstResponse).Add(LaunchTimeout))},
 		{"a claim without an instance is deleted after the timeout",
-			step.Phase != Wanted || step.Action != Wait || !isPast(latest(c.Created, c.Answered).Add(LaunchTimeout), now)},
+			step.Phase != Created || step.Action != Wait || !isPast(latest(c.Created, c.FirstResponse).Add(LaunchTimeout), now)},
 		{"no launch unless the node class is ready", step.Action != Launch || c.NodeClass == NodeClassReady},
 		{"only our running instance is terminated", step.Action != Terminate || isOurs},
 		{"the instance of a claim that is not deleted stays", step.Action != Terminate || !c.Exists || !c.Deleted.IsZero()},
-		{"the instance ends before its claim", step.Action != Release || !mayRun || m.Foreign},
-		{"the instance ends before its Node", step.Action != ReleaseNode || !mayRun || m.Foreign},
-		{"the Node is removed before the claim", step.Action != Release || n.Count == 0},
+		{"the instance ends before its claim", step.Action != RemoveFinalizer || !mayRun || m.Foreign},
+		{"the instance ends before its Node", step.Action != RemoveNodeFinalizer || !mayRun || m.Foreign},
+		{"the Node is removed before the claim", step.Action != RemoveFinalizer || n.Count == 0},
 		{"pods leave before the instance ends", step.Action != Terminate || n.Pods == 0 || !c.Registered && !n.Finalizer},
 		{"a Node is cordoned before its pods are evicted", step.Action != Evict || n.Cordoned},
 		{"attached volumes keep the instance until the deadline",
@@ -270,15 +270,15 @@ func brokenPromise(seen Observation, step Step) string {
 			step.Action != Register || n.Count == 1 && (!c.Registered || n.Recreated)},
 		{"the finalizer of another controller does not keep the instance", step.Reason != WaitNodeGone || !mayRun || m.Foreign},
 		{"a claim whose Node is lost is deleted",
-			!c.Registered || !isPast(n.MissingSince, ago(LostTimeout)) || step.Action == Delete || step.Action == Hold ||
-				step.Action == Label || !c.Deleted.IsZero()},
-		{"only an unlabelled claim that is not deleted gets labels", step.Action != Label || c.Unlabelled && c.Deleted.IsZero()},
+			!c.Registered || !isPast(n.MissingSince, ago(LostTimeout)) || step.Action == Delete || step.Action == AddFinalizer ||
+				step.Action == AddLabels || !c.Deleted.IsZero()},
+		{"only an unlabelled claim that is not deleted gets labels", step.Action != AddLabels || c.Unlabelled && c.Deleted.IsZero()},
 		{"strays are deleted only beside a ready, registered Node",
 			step.Action != DropStrays || n.Strays > 0 && n.Ready && c.Registered && !n.Recreated && c.Deleted.IsZero()},
 		{"only a node ready for pods is initialized",
 			step.Action != Initialize || n.Ready && n.Startup == "" && n.Ephemeral == "" && n.Lacks == ""},
 		{"no Node is opened before its turn, unless it has waited too long",
-			step.Action != Open || !n.OpenAt.After(now) || isPast(n.ReadySince.Add(OpenWithin), now)},
+			step.Action != RemoveNominationTaint || !n.OpenAt.After(now) || isPast(n.ReadySince.Add(MaxNominationWait), now)},
 		{"Gone is the last phase", step.Phase != Gone || step.Action == Wait && step.Until.IsZero()},
 	} {
 		if !promise.kept {
@@ -318,21 +318,21 @@ func afterStep(seen Observation, step Step, at time.Time) (Observation, time.Tim
 			seen.Node = Node{}
 		}
 	case Cordon:
-		seen.Node.Closed, seen.Node.Cordoned = true, true
+		seen.Node.HasDisruptedTaint, seen.Node.Cordoned = true, true
 	case Evict:
 		seen.Node.Pods = 0
 	case Terminate:
 		seen.Instance.State = InstanceEnding
-	case ReleaseNode:
+	case RemoveNodeFinalizer:
 		seen.Node = Node{}
-	case Release:
+	case RemoveFinalizer:
 		seen.Claim = Claim{}
 	case Wait:
 		at = at.Add(Poll)
 		switch step.Reason {
 		case WaitInstanceAnswer:
 			seen.Instance.State = InstanceRunning
-		case WaitInstanceEnd, WaitUnmarked: // for WaitUnmarked the user terminates the instance
+		case WaitInstanceEnd, WaitUntagged: // for WaitUntagged the user terminates the instance
 			seen.Instance.State = InstanceAbsent
 		case WaitNodeGone:
 			seen.Node = Node{}

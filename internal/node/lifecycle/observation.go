@@ -12,14 +12,14 @@ import "time"
 // RegistrationTimeout equal Karpenter's, so that alerts keep their meaning.
 const (
 	// LaunchTimeout is how long launches may fail before the claim is deleted. It starts at the later of two times: the
-	// claim's creation and Claim.Answered. The wait for the first call to EC2 does not count: a waiting claim costs
+	// claim's creation and Claim.FirstResponse. The wait for the first call to EC2 does not count: a waiting claim costs
 	// nothing, and a new claim in its place would wait behind all others.
 	LaunchTimeout = 5 * time.Minute
 	// RegistrationTimeout is how long an instance may take to register, from its launch.
 	RegistrationTimeout = 15 * time.Minute
 
-	// OpenWithin is how long a ready Node may keep the taint for nominations.
-	OpenWithin = time.Second
+	// MaxNominationWait is how long a ready Node may keep the taint for nominations.
+	MaxNominationWait = time.Second
 
 	// JoinGrace is the time limit to join for an instance that was launched before its NodePool or EC2NodeClass
 	// changed, if no cause is known that prevents the instance from joining. CureGrace is the time limit after such a
@@ -30,9 +30,9 @@ const (
 	// LostTimeout is how long a registered Node may be missing. A restarted kubelet recreates its Node.
 	LostTimeout = time.Minute
 
-	// Settle is the minimum time from a Node's deletion until a Node without pods counts as drained. The taint is set
+	// DrainSettleTime is the minimum time from a Node's deletion until a Node without pods counts as drained. The taint is set
 	// after the deletion, and kube-scheduler may have bound a pod before it saw the taint.
-	Settle = 2 * time.Second
+	DrainSettleTime = 2 * time.Second
 	// Poll is the interval of checks of an instance that is shutting down and of a node that is being drained.
 	Poll = 2 * time.Second
 
@@ -41,12 +41,12 @@ const (
 	ConfirmPoll  = 2 * time.Second
 	MismatchPoll = 30 * time.Second
 
-	// UnmarkedPoll is the interval of checks of an instance that lost its tags.
-	UnmarkedPoll = 30 * time.Second
+	// UntaggedPoll is the interval of checks of an instance that lost its tags.
+	UntaggedPoll = 30 * time.Second
 
-	// ReplaceWithin limits two waits of an expired node: first until budgets allow its replacement, then until the
+	// MaxReplacementWait limits two waits of an expired node: first until budgets allow its replacement, then until the
 	// replacement is ready.
-	ReplaceWithin = 10 * time.Minute
+	MaxReplacementWait = 10 * time.Minute
 )
 
 // Observation is the complete input of Next: the observed state of one node.
@@ -82,15 +82,15 @@ type Claim struct {
 	Registered  bool // its Node is registered
 	Initialized bool // its Node is initialized
 
-	// Outdated is when a claim without a Node is replaced, because its NodePool or EC2NodeClass changed, or because the
+	// OutdatedAt is when a claim without a Node is replaced, because its NodePool or EC2NodeClass changed, or because the
 	// cause that kept its instance from joining is fixed. Zero: not outdated.
-	Outdated time.Time
+	OutdatedAt time.Time
 
 	NodeClass NodeClass // state of its EC2NodeClass
 	// Shortage is true if EC2 has no capacity for any offering that the claim accepts.
 	Shortage bool
-	// Answered is when EC2 first answered a launch of the claim, or last throttled it; zero: not yet in this process.
-	Answered time.Time
+	// FirstResponse is when EC2 first answered a launch of the claim, or last throttled it; zero: not yet in this process.
+	FirstResponse time.Time
 	// NotBefore is the earliest time of the next launch after a failure; zero: now.
 	NotBefore time.Time
 }
@@ -144,9 +144,9 @@ type Instance struct {
 	State InstanceState // observed state
 	// Foreign is true if the instance has the tags of another cluster or of a node group. It is not terminated.
 	Foreign bool
-	// Unmarked is true if the instance has no owner tags although a claim refers to it. It is not terminated, and its
+	// Untagged is true if the instance has no owner tags although a claim refers to it. It is not terminated, and its
 	// claim stays until the instance is gone.
-	Unmarked bool
+	Untagged bool
 }
 
 // Node is the observed state of the Nodes with the instance's provider ID. The fields Mismatch and Unconfirmed are
@@ -169,22 +169,22 @@ type Node struct {
 	// registrations under other names.
 	Strays int
 
-	Deleted  time.Time // its deletion timestamp; zero if it is not being deleted
-	Closed   bool      // has the taint of a disrupted node, so that it gets no new pods
-	Cordoned bool      // Closed, and excluded from load balancers
+	Deleted           time.Time // its deletion timestamp; zero if it is not being deleted
+	HasDisruptedTaint bool      // has the taint of a disrupted node, so that it gets no new pods
+	Cordoned          bool      // HasDisruptedTaint, and excluded from load balancers
 
 	Ready bool // its condition Ready is True
-	// Held is true while the taint for nominations keeps pods off the Node. ReadySince is since when this process has
-	// seen the Held Node ready without a break; zero if the Node is not ready or not Held. OpenAt is when the Node's
+	// HasNominationTaint is true while the taint for nominations keeps pods off the Node. ReadySince is since when this process has
+	// seen the Node with the taint for nominations ready without a break; zero if the Node is not ready or lacks it. OpenAt is when the Node's
 	// turn comes to lose this taint; the zero value means now.
-	Held       bool
-	ReadySince time.Time
-	OpenAt     time.Time
-	Startup    string // a remaining startup taint; or empty
-	Ephemeral  string // a remaining taint that Kubernetes sets on new nodes; or empty
-	Lacks      string // a requested resource that the Node does not report yet; or empty
+	HasNominationTaint bool
+	ReadySince         time.Time
+	OpenAt             time.Time
+	Startup            string // a remaining startup taint; or empty
+	Ephemeral          string // a remaining taint that Kubernetes sets on new nodes; or empty
+	Lacks              string // a requested resource that the Node does not report yet; or empty
 
-	Ailment Ailment // its health problem; always none if node repair is disabled
+	Ailment HealthProblem // its health problem; always none if node repair is disabled
 
 	Pods    int // number of pods that must be evicted before the instance is terminated
 	Volumes int // number of volumes of evicted pods that are still attached

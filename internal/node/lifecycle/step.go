@@ -7,12 +7,12 @@ type Phase string
 
 // The phases. Every phase but Gone leads to Draining when its claim is deleted.
 const (
-	Wanted   Phase = "Wanted"   // the claim exists, without an instance
-	Bought   Phase = "Bought"   // the instance is launched
-	Joined   Phase = "Joined"   // the Node is registered: it has its labels and taints
-	Ready    Phase = "Ready"    // the node is initialized
-	Draining Phase = "Draining" // the claim is being deleted
-	Gone     Phase = "Gone"     // claim, Node and instance no longer exist
+	Created    Phase = "Created"    // the claim exists, without an instance
+	Launched   Phase = "Launched"   // the instance is launched
+	Registered Phase = "Registered" // the Node is registered: it has its labels and taints
+	Ready      Phase = "Ready"      // the node is initialized
+	Draining   Phase = "Draining"   // the claim is being deleted
+	Gone       Phase = "Gone"       // claim, Node and instance no longer exist
 )
 
 // Action is the kind of the next step.
@@ -23,20 +23,20 @@ const (
 	// Wait waits until Step.Until, or until a change.
 	Wait Action = "Wait"
 
-	// Hold adds the finalizer to the claim. Nothing is launched for a claim without it.
-	Hold Action = "Hold"
-	// Label adds the labels that older versions of Joiner omitted to the claim and its Nodes.
-	Label Action = "Label"
+	// AddFinalizer adds the finalizer to the claim. Nothing is launched for a claim without it.
+	AddFinalizer Action = "AddFinalizer"
+	// AddLabels adds the labels that older versions of Joiner omitted to the claim and its Nodes.
+	AddLabels Action = "AddLabels"
 	// Launch launches an instance, or finds the instance of an earlier attempt.
 	Launch Action = "Launch"
 	// Record writes the ID of the launched instance to the claim.
 	Record Action = "Record"
 	// Register sets the Node's labels, taints, finalizer and owner, and removes the unregistered taint.
 	Register Action = "Register"
-	// Open nominates the pods that the Node was launched for, and removes the taint that kept other pods off it.
-	Open Action = "Open"
-	// HoldNode adds the finalizer to a Node that lost it.
-	HoldNode Action = "HoldNode"
+	// RemoveNominationTaint nominates the pods that the Node was launched for, and removes the taint that kept other pods off it.
+	RemoveNominationTaint Action = "RemoveNominationTaint"
+	// AddNodeFinalizer adds the finalizer to a Node that lost it.
+	AddNodeFinalizer Action = "AddNodeFinalizer"
 	// Initialize marks the node as initialized.
 	Initialize Action = "Initialize"
 
@@ -58,10 +58,10 @@ const (
 	Evict Action = "Evict"
 	// Terminate terminates the instance.
 	Terminate Action = "Terminate"
-	// ReleaseNode removes the finalizer from the Node.
-	ReleaseNode Action = "ReleaseNode"
-	// Release removes the finalizer from the claim.
-	Release Action = "Release"
+	// RemoveNodeFinalizer removes the finalizer from the Node.
+	RemoveNodeFinalizer Action = "RemoveNodeFinalizer"
+	// RemoveFinalizer removes the finalizer from the claim.
+	RemoveFinalizer Action = "RemoveFinalizer"
 )
 
 // Step is the phase of a node and its next action.
@@ -103,7 +103,7 @@ const (
 	WaitReady          = "NodeNotReady"
 	WaitStartupTaint   = "StartupTaintsExist"
 	WaitEphemeral      = "KnownEphemeralTaintsExist"
-	WaitOpening        = "AwaitingTurn" // waits for Node.OpenAt, at most OpenWithin; not in a condition
+	WaitOpening        = "AwaitingTurn" // waits for Node.OpenAt, at most MaxNominationWait; not in a condition
 	WaitResource       = "ResourceNotRegistered"
 	WaitExpiry         = "NotExpired"
 	WaitTurn           = "DisruptionBudget"
@@ -111,7 +111,7 @@ const (
 	WaitNothing        = "NothingToDo"
 	WaitInstanceAnswer = "MachineUnknown"
 	WaitInstanceEnd    = "MachineEnding"
-	WaitUnmarked       = "InstanceTagsMissing"
+	WaitUntagged       = "InstanceTagsMissing"
 	WaitSettle         = "Settling"
 	WaitVolumes        = "AwaitingVolumeDetachment"
 	WaitNodeGone       = "NodeDeleting"

@@ -13,7 +13,7 @@ import (
 
 // DecodeTOML parses a text; ok is false if it is not valid TOML.
 func DecodeTOML(body string) (doc map[string]any, ok bool) {
-	_, err := Guarded(func() (any, error) { return nil, toml.Unmarshal([]byte(body), &doc) })
+	_, err := CatchPanic(func() (any, error) { return nil, toml.Unmarshal([]byte(body), &doc) })
 	return doc, err == nil
 }
 
@@ -35,7 +35,7 @@ const (
 // PositionsOfTOML returns the positions of tables and settings, by path: at most about maxPositions.
 func PositionsOfTOML(t Text) map[string]Position {
 	out := map[string]Position{}
-	_, _ = Guarded(func() (any, error) {
+	_, _ = CatchPanic(func() (any, error) {
 		p := unstable.Parser{}
 		p.Reset([]byte(t.Body))
 		table := ""
@@ -98,8 +98,8 @@ func InTable(table string) string {
 	return " in " + table
 }
 
-// Dig returns the value at a path of tables, nil if there is none.
-func Dig(value any, path ...string) any {
+// ValueAt returns the value at a path of tables, nil if there is none.
+func ValueAt(value any, path ...string) any {
 	for _, key := range path {
 		table, _ := value.(map[string]any)
 		value = table[key]
@@ -135,7 +135,7 @@ func SafeYAMLMessage(err error) string {
 func PositionsOfYAML(t Text) map[string]Position {
 	out := map[string]Position{}
 	var doc yamlv3.Node
-	_, err := Guarded(func() (any, error) { return nil, yamlv3.Unmarshal([]byte(t.Body), &doc) })
+	_, err := CatchPanic(func() (any, error) { return nil, yamlv3.Unmarshal([]byte(t.Body), &doc) })
 	if err == nil && len(doc.Content) == 1 {
 		addPositions(doc.Content[0], "", t.At, out)
 	}

@@ -17,32 +17,32 @@ func (w Word) ValueOrNone() Value {
 	return w.Value()
 }
 
-// Mark is a placeholder for text that is known only on the instance, such as the output of a command. It is a character
+// UnknownText is a placeholder for text that is known only on the instance, such as the output of a command. It is a character
 // that users do not write.
-const Mark = "\uE000"
+const UnknownText = "\uE000"
 
 // MaxValue limits the length of a variable's value, in bytes: a script could otherwise double a value again and again.
 const MaxValue = 4096
 
 // Word is one word of a command after expansion.
 type Word struct {
-	Text  string   // contains Mark for each piece that is known only on the instance
-	At    Position // position of the word
-	Unset []string // variables in the word that are never set
-	Whole bool     // whether the word is a single literal in the user data, quoted or not
+	Text      string   // contains UnknownText for each piece that is known only on the instance
+	At        Position // position of the word
+	Unset     []string // variables in the word that are never set
+	IsLiteral bool     // whether the word is a single literal in the user data, quoted or not
 }
 
 // IsVague reports whether a part of the word is known only on the instance.
-func (w Word) IsVague() bool { return strings.Contains(w.Text, Mark) }
+func (w Word) IsVague() bool { return strings.Contains(w.Text, UnknownText) }
 
-// Value returns the word as a setting, with "…" for each Mark.
+// Value returns the word as a setting, with "…" for each UnknownText.
 func (w Word) Value() Value {
-	return Value{Text: strings.ReplaceAll(w.Text, Mark, "…"), Vague: w.IsVague(), At: w.At}
+	return Value{Text: strings.ReplaceAll(w.Text, UnknownText, "…"), Vague: w.IsVague(), At: w.At}
 }
 
 // Variables are the variables of a shell script.
 type Variables struct {
-	Set map[string]string // values by name; a value may contain Mark
+	Set map[string]string // values by name; a value may contain UnknownText
 
 	// Foreign is true if the script reads a source that may set any variable, for instance a file.
 	Foreign bool
@@ -54,11 +54,11 @@ func (v *Variables) Clone() *Variables {
 	return &Variables{Set: maps.Clone(v.Set), Foreign: v.Foreign}
 }
 
-// Assign sets a variable. The value becomes Mark if it is longer than MaxValue, or if the script has more than
+// Assign sets a variable. The value becomes UnknownText if it is longer than MaxValue, or if the script has more than
 // MaxParts*8 variables.
 func (v *Variables) Assign(name, value string) {
 	if len(value) > MaxValue || len(v.Set) > MaxParts*8 {
-		value = Mark
+		value = UnknownText
 	}
 	v.Set[name] = value
 }
@@ -67,8 +67,8 @@ func (v *Variables) Assign(name, value string) {
 const ambient = " HOME PATH PWD OLDPWD SHELL USER LOGNAME LANG TERM HOSTNAME HOSTTYPE MACHTYPE OSTYPE UID EUID PPID RANDOM SECONDS LINENO BASH " +
 	"BASHPID BASH_SOURCE BASH_VERSION BASH_VERSINFO FUNCNAME PIPESTATUS SHLVL INSTANCE_ID REPLY EPOCHSECONDS TMPDIR XDG_RUNTIME_DIR DIRSTACK GROUPS _ ? $ ! - 0 "
 
-// Get implements expand.Environ. It returns Mark for an ambient variable and for an array. If v.Foreign is true, it
-// also returns Mark for any variable that is not assigned. Otherwise such a variable is unset, and recorded as missed.
+// Get implements expand.Environ. It returns UnknownText for an ambient variable and for an array. If v.Foreign is true, it
+// also returns UnknownText for any variable that is not assigned. Otherwise such a variable is unset, and recorded as missed.
 func (v *Variables) Get(name string) expand.Variable {
 	value, ok := v.Set[name]
 	switch {
@@ -80,7 +80,7 @@ func (v *Variables) Get(name string) expand.Variable {
 	case name == "#":
 		value = "0"
 	case v.Foreign || strings.Contains(ambient, " "+name+" ") || strings.Contains(name, " "):
-		value = Mark
+		value = UnknownText
 	default:
 		v.missed = append(v.missed, name)
 		return expand.Variable{}
@@ -91,43 +91,43 @@ func (v *Variables) Get(name string) expand.Variable {
 // Each implements expand.Environ. It lists no variables, because no commands are run with them.
 func (v *Variables) Each(func(string, expand.Variable) bool) {}
 
-// config returns the configuration of the shell library: the output of a substituted command is Mark.
+// config returns the configuration of the shell library: the output of a substituted command is UnknownText.
 func (v *Variables) config() *expand.Config {
 	return &expand.Config{
 		Env: v,
 		CmdSubst: func(w io.Writer, _ *syntax.CmdSubst) error {
-			_, err := io.WriteString(w, Mark)
+			_, err := io.WriteString(w, UnknownText)
 			return err
 		},
-		ProcSubst: func(*syntax.ProcSubst) (string, error) { return Mark, nil },
+		ProcSubst: func(*syntax.ProcSubst) (string, error) { return UnknownText, nil },
 	}
 }
 
-// Fields expands one word of a command into one or more words. The result is one word with the text Vanished if the
-// word expands to nothing, and one word with the text Mark if it cannot be expanded.
+// Fields expands one word of a command into one or more words. The result is one word with the text EmptyExpansion if the
+// word expands to nothing, and one word with the text UnknownText if it cannot be expanded.
 func (v *Variables) Fields(w *syntax.Word, at Position) []Word {
 	v.missed = nil
 	if !isCheapToExpand(w) {
-		return []Word{{Text: Mark, At: at}}
+		return []Word{{Text: UnknownText, At: at}}
 	}
-	all, err := Guarded(func() ([]string, error) { return expand.Fields(v.config(), w) })
+	all, err := CatchPanic(func() ([]string, error) { return expand.Fields(v.config(), w) })
 	if err != nil {
-		return []Word{{Text: Mark, At: at}}
+		return []Word{{Text: UnknownText, At: at}}
 	}
 	var out []Word
 	for _, text := range all {
-		out = append(out, Word{Text: text, At: at, Unset: v.missed, Whole: isWhole(w)})
+		out = append(out, Word{Text: text, At: at, Unset: v.missed, IsLiteral: isWhole(w)})
 	}
 	if len(out) == 0 { // callers that count words need a placeholder
-		out = append(out, Word{At: at, Unset: v.missed, Text: Vanished})
+		out = append(out, Word{At: at, Unset: v.missed, Text: EmptyExpansion})
 	}
 	return out
 }
 
-// Vanished is the text of a word that expands to no word.
-const Vanished = "\uE001"
+// EmptyExpansion is the text of a word that expands to no word.
+const EmptyExpansion = "\uE001"
 
-// Literal expands a word that the shell never splits, such as a variable's value. The result is Mark if the word cannot
+// Literal expands a word that the shell never splits, such as a variable's value. The result is UnknownText if the word cannot
 // be expanded.
 func (v *Variables) Literal(w *syntax.Word) string {
 	v.missed = nil
@@ -135,33 +135,33 @@ func (v *Variables) Literal(w *syntax.Word) string {
 		return ""
 	}
 	if !isCheapToExpand(w) {
-		return Mark
+		return UnknownText
 	}
-	out, err := Guarded(func() (string, error) { return expand.Literal(v.config(), w) })
+	out, err := CatchPanic(func() (string, error) { return expand.Literal(v.config(), w) })
 	if err != nil {
-		return Mark
+		return UnknownText
 	}
 	return out
 }
 
-// Document expands a here-document. The result is Mark if it cannot be expanded, or is longer than MaxUnpacked.
+// Document expands a here-document. The result is UnknownText if it cannot be expanded, or is longer than MaxUnpacked.
 func (v *Variables) Document(w *syntax.Word) string {
 	if w == nil {
 		return ""
 	}
 	if !isCheapToExpand(w) {
-		return Mark
+		return UnknownText
 	}
-	out, err := Guarded(func() (string, error) { return expand.Document(v.config(), w) })
+	out, err := CatchPanic(func() (string, error) { return expand.Document(v.config(), w) })
 	if err != nil || len(out) > MaxUnpacked {
-		return Mark
+		return UnknownText
 	}
 	return out
 }
 
-// Guarded calls a function that parses or expands user text with a library, and returns a panic of that function as an
+// CatchPanic calls a function that parses or expands user text with a library, and returns a panic of that function as an
 // error.
-func Guarded[T any](expansion func() (T, error)) (out T, err error) {
+func CatchPanic[T any](expansion func() (T, error)) (out T, err error) {
 	defer func() {
 		if recover() != nil {
 			err = io.ErrUnexpectedEOF

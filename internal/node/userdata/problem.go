@@ -40,7 +40,7 @@ const (
 	OtherCluster      Kind = "OtherCluster"        // the name or API server of another cluster
 	OtherAuthority    Kind = "OtherAuthority"      // the certificate authority of another cluster
 	ProxyForAPIServer Kind = "ProxyCatchesCluster" // the kubelet uses a proxy for the API server
-	Obscure           Kind = "Obscure"             // the result is known only on the instance
+	Undetermined      Kind = "Obscure"             // the result is known only on the instance
 	Unwritable        Kind = "Unwritable"          // Joiner cannot generate an instance's user data from the user's
 )
 
@@ -54,17 +54,17 @@ const (
 	Possible Certainty = "possible"
 )
 
-// Harm is the consequence of a problem.
-type Harm string
+// Severity is the consequence of a problem.
+type Severity string
 
 // The degrees of harm.
 const (
-	NeverJoins       Harm = "never joins" // no instance becomes a node
-	JoinsDifferently Harm = "joins amiss" // instances join, but not as the user intended
+	NeverJoins       Severity = "never joins" // no instance becomes a node
+	JoinsDifferently Severity = "joins amiss" // instances join, but not as the user intended
 
 	// UnlessStarted stands for JoinsDifferently if another part of the user data starts the kubelet, and else for
 	// NeverJoins. Package reading replaces this value before it returns the Reading.
-	UnlessStarted Harm = "?"
+	UnlessStarted Severity = "?"
 )
 
 // Problem is one error in user data. Its texts quote from the user data only the names of options, flags, settings,
@@ -72,7 +72,7 @@ const (
 type Problem struct {
 	Kind      Kind      `json:"kind"`          // what is wrong
 	Certainty Certainty `json:"certainty"`     // how certain the problem is
-	Harm      Harm      `json:"harm"`          // consequence of the problem
+	Harm      Severity  `json:"harm"`          // consequence of the problem
 	At        Position  `json:"at"`            // position in the user data
 	Cause     string    `json:"cause"`         // one sentence, without its full stop
 	Fix       string    `json:"fix,omitempty"` // how to fix it

@@ -13,9 +13,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// Soften changes Certain to Likely in the problems with index first and higher. It changes nothing if sure is true:
+// LowerCertainty changes Certain to Likely in the problems with index first and higher. It changes nothing if sure is true:
 // then the instance runs the text with the problems in any case.
-func (r *Reader) Soften(first int, sure bool) {
+func (r *Reader) LowerCertainty(first int, sure bool) {
 	for i := first; i < len(r.Out.Problems) && !sure; i++ {
 		if p := &r.Out.Problems[i]; p.Certainty == Certain {
 			p.Certainty = Likely
@@ -98,7 +98,7 @@ type Kubelet struct {
 
 // Value is one setting. It is vague if it is known only on the instance, for instance as the output of a command.
 type Value struct {
-	Text  string   `json:"text"`            // value of the setting; contains "…" or the constant Mark if vague
+	Text  string   `json:"text"`            // value of the setting; contains "…" or the constant UnknownText if vague
 	Vague bool     `json:"vague,omitempty"` // known only on the instance
 	At    Position `json:"at"`              // position of the value
 }
@@ -181,10 +181,10 @@ type Reader struct {
 	Starts []Start         // starts of the kubelet, in the order in which the instance runs them
 	Files  map[string]Text // texts of written files, by path
 	// Written are the texts that are written to files, in order.
-	Written []Written
-	Opaque  []string  // reasons why Out may be wrong: parts of the user data that cannot be evaluated here
-	OurPart int       // number of the part that Joiner wrote; 0 if there is none, or if Joiner rewrote all of the text
-	Flag    *Argument // the flag that sets the taints of the node; nil: none
+	Written     []Written
+	Unevaluated []string  // reasons why Out may be wrong: parts of the user data that cannot be evaluated here
+	OurPart     int       // number of the part that Joiner wrote; 0 if there is none, or if Joiner rewrote all of the text
+	TaintFlag   *Argument // the flag that sets the taints of the node; nil: none
 }
 
 // Text is a text somewhere in the user data.
@@ -198,15 +198,15 @@ type Text struct {
 type Start struct {
 	By                        string                      // program that starts the kubelet: BySh, ByNodeadm, …
 	At                        Position                    // position of the start
-	Sure                      bool                        // the start happens in any case
+	IsUnconditional           bool                        // the start happens in any case
 	Cluster, Endpoint, CA, IP Value                       // name, API server, certificate authority and node address
 	Flags                     []Flag                      // arguments of the kubelet
 	Config                    map[string]any              // fields of KubeletConfiguration
 	Positions                 map[string]Position         // positions of fields of Config, by name
-	Within                    map[string]Position         // positions of all fields of a NodeConfig, by path
+	NodeConfigPositions       map[string]Position         // positions of all fields of a NodeConfig, by path
 	Labels                    map[string]Position         // by key: positions of labels; nil: use the flag's position
 	Environment               map[string]map[string]Value // environment of services in a NodeConfig, by service and name
-	Hidden                    bool                        // some of the kubelet's flags are known only on the instance
+	HasUnknownFlags           bool                        // some of the kubelet's flags are known only on the instance
 }
 
 // The programs that start kubelets.
@@ -224,7 +224,7 @@ type Flag struct {
 }
 
 // Report adds a problem and returns it.
-func (r *Reader) Report(kind Kind, certainty Certainty, harm Harm, position Position, format string, args ...any) *Problem {
+func (r *Reader) Report(kind Kind, certainty Certainty, harm Severity, position Position, format string, args ...any) *Problem {
 	r.Out.Problems = append(r.Out.Problems,
 		Problem{Kind: kind, Certainty: certainty, Harm: harm, At: position, Cause: fmt.Sprintf(format, args...)})
 	return &r.Out.Problems[len(r.Out.Problems)-1]

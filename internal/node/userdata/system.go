@@ -26,7 +26,7 @@ func (r *Reader) ReportUnknownPart(p Part) {
 			Suggest("set spec.amiFamily to one of Windows, or write it for "+r.In.Family, "")
 	default:
 		if p.Kind == TypePlain && strings.HasPrefix(p.Text.Body, "#include") {
-			r.Opaque = append(r.Opaque, "the user data includes text from another source")
+			r.Unevaluated = append(r.Unevaluated, "the user data includes text from another source")
 			return
 		}
 		r.Report(UnknownPart, Certain, harm, p.Text.At, "nothing on the instance reads this: it is not a shell script, which begins with #!, not a cloud-config and not a NodeConfig").
@@ -44,7 +44,7 @@ func (r *Reader) ReportNamedByInstance(position Position, what string) {
 
 // ScriptHarm returns the harm of a user's script that is not run. For all families but Custom, Joiner's own part makes
 // the instance join, so that only the user's additions are lost.
-func (r *Reader) ScriptHarm() Harm {
+func (r *Reader) ScriptHarm() Severity {
 	if r.In.Family == FamilyCustom {
 		return UnlessStarted
 	}

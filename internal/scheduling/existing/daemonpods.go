@@ -75,7 +75,7 @@ func anyMatches(st *offering.Stock, b *topology.Index) bool {
 
 // kindsKey appends the groups that count pods of these kinds, and the groups of their anti-affinity. It appends nothing
 // if there are no such groups.
-func kindsKey(key []byte, kinds []*cluster.Kind, b *topology.Index) []byte {
+func kindsKey(key []byte, kinds []*cluster.PodKind, b *topology.Index) []byte {
 	for _, k := range kinds {
 		s := b.MatchesOf(k)
 		for _, n := range s.In {
@@ -92,7 +92,7 @@ func kindsKey(key []byte, kinds []*cluster.Kind, b *topology.Index) []byte {
 // that the offer lacks.
 func (d *DaemonPods) addToGroups(offer int, st *offering.Stock, b *topology.Index) {
 	add := func(sets map[int]bitset.Set, group int) {
-		if key := b.Groups[group].Key; key != topology.Hostname && st.Labels.Of(key).Absent.Has(offer) {
+		if key := b.Groups[group].Key; key != topology.Hostname && st.Labels.Column(key).Absent.Has(offer) {
 			return
 		}
 		if sets[group] == nil {
@@ -113,7 +113,7 @@ func (d *DaemonPods) addToGroups(offer int, st *offering.Stock, b *topology.Inde
 
 // countDaemonPods returns the counts of a node's DaemonSet pods for rules over host names; nil if no rule counts
 // them.
-func countDaemonPods(kinds []*cluster.Kind, b *topology.Index) *topology.HostCounts {
+func countDaemonPods(kinds []*cluster.PodKind, b *topology.Index) *topology.HostCounts {
 	var out *topology.HostCounts
 	counts := func() *topology.HostCounts {
 		if out == nil {
@@ -218,7 +218,7 @@ func (d *DaemonPods) KeepEqual(offer int, among bitset.Set) {
 // CountedOffers returns the offers that count for the group of a spread: the offers that the owner of the rule accepts.
 func CountedOffers(st *offering.Stock, q *podgroup.Queue, group int) bitset.Set {
 	g := &q.Topology.Groups[group]
-	s := &q.Signatures[g.Nodes]
+	s := &q.Signatures[g.Signature]
 	var out bitset.Set
 	if g.AnyNode {
 		out = st.Labels.Satisfying(nil)
@@ -270,9 +270,9 @@ func (t *TopologyState) FewestDaemonPods(group, minDomains int) int {
 	return 1
 }
 
-// IsCrowded reports whether an otherwise empty node of the offering has too many DaemonSet pods for a host spread to
+// DaemonPodsExceedSpread reports whether an otherwise empty node of the offering has too many DaemonSet pods for a host spread to
 // allow a pod of the profile.
-func (t *TopologyState) IsCrowded(b *topology.Index, p *topology.Profile, offer int) bool {
+func (t *TopologyState) DaemonPodsExceedSpread(b *topology.Index, p *topology.Profile, offer int) bool {
 	if t.DaemonPods == nil || t.DaemonPods.hosts[offer] == nil {
 		return false
 	}

@@ -70,7 +70,7 @@ func NewTopologyState(q *podgroup.Queue, a *offering.Acceptance, r *Rooms, all [
 		if _, ok := t.Keys[key]; ok || key == topology.Hostname {
 			continue
 		}
-		offers, nodes, more := a.Stock.Labels.Of(key), r.labels.Of(key), valuesOf(key, all)
+		offers, nodes, more := a.Stock.Labels.Column(key), r.labels.Column(key), valuesOf(key, all)
 		f := empty
 		if f == nil || len(offers.Values)+len(nodes.Values)+len(more) > 0 {
 			f = newLabelDomains(offers, nodes, more, len(a.Stock.Offers), len(r.Nodes))
@@ -149,7 +149,7 @@ func (t *TopologyState) countable(q *podgroup.Queue, a *offering.Acceptance, r *
 		if g.Kind != topology.Spread {
 			continue
 		}
-		s := &q.Signatures[g.Nodes]
+		s := &q.Signatures[g.Signature]
 		if !g.AnyNode && len(s.Required) > 0 {
 			out[n] = r.labels.SatisfyingOne(s.Required)
 		}
@@ -164,7 +164,7 @@ func (t *TopologyState) countable(q *podgroup.Queue, a *offering.Acceptance, r *
 			if out[n] == nil {
 				out[n] = r.labels.Satisfying(nil)
 			}
-			out[n].AndNot(r.labels.Of(key).Absent)
+			out[n].AndNot(r.labels.Column(key).Absent)
 		}
 		if g.Key == topology.Hostname {
 			continue
@@ -173,7 +173,7 @@ func (t *TopologyState) countable(q *podgroup.Queue, a *offering.Acceptance, r *
 		counted, certain := make([]bool, len(f.Values)), make([]bool, len(f.Values))
 		for d := range f.Values {
 			certain[d] = f.Nodes[d].Intersects(out[n])
-			counted[d] = certain[d] || a.CanLaunch(g.Nodes, a.Stock.Having(f.Offers[d], g.Keys))
+			counted[d] = certain[d] || a.CanLaunch(g.Signature, a.Stock.Having(f.Offers[d], g.Keys))
 		}
 		t.CountedDomains[n], t.CertainDomains[n] = counted, certain
 		t.DomainCounts.SetCounted(n, counted)
@@ -187,10 +187,10 @@ func (t *TopologyState) countable(q *podgroup.Queue, a *offering.Acceptance, r *
 func (t *TopologyState) addResidents(q *podgroup.Queue, n *cluster.Node, number int, tally *topology.HostCounts) {
 	index := q.Topology
 	for _, resident := range n.Residents {
-		matches := index.MatchesOf(resident.Kind)
+		matches := index.MatchesOf(resident.PodKind)
 		for _, g := range matches.In {
 			group := &index.Groups[g]
-			if group.Kind == topology.Spread && (resident.Ending || !t.counts(q, g, n, number)) {
+			if group.Kind == topology.Spread && (resident.Terminating || !t.counts(q, g, n, number)) {
 				continue
 			}
 			if group.Key == topology.Hostname {
@@ -221,10 +221,10 @@ func (t *TopologyState) addResidents(q *podgroup.Queue, n *cluster.Node, number 
 func (t *TopologyState) countClosedNode(q *podgroup.Queue, n *cluster.Node) {
 	remaining := map[int]int{} // number of pods on the node, by group over host names
 	for _, resident := range n.Residents {
-		if resident.Ending || resident.Count <= 0 {
+		if resident.Terminating || resident.Count <= 0 {
 			continue
 		}
-		for _, g := range q.Topology.MatchesOf(resident.Kind).In {
+		for _, g := range q.Topology.MatchesOf(resident.PodKind).In {
 			counted := t.CountedDomains[g]
 			if q.Topology.Groups[g].Kind != topology.Spread || !t.counts(q, g, n, -1) {
 				continue
@@ -261,7 +261,7 @@ func (t *TopologyState) counts(q *podgroup.Queue, group int, n *cluster.Node, nu
 	if slices.ContainsFunc(g.Keys, func(key string) bool { _, ok := n.Labels[key]; return !ok }) {
 		return false
 	}
-	required := q.Signatures[g.Nodes].Required
+	required := q.Signatures[g.Signature].Required
 	accepts := func(reqs requirements.Requirements) bool { return reqs.Accepts(n.Labels) }
 	return g.AnyNode || len(required) == 0 || slices.ContainsFunc(required, accepts)
 }

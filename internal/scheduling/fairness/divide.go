@@ -10,22 +10,22 @@ import (
 
 // Share limits the work that the solver may spend on one plan. The unit is the work for a pod with few rules.
 type Share struct {
-	// Whole is the most that one plan may cost.
-	Whole int
+	// MaxPlanCost is the most that one plan may cost.
+	MaxPlanCost int
 	// CostlyAbove is a threshold: a kind of pods that costs more is costly.
 	CostlyAbove int
-	// Slice is the most that a slice may cost; a slice is a separate plan for costly kinds (see Divide). A single kind
-	// that costs more than Slice gets a slice of its own. Costly kinds need no slice if together they cost no more than
-	// Slice, and all kinds cost no more than Whole.
-	Slice int
+	// MaxSliceCost is the most that a slice may cost; a slice is a separate plan for costly kinds (see Divide). A single kind
+	// that costs more than MaxSliceCost gets a slice of its own. Costly kinds need no slice if together they cost no more than
+	// MaxSliceCost, and all kinds cost no more than MaxPlanCost.
+	MaxSliceCost int
 }
 
-// Usual returns the share that the controller starts with, which is also the largest. One plan holds 10,000 kinds of
+// DefaultShare returns the share that the controller starts with, which is also the largest. One plan holds 10,000 kinds of
 // ordinary pods. A slice holds 13 pods with 50 anti-affinity terms of two labels each.
-func Usual() Share { return Share{Whole: 10_000, CostlyAbove: 40, Slice: 1_500} }
+func DefaultShare() Share { return Share{MaxPlanCost: 10_000, CostlyAbove: 40, MaxSliceCost: 1_500} }
 
-// Turns records which pods were already in a slice, and what pods cost the solver.
-type Turns struct {
+// SliceState records which pods were already in a slice, and what pods cost the solver.
+type SliceState struct {
 	Served map[string]bool // UIDs of the pods that were in a slice
 	Costs  map[string]int  // results of Cost by pod UID; Divide calls Cost for missing pods
 	Last   string          // the namespace served last: the next slice starts with the namespace after it
@@ -43,17 +43,17 @@ type Division struct {
 
 // Divide splits pods into the pods that are planned now, and slices of the other pods.
 //
-// All pods are planned together if they cost at most share.Whole, and if the costly kinds (those that cost more than
-// share.CostlyAbove each) cost at most share.Slice together. Otherwise the costly kinds wait for a slice.
+// All pods are planned together if they cost at most share.MaxPlanCost, and if the costly kinds (those that cost more than
+// share.CostlyAbove each) cost at most share.MaxSliceCost together. Otherwise the costly kinds wait for a slice.
 //
-// share.Whole is divided among the namespaces of the remaining kinds. A namespace that needs less than its equal part
+// share.MaxPlanCost is divided among the namespaces of the remaining kinds. A namespace that needs less than its equal part
 // is planned in full, and the rest of its part goes to the others. Within a namespace, pods of higher priority come
 // first, then those that cost less.
 //
 // Slices serve namespaces in turn. Priority only orders the pods within a namespace, in plans and slices, so a costly
 // pod of high priority does not delay other namespaces. Pods with required affinity to each other are in one slice,
 // as far as the slice can hold them.
-func Divide(pods []cluster.Pod, turns Turns, share Share) Division {
+func Divide(pods []cluster.Pod, turns SliceState, share Share) Division {
 	kinds := kindsOf(pods, turns.Costs)
 	total, costly := 0, 0
 	for i := range kinds {
@@ -62,10 +62,10 @@ func Divide(pods []cluster.Pod, turns Turns, share Share) Division {
 			costly += kinds[i].cost
 		}
 	}
-	if total <= share.Whole && costly <= share.Slice {
+	if total <= share.MaxPlanCost && costly <= share.MaxSliceCost {
 		return Division{Now: pods, NowCost: total}
 	}
-	now, later := cut(kinds, share)
+	now, later := splitByShare(kinds, share)
 	out := Division{Now: podsOf(now)}
 	for _, k := range now {
 		out.NowCost += k.cost
@@ -78,7 +78,7 @@ func Divide(pods []cluster.Pod, turns Turns, share Share) Division {
 			waiting = append(waiting, k)
 		}
 	}
-	slice, last := nextSlice(waiting, turns.Last, share.Slice)
+	slice, last := nextSlice(waiting, turns.Last, share.MaxSliceCost)
 	for _, k := range slice {
 		out.SliceCost += k.cost
 	}
@@ -142,9 +142,9 @@ func isAlike(a, b *cluster.Pod) bool {
 		a.Requests.Equal(b.Requests) && slices.Equal(a.HostPorts, b.HostPorts) && slices.Equal(a.Volumes, b.Volumes)
 }
 
-// cut divides the kinds into those that are planned now and those that are planned later. A kind is planned later if it
-// costs more than share.CostlyAbove, or if too little of its namespace's part of share.Whole is left.
-func cut(kinds []kind, share Share) (now, later []kind) {
+// splitByShare divides the kinds into those that are planned now and those that are planned later. A kind is planned later if it
+// costs more than share.CostlyAbove, or if too little of its namespace's part of share.MaxPlanCost is left.
+func splitByShare(kinds []kind, share Share) (now, later []kind) {
 	byNamespace := map[string][]kind{}
 	needs := map[string]int{}
 	for _, k := range kinds {
@@ -155,7 +155,7 @@ func cut(kinds []kind, share Share) (now, later []kind) {
 		byNamespace[k.namespace()] = append(byNamespace[k.namespace()], k)
 		needs[k.namespace()] += k.cost
 	}
-	limit := fairLimit(slices.Sorted(maps.Values(needs)), share.Whole)
+	limit := fairLimit(slices.Sorted(maps.Values(needs)), share.MaxPlanCost)
 	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
 		ofNamespace := byNamespace[namespace]
 		left := limit

@@ -52,7 +52,7 @@ func byNamespace(pods []cluster.Pod) map[string]int {
 // rounds calls Divide until each pod was served, and returns the slices.
 func rounds(t *testing.T, all []cluster.Pod, share fairness.Share) [][]cluster.Pod {
 	t.Helper()
-	turns := fairness.Turns{Served: map[string]bool{}, Costs: map[string]int{}}
+	turns := fairness.SliceState{Served: map[string]bool{}, Costs: map[string]int{}}
 	for i := range all {
 		turns.Costs[all[i].UID] = fairness.Cost(&all[i])
 	}
@@ -95,7 +95,7 @@ func TestAllTogether(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := fairness.Divide(all, fairness.Turns{}, fairness.Usual())
+			d := fairness.Divide(all, fairness.SliceState{}, fairness.DefaultShare())
 			if len(d.Now) != len(all) || len(d.Slice) != 0 || d.Later != 0 {
 				t.Errorf("%d of %d pods are planned now, %d in a slice, %d later; want all now", len(d.Now), len(all), len(d.Slice), d.Later)
 			}
@@ -133,12 +133,12 @@ func TestCostlyPodsWait(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			all := append(pods(20, func(i int) cluster.Pod { return plain("other", i) }), pods(100, newPod)...)
-			d := fairness.Divide(all, fairness.Turns{}, fairness.Usual())
+			d := fairness.Divide(all, fairness.SliceState{}, fairness.DefaultShare())
 			if got := byNamespace(d.Now); got["other"] != 20 || got["tenant"] != 0 {
 				t.Errorf("pods planned now, by namespace: %v, want the 20 pods of namespace other", got)
 			}
 			served := 0
-			for _, s := range rounds(t, all, fairness.Usual()) {
+			for _, s := range rounds(t, all, fairness.DefaultShare()) {
 				served += len(s)
 			}
 			if served != 100 {
@@ -159,8 +159,8 @@ func TestSoleResources(t *testing.T) {
 	}
 	sole := pods(4000, func(i int) cluster.Pod { return ask("tenant", i, fmt.Sprintf("example.com/r%d", i)) })
 	shared := pods(4000, func(i int) cluster.Pod { return ask("other", i, "nvidia.com/gpu") })
-	d := fairness.Divide(slices.Concat(shared, sole), fairness.Turns{}, fairness.Usual())
-	if got := byNamespace(d.Now); got["other"] != 4000 || got["tenant"] == 0 || got["tenant"] > 700 || d.NowCost > fairness.Usual().Whole {
+	d := fairness.Divide(slices.Concat(shared, sole), fairness.SliceState{}, fairness.DefaultShare())
+	if got := byNamespace(d.Now); got["other"] != 4000 || got["tenant"] == 0 || got["tenant"] > 700 || d.NowCost > fairness.DefaultShare().MaxPlanCost {
 		t.Errorf("pods planned now, by namespace: %v, at a cost of %d; want all pods that request GPUs, and some of tenant", got, d.NowCost)
 	}
 }
@@ -168,13 +168,13 @@ func TestSoleResources(t *testing.T) {
 // TestNamespacesShare checks that namespaces with very many pods get only the share that other namespaces do not need.
 func TestNamespacesShare(t *testing.T) {
 	t.Parallel()
-	share := fairness.Share{Whole: 1000, CostlyAbove: 40, Slice: 100}
+	share := fairness.Share{MaxPlanCost: 1000, CostlyAbove: 40, MaxSliceCost: 100}
 	all := slices.Concat(
 		pods(5000, func(i int) cluster.Pod { return plain("a", i) }),
 		pods(100, func(i int) cluster.Pod { return plain("b", i) }),
 		pods(5000, func(i int) cluster.Pod { return plain("c", i) }),
 	)
-	d := fairness.Divide(all, fairness.Turns{}, share)
+	d := fairness.Divide(all, fairness.SliceState{}, share)
 	if got, want := byNamespace(d.Now), (map[string]int{"a": 450, "b": 100, "c": 450}); !reflect.DeepEqual(got, want) {
 		t.Errorf("pods planned now, by namespace: %v, want %v", got, want)
 	}
@@ -192,12 +192,12 @@ func TestSlicesTakeTurns(t *testing.T) {
 		pods(3, func(i int) cluster.Pod { return hostile("few", i, 50) }),
 		pods(2, func(i int) cluster.Pod { return hostile("one", i, 50) }),
 	)
-	got := rounds(t, all, fairness.Usual())
+	got := rounds(t, all, fairness.DefaultShare())
 	if first := byNamespace(got[0]); first["few"] != 3 || first["one"] != 2 {
 		t.Errorf("pods in the first slice, by namespace: %v, want all pods of few and one", first)
 	}
 	// With one pod for each slice, the namespaces take turns.
-	share := fairness.Share{Whole: 100, CostlyAbove: 40, Slice: 1}
+	share := fairness.Share{MaxPlanCost: 100, CostlyAbove: 40, MaxSliceCost: 1}
 	var order []string
 	for _, s := range rounds(t, all[190:], share)[:6] {
 		order = append(order, s[0].Namespace)
@@ -216,7 +216,7 @@ func TestPriorityOrdersANamespace(t *testing.T) {
 	all[4].Created = noon.Add(-time.Hour)
 	all = append(all, pods(2, func(i int) cluster.Pod { return hostile("b", i, 50) })...)
 	var order []string
-	for _, s := range rounds(t, all, fairness.Share{Whole: 1, CostlyAbove: 1, Slice: 1}) {
+	for _, s := range rounds(t, all, fairness.Share{MaxPlanCost: 1, CostlyAbove: 1, MaxSliceCost: 1}) {
 		order = append(order, s[0].ID())
 	}
 	want := []string{"a/pod-00003", "b/pod-00000", "a/pod-00004", "b/pod-00001", "a/pod-00000", "a/pod-00001", "a/pod-00002"}
@@ -236,7 +236,7 @@ func TestGangsStayTogether(t *testing.T) {
 			Selector: cluster.Selector{Labels: requirements.Requirements{"pair": requirements.OneOf(fmt.Sprint(i % 20))}}}}
 		return p
 	})
-	for _, s := range rounds(t, all, fairness.Share{Whole: 1000, CostlyAbove: 40, Slice: 300}) {
+	for _, s := range rounds(t, all, fairness.Share{MaxPlanCost: 1000, CostlyAbove: 40, MaxSliceCost: 300}) {
 		pairs := map[string]int{}
 		for i := range s {
 			pairs[s[i].Labels["pair"]]++
@@ -254,10 +254,10 @@ func TestSameInAnyOrder(t *testing.T) {
 	t.Parallel()
 	all := slices.Concat(pods(50, func(i int) cluster.Pod { return hostile("a", i, 50) }),
 		pods(500, func(i int) cluster.Pod { return plain("b", i) }))
-	share := fairness.Share{Whole: 1000, CostlyAbove: 40, Slice: 300}
-	want := fairness.Divide(all, fairness.Turns{}, share)
+	share := fairness.Share{MaxPlanCost: 1000, CostlyAbove: 40, MaxSliceCost: 300}
+	want := fairness.Divide(all, fairness.SliceState{}, share)
 	slices.Reverse(all)
-	if got := fairness.Divide(all, fairness.Turns{}, share); !reflect.DeepEqual(got, want) {
+	if got := fairness.Divide(all, fairness.SliceState{}, share); !reflect.DeepEqual(got, want) {
 		t.Error("the division depends on the order of the pods, want the same in any order")
 	}
 }
@@ -265,24 +265,24 @@ func TestSameInAnyOrder(t *testing.T) {
 // TestPace checks that limits shrink until plans are fast enough, and grow again when plans near the limit are fast.
 func TestPace(t *testing.T) {
 	t.Parallel()
-	share := fairness.Usual()
+	share := fairness.DefaultShare()
 	// Plans take 100 ms for each unit of cost.
 	for range 20 {
-		share = share.AfterPlan(share.Whole, time.Duration(share.Whole)*100*time.Millisecond)
-		share = share.AfterSlice(share.Slice, time.Duration(share.Slice)*100*time.Millisecond)
+		share = share.AfterPlan(share.MaxPlanCost, time.Duration(share.MaxPlanCost)*100*time.Millisecond)
+		share = share.AfterSlice(share.MaxSliceCost, time.Duration(share.MaxSliceCost)*100*time.Millisecond)
 	}
-	if share.Whole != 100 || share.Slice < 1 || share.Slice > 10 {
+	if share.MaxPlanCost != 100 || share.MaxSliceCost < 1 || share.MaxSliceCost > 10 {
 		t.Errorf("the share is %+v after slow plans, want Whole 100 and Slice between 1 and 10", share)
 	}
-	small := share.AfterPlan(share.Whole/10, time.Millisecond)
+	small := share.AfterPlan(share.MaxPlanCost/10, time.Millisecond)
 	if small != share {
 		t.Errorf("a small fast plan changed the share to %+v, want %+v", small, share)
 	}
 	for range 20 {
-		share = share.AfterPlan(share.Whole, time.Millisecond).AfterSlice(share.Slice, time.Millisecond)
+		share = share.AfterPlan(share.MaxPlanCost, time.Millisecond).AfterSlice(share.MaxSliceCost, time.Millisecond)
 	}
-	if share != fairness.Usual() {
-		t.Errorf("the share is %+v after fast plans, want %+v", share, fairness.Usual())
+	if share != fairness.DefaultShare() {
+		t.Errorf("the share is %+v after fast plans, want %+v", share, fairness.DefaultShare())
 	}
 }
 
@@ -298,16 +298,16 @@ func TestSeated(t *testing.T) {
 		p.AntiAffinity = []cluster.Term{{Key: "zone"}, {Key: "host", Weight: 5}}
 		return p
 	})
-	seats := map[string]fairness.Seat{}
+	seats := map[string]fairness.Nomination{}
 	for i := range waiting {
-		seats[waiting[i].ID()] = fairness.NewSeat(&waiting[i], &nodes[0])
+		seats[waiting[i].ID()] = fairness.NewNomination(&waiting[i], &nodes[0])
 	}
-	seats[waiting[2].ID()] = fairness.Seat{UID: "another pod with the same name", Node: "m"}
-	got := fairness.Seated(nodes, waiting, seats)
+	seats[waiting[2].ID()] = fairness.Nomination{UID: "another pod with the same name", Node: "m"}
+	got := fairness.CountNominated(nodes, waiting, seats)
 	if got[0].Requested.CPU != 600 || len(got[0].Pods) != 1 || len(got[0].HostPorts) != 1 {
 		t.Errorf("the node is %+v, want only the first pod on it; the second does not fit", got[0])
 	}
-	if r := got[0].Residents; len(r) != 1 || len(r[0].Avoids) != 1 || r[0].Avoids[0].Key != "zone" {
+	if r := got[0].Residents; len(r) != 1 || len(r[0].RequiredAntiAffinity) != 1 || r[0].RequiredAntiAffinity[0].Key != "zone" {
 		t.Errorf("residents are %+v, want the first pod with only its required anti-affinity", r)
 	}
 	if got[1].Requested.CPU != 0 || nodes[0].Requested.CPU != 0 {

@@ -11,19 +11,19 @@ type pace struct {
 
 // The paces of plans and slices. Costs are only estimates, so the limits on them follow the durations of plans.
 var (
-	planPace  = pace{slow: 3 * time.Second, fast: time.Second, least: 100, most: Usual().Whole}
-	slicePace = pace{slow: time.Second, fast: 250 * time.Millisecond, least: 1, most: Usual().Slice}
+	planPace  = pace{slow: 3 * time.Second, fast: time.Second, least: 100, most: DefaultShare().MaxPlanCost}
+	slicePace = pace{slow: time.Second, fast: 250 * time.Millisecond, least: 1, most: DefaultShare().MaxSliceCost}
 )
 
 // AfterPlan returns the share to use after a plan for all pods with this cost and duration.
 func (s Share) AfterPlan(cost int, took time.Duration) Share {
-	s.Whole = planPace.adapt(s.Whole, cost, took)
+	s.MaxPlanCost = planPace.adapt(s.MaxPlanCost, cost, took)
 	return s
 }
 
 // AfterSlice returns the share to use after a plan of a slice with this cost and duration.
 func (s Share) AfterSlice(cost int, took time.Duration) Share {
-	s.Slice = slicePace.adapt(s.Slice, cost, took)
+	s.MaxSliceCost = slicePace.adapt(s.MaxSliceCost, cost, took)
 	return s
 }
 

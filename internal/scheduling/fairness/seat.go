@@ -6,29 +6,29 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// Seat is the node that an earlier plan chose for a pod that kube-scheduler has not bound yet.
-type Seat struct {
+// Nomination is the node that an earlier plan chose for a pod that kube-scheduler has not bound yet.
+type Nomination struct {
 	UID  string // UID of the pod
 	Node string // name of the NodeClaim, or of the Node if it has no NodeClaim
 }
 
-// NewSeat returns the seat of the pod on the node.
-func NewSeat(p *cluster.Pod, n *cluster.Node) Seat {
+// NewNomination returns the seat of the pod on the node.
+func NewNomination(p *cluster.Pod, n *cluster.Node) Nomination {
 	if n.Claim != "" {
-		return Seat{UID: p.UID, Node: n.Claim} // cluster.Node.Name changes when the node joins
+		return Nomination{UID: p.UID, Node: n.Claim} // cluster.Node.Name changes when the node joins
 	}
-	return Seat{UID: p.UID, Node: n.Name}
+	return Nomination{UID: p.UID, Node: n.Name}
 }
 
-// Seated returns the nodes with each waiting pod counted on the node of its seat, if the pod still fits there. seats
+// CountNominated returns the nodes with each waiting pod counted on the node of its seat, if the pod still fits there. seats
 // has the seats by "namespace/name" of the pod. Seated does not change the given nodes.
-func Seated(nodes []cluster.Node, waiting []cluster.Pod, seats map[string]Seat) []cluster.Node {
+func CountNominated(nodes []cluster.Node, waiting []cluster.Pod, seats map[string]Nomination) []cluster.Node {
 	if len(seats) == 0 {
 		return nodes
 	}
-	index := make(map[string]int, len(nodes)) // index of each node, by Seat.Node
+	index := make(map[string]int, len(nodes)) // index of each node, by Nomination.Node
 	for i := range nodes {
-		index[NewSeat(&cluster.Pod{}, &nodes[i]).Node] = i
+		index[NewNomination(&cluster.Pod{}, &nodes[i]).Node] = i
 	}
 	out, isCopy := nodes, false
 	for i := range waiting {
@@ -48,14 +48,14 @@ func Seated(nodes []cluster.Node, waiting []cluster.Pod, seats map[string]Seat) 
 
 // addPod counts the pod on the node.
 func addPod(n *cluster.Node, p *cluster.Pod) {
-	kind := &cluster.Kind{Namespace: p.Namespace, Labels: p.Labels}
+	kind := &cluster.PodKind{Namespace: p.Namespace, Labels: p.Labels}
 	for _, t := range p.AntiAffinity {
 		if t.Weight == 0 {
-			kind.Avoids = append(kind.Avoids, t)
+			kind.RequiredAntiAffinity = append(kind.RequiredAntiAffinity, t)
 		}
 	}
 	n.Requested = n.Requested.Add(p.Requests)
 	n.HostPorts = append(slices.Clip(n.HostPorts), p.HostPorts...)
-	n.Residents = append(slices.Clip(n.Residents), cluster.Resident{Kind: kind, Count: 1})
+	n.Residents = append(slices.Clip(n.Residents), cluster.Resident{PodKind: kind, Count: 1})
 	n.Pods = append(slices.Clip(n.Pods), *p)
 }

@@ -28,26 +28,26 @@ import (
 // and grows otherwise.
 type ascent struct {
 	*part
-	shares   [][]float64 // by kind, by resource: share of the price; with the slots, the shares sum to 1
-	pace     [][]pace    // by kind, by resource
-	slots    [][]slot    // by kind
-	options  [][]option  // by class: the kinds that may hold a pod of the class
-	slotUses [][]slotUse // by class: the slots that one pod takes, for all options of the class one after the other
-	pods     []float64   // by class: number of pods
-	rough    *ascent     // ascent with few classes that represent all; nil if it would not be faster
-	roughOf  []int       // by class: the class of rough that represents it
-	live     [][]int32   // by kind: the slots that a pod of some class takes
+	shares    [][]float64 // by kind, by resource: share of the price; with the slots, the shares sum to 1
+	pace      [][]pace    // by kind, by resource
+	slots     [][]slot    // by kind
+	options   [][]option  // by class: the kinds that may hold a pod of the class
+	slotUses  [][]slotUse // by class: the slots that one pod takes, for all options of the class one after the other
+	pods      []float64   // by class: number of pods
+	coarse    *ascent     // ascent with few classes that represent all; nil if it would not be faster
+	coarseOf  []int       // by class: the class of rough that represents it
+	usedSlots [][]int32   // by kind: the slots that a pod of some class takes
 
-	asks         [][]four   // by class: class.ask, in fours
-	rates        []four     // by kind, by resource in fours: payment for one unit
-	loads        []four     // by kind, by resource in fours: requests of the pods that lean to the kind
-	busy         []bool     // by kind: whether pods lean to it
-	near         [][]option // by class: the options that cost little more than the cheapest in the last round over all options
-	cost         []float64  // by option of the current class: payment of one pod
-	leanings     []leaning  // options that the pods of the current class lean to
-	value        float64    // sum of the best dual prices over all pods
-	dualPrice    []float64  // by class: the best dual prices
-	cheapestKind []int32    // by class: the kind with the least payment in the last round over all options
+	asks         [][]four         // by class: class.ask, in fours
+	rates        []four           // by kind, by resource in fours: payment for one unit
+	loads        []four           // by kind, by resource in fours: requests of the pods that lean to the kind
+	busy         []bool           // by kind: whether pods lean to it
+	near         [][]option       // by class: the options that cost little more than the cheapest in the last round over all options
+	cost         []float64        // by option of the current class: payment of one pod
+	leanings     []weightedOption // options that the pods of the current class lean to
+	value        float64          // sum of the best dual prices over all pods
+	dualPrice    []float64        // by class: the best dual prices
+	cheapestKind []int32          // by class: the kind with the least payment in the last round over all options
 }
 
 // four has the amounts of up to four resources, padded with zeros. Most pods request at most four.
@@ -56,20 +56,20 @@ type four [4]float64
 // fours returns the number of groups of four for n amounts.
 func fours(n int) int { return (n + 3) / 4 }
 
-// leaning is an option, by its index, and the weight with which pods lean to it.
-type leaning struct {
+// weightedOption is an option, by its index, and the weight with which pods lean to it.
+type weightedOption struct {
 	weight float64
 	at     int32
 }
 
 // slot describes the slots of a kind for a group, or for large pods.
 type slot struct {
-	count int32   // number of the slots
-	whole float64 // price of the kind divided by the number of slots
-	share float64 // share of the price of the kind for all these slots
-	fee   float64 // payment for one slot
-	load  float64 // slots taken by the pods that lean to the kind
-	pace  pace
+	count        int32   // number of the slots
+	pricePerSlot float64 // price of the kind divided by the number of slots
+	share        float64 // share of the price of the kind for all these slots
+	fee          float64 // payment for one slot
+	load         float64 // slots taken by the pods that lean to the kind
+	pace         pace
 }
 
 // option is a kind that may hold a class. from and to are the range in ascent.slotUses of the
@@ -108,8 +108,8 @@ func (p *part) newAscent() *ascent {
 	a := &ascent{part: p, slots: make([][]slot, len(p.kinds))}
 	a.findOptions()
 	a.packAsks()
-	a.live = a.liveSlots()
-	a.roughen()
+	a.usedSlots = a.findUsedSlots()
+	a.buildCoarse()
 	return a
 }
 
@@ -137,11 +137,11 @@ func (a *ascent) fork() *ascent {
 	for i := range a.slots {
 		out.slots[i] = slices.Clone(a.slots[i])
 	}
-	if a.rough != nil {
-		r := a.rough.copyFor(kinds)
+	if a.coarse != nil {
+		r := a.coarse.copyFor(kinds)
 		r.pods, r.slots = make([]float64, len(r.classes)), out.slots
 		r.shares, r.pace, r.rates, r.loads, r.busy = out.shares, out.pace, out.rates, out.loads, out.busy
-		out.rough = r
+		out.coarse = r
 	}
 	return out
 }
@@ -149,7 +149,7 @@ func (a *ascent) fork() *ascent {
 // copyFor returns a copy for these kinds, with separate memory for results by class.
 func (a *ascent) copyFor(kinds []kind) *ascent {
 	out, part := *a, *a.part
-	part.kinds, part.cells = kinds, nil
+	part.kinds, part.scratchMemory = kinds, nil
 	out.part, out.near, out.cheapestKind = &part, make([][]option, len(a.classes)), make([]int32, len(a.classes))
 	return &out
 }
@@ -158,31 +158,31 @@ func (a *ascent) copyFor(kinds []kind) *ascent {
 func (a *ascent) reset(pods []float64) {
 	a.value, a.dualPrice, a.pods = 0, nil, pods
 	a.resetShares()
-	if a.rough != nil {
-		clear(a.rough.pods)
+	if a.coarse != nil {
+		clear(a.coarse.pods)
 		for c, n := range pods {
-			a.rough.pods[a.roughOf[c]] += n
+			a.coarse.pods[a.coarseOf[c]] += n
 		}
 	}
 }
 
 // computeSoft computes the soft dual prices.
 func (a *ascent) computeSoft() {
-	if a.rough == nil {
+	if a.coarse == nil {
 		a.climb(softRounds, startSoftness, startSoftness)
 		return
 	}
-	a.rough.climb(softRounds, startSoftness, startSoftness)
+	a.coarse.climb(softRounds, startSoftness, startSoftness)
 	a.prove()
 }
 
 // computeHard finds the best dual prices: first with few classes, then with all.
 func (a *ascent) computeHard() {
-	if a.rough == nil {
+	if a.coarse == nil {
 		a.climb(a.rounds(), startSoftness, endSoftness)
 		return
 	}
-	a.rough.climb(roughRounds, startSoftness, roughEndSoftness)
+	a.coarse.climb(roughRounds, startSoftness, roughEndSoftness)
 	a.climb(fineRounds, roughEndSoftness, endSoftness)
 }
 
@@ -214,14 +214,14 @@ func (a *ascent) resetShares() {
 		asked := 0.0
 		for r := range k.room {
 			a.pace[i][r], a.shares[i][r] = pace{speed: 1}, 0
-			if k.lead && slices.ContainsFunc(k.classes, func(c int) bool { return a.classes[c].ask[r] > 0 }) {
+			if k.inRelaxation && slices.ContainsFunc(k.classes, func(c int) bool { return a.classes[c].ask[r] > 0 }) {
 				a.shares[i][r] = 1
 				asked++
 			}
 		}
-		live, toSlots := a.live[i], 0.0
-		if a.rough != nil {
-			live = a.rough.live[i] // the other slots are rarely scarce, and start with a share of 0
+		live, toSlots := a.usedSlots[i], 0.0
+		if a.coarse != nil {
+			live = a.coarse.usedSlots[i] // the other slots are rarely scarce, and start with a share of 0
 		}
 		if len(live) > 0 {
 			toSlots = firstSlotShare
@@ -234,7 +234,7 @@ func (a *ascent) resetShares() {
 		}
 		for s := range a.slots[i] {
 			count := a.slots[i][s].count
-			a.slots[i][s] = slot{count: count, whole: k.price / float64(count), pace: pace{speed: 1}}
+			a.slots[i][s] = slot{count: count, pricePerSlot: k.price / float64(count), pace: pace{speed: 1}}
 		}
 		for _, s := range live {
 			a.slots[i][s].share = toSlots / float64(len(live))
@@ -277,7 +277,7 @@ func (a *ascent) round(softness float64, whole bool) {
 			a.cheapestKind[c] = options[at].kind
 			a.narrow(c, least*(1+maxExcess*softness+0.05)) // 5 % more, because payments change until the next whole round
 		}
-		a.lean(c, options, least, softness)
+		a.distribute(c, options, least, softness)
 	}
 	if whole {
 		a.keep(dualPrice, value)
@@ -339,9 +339,9 @@ func (a *ascent) updateRates(i int) {
 			rates[r/4][r%4] = a.shares[i][r] * k.price / room
 		}
 	}
-	for _, n := range a.live[i] {
+	for _, n := range a.usedSlots[i] {
 		s := &a.slots[i][n]
-		s.load, s.fee = 0, s.share*s.whole
+		s.load, s.fee = 0, s.share*s.pricePerSlot
 	}
 }
 
@@ -383,9 +383,9 @@ func (a *ascent) payments(c int, options []option, costs []float64) (least float
 // maxExcess is the excess cost of an option from which no pod leans to it, in multiples of the softness.
 const maxExcess = 16
 
-// lean distributes the pods of a class over its options with the weight (1−x/16)^16, which is nearly e^−x. x is how
+// distribute distributes the pods of a class over its options with the weight (1−x/16)^16, which is nearly e^−x. x is how
 // much more the option costs than the cheapest, divided by the least payment and by the softness.
-func (a *ascent) lean(c int, options []option, least, softness float64) {
+func (a *ascent) distribute(c int, options []option, least, softness float64) {
 	span := max(least*softness*maxExcess, 1e-12)
 	leanings := a.within(least + span)
 	scale, total := 1/span, 0.0
@@ -421,11 +421,11 @@ func (a *ascent) lean(c int, options []option, least, softness float64) {
 }
 
 // within returns the indices of the options that cost less than limit, without weights.
-func (a *ascent) within(limit float64) []leaning {
+func (a *ascent) within(limit float64) []weightedOption {
 	a.leanings = a.leanings[:0]
 	for i, cost := range a.cost {
 		if cost < limit {
-			a.leanings = append(a.leanings, leaning{at: int32(i)})
+			a.leanings = append(a.leanings, weightedOption{at: int32(i)})
 		}
 	}
 	return a.leanings
@@ -458,22 +458,22 @@ func (a *ascent) shift(i int) {
 			sum += a.shares[i][r] * loads[r/4][r%4]
 		}
 	}
-	for _, n := range a.live[i] {
+	for _, n := range a.usedSlots[i] {
 		s := &a.slots[i][n]
-		s.load *= s.whole
+		s.load *= s.pricePerSlot
 		sum += s.share * s.load
 	}
 	if sum <= 0 {
 		return
 	}
-	total, floor := 0.0, 1e-8/float64(len(k.room)+len(a.live[i]))
+	total, floor := 0.0, 1e-8/float64(len(k.room)+len(a.usedSlots[i]))
 	for r, share := range a.shares[i] {
 		if share > 0 {
 			a.shares[i][r] = max(share*a.pace[i][r].factor(loads[r/4][r%4]/sum), floor)
 			total += a.shares[i][r]
 		}
 	}
-	for _, n := range a.live[i] {
+	for _, n := range a.usedSlots[i] {
 		s := &a.slots[i][n]
 		if s.share > 2*floor || s.load > sum { // most slots are not scarce, and their share stays at the floor
 			s.share = max(s.share*s.pace.factor(s.load/sum), floor)
@@ -484,7 +484,7 @@ func (a *ascent) shift(i int) {
 	for r := range a.shares[i] {
 		a.shares[i][r] *= scale
 	}
-	for _, n := range a.live[i] {
+	for _, n := range a.usedSlots[i] {
 		a.slots[i][n].share *= scale
 	}
 }

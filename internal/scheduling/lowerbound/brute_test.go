@@ -64,8 +64,8 @@ func TestBoundIsBelowEveryPlan(t *testing.T) {
 	})
 }
 
-// TestSideBySide checks that concurrent calls of Bound and DualPrices return the same as sequential calls.
-func TestSideBySide(t *testing.T) {
+// TestConcurrentCalls checks that concurrent calls of Bound and DualPrices return the same as sequential calls.
+func TestConcurrentCalls(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		p, _ := smallProblem(t)

@@ -24,16 +24,16 @@ type knapsack struct {
 	least [][]float64 // by position in order, by resource: the minimum request of the classes from there to the end
 	after *table      // upper bounds of what the following classes can add
 
-	now    []int32   // pods on the node, by position in kind.classes
-	left   []float64 // by resource: free room of the node
-	value  float64   // worth of the pods on the node
-	best   []int32   // the best solution, as in now
-	most   float64   // worth of the best solution
-	target float64   // worth that a solution must exceed
-	open   float64   // upper bound of the branches that the search did not finish
-	nodes  int       // number of visited search nodes
-	limit  int       // maximum number of visited search nodes
-	tried  int       // amounts that greedy has read or written: a measure of its work
+	podNumbers      []int32   // pods on the node, by position in kind.classes
+	left            []float64 // by resource: free room of the node
+	value           float64   // worth of the pods on the node
+	best            []int32   // the best solution, as in now
+	most            float64   // worth of the best solution
+	target          float64   // worth that a solution must exceed
+	unfinishedBound float64   // upper bound of the branches that the search did not finish
+	nodes           int       // number of visited search nodes
+	limit           int       // maximum number of visited search nodes
+	tried           int       // amounts that greedy has read or written: a measure of its work
 }
 
 const (
@@ -55,7 +55,7 @@ func (g *generation) maxWorth(k *kind, dualPrice []float64, threshold float64) (
 		return proved, nil
 	}
 	m := knapsack{part: g.part, kind: k, relaxed: relaxed, dualPrice: dualPrice, used: g.used, limit: g.nodes}
-	m.now, m.left = make([]int32, len(k.classes)), slices.Clone(k.room)
+	m.podNumbers, m.left = make([]int32, len(k.classes)), slices.Clone(k.room)
 	found := m.greedy(threshold)
 	m.target = max(threshold, m.most+wholeTolerance*k.price)
 	pods := 0
@@ -65,7 +65,7 @@ func (g *generation) maxWorth(k *kind, dualPrice []float64, threshold float64) (
 	if before := m.most; proved > m.target && pods <= maxTablePods && m.most < threshold*(1+searchSkipExcess) {
 		m.arrange(proved-m.target, pods)
 		m.search(0, m.profits())
-		proved = min(proved, max(m.target, m.open))
+		proved = min(proved, max(m.target, m.unfinishedBound))
 		if m.most > before {
 			found = append(found, m.podCounts(m.best))
 		}
@@ -116,10 +116,10 @@ func (m *knapsack) greedy(threshold float64) [][]podCount {
 			m.put(i, math.MaxInt32)
 		}
 		if m.value > m.most {
-			m.most, m.best = m.value, slices.Clone(m.now)
+			m.most, m.best = m.value, slices.Clone(m.podNumbers)
 		}
 		if m.value > threshold*(1+1e-6) {
-			found = append(found, contents{value: m.value, pods: slices.Clone(m.now)})
+			found = append(found, contents{value: m.value, pods: slices.Clone(m.podNumbers)})
 		}
 		m.removeAll()
 		m.tried += len(order) * len(m.left)
@@ -169,7 +169,7 @@ func (m *knapsack) byRatio() (order []int, ratio []float64) {
 // roomFor returns how many more pods of the class at position i in kind.classes fit on the node.
 func (m *knapsack) roomFor(i int) int {
 	c := &m.classes[m.kind.classes[i]]
-	n := c.cap - int(m.now[i])
+	n := c.cap - int(m.podNumbers[i])
 	for _, g := range c.groups {
 		n = min(n, m.problem.Caps[g]-m.used[g])
 	}
@@ -192,7 +192,7 @@ func (m *knapsack) put(i, n int) int {
 // place adds n pods of the class at position i to the node; a negative n removes pods.
 func (m *knapsack) place(i, n int) {
 	c := &m.classes[m.kind.classes[i]]
-	m.now[i] += int32(n)
+	m.podNumbers[i] += int32(n)
 	m.value += float64(n) * m.dualPrice[m.kind.classes[i]]
 	for r, a := range c.ask {
 		m.left[r] -= a * float64(n)
@@ -203,7 +203,7 @@ func (m *knapsack) place(i, n int) {
 }
 
 func (m *knapsack) removeAll() {
-	for i, n := range m.now {
+	for i, n := range m.podNumbers {
 		if n > 0 {
 			m.place(i, -int(n))
 		}
@@ -248,7 +248,7 @@ func (m *knapsack) profits() float64 {
 // are still possible. search sets best, most, target and open.
 func (m *knapsack) search(at int, profits float64) {
 	if m.value > m.most {
-		m.most, m.best = m.value, slices.Clone(m.now)
+		m.most, m.best = m.value, slices.Clone(m.podNumbers)
 		m.target = max(m.target, m.value+wholeTolerance*m.kind.price)
 	}
 	for ; at < len(m.order) && !m.isFull(at); at++ {
@@ -266,7 +266,7 @@ func (m *knapsack) search(at int, profits float64) {
 			continue
 		}
 		if m.nodes++; m.nodes > m.limit {
-			m.open = max(m.open, bound)
+			m.unfinishedBound = max(m.unfinishedBound, bound)
 			return
 		}
 		for n := m.put(i, math.MaxInt32); n > 0; n-- {

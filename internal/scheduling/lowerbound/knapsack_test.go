@@ -20,7 +20,7 @@ func TestMaxWorth(t *testing.T) {
 		threshold := k.price * rapid.Float64Range(0, 3).Draw(t, "threshold")
 		proved, found := g.maxWorth(k, dualPrice, threshold)
 		full := 0.0
-		m := knapsack{part: g.part, kind: k, dualPrice: dualPrice, used: g.used, now: make([]int32, len(k.classes)), left: slices.Clone(k.room)}
+		m := knapsack{part: g.part, kind: k, dualPrice: dualPrice, used: g.used, podNumbers: make([]int32, len(k.classes)), left: slices.Clone(k.room)}
 		m.eachContents(0, func() { full = max(full, m.value) })
 		if full > max(proved, threshold)*(1+1e-9) {
 			t.Fatalf("the node holds pods worth %g, but the proved limit is %g; threshold is %g", full, proved, threshold)
@@ -50,7 +50,7 @@ func TestSearch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g, dualPrice := oneKind(t)
 		k := &g.kinds[0]
-		m := knapsack{part: g.part, kind: k, dualPrice: dualPrice, used: g.used, now: make([]int32, len(k.classes)),
+		m := knapsack{part: g.part, kind: k, dualPrice: dualPrice, used: g.used, podNumbers: make([]int32, len(k.classes)),
 			left: slices.Clone(k.room), limit: 1 << 30}
 		m.relaxed = g.relax(k, dualPrice, 0, rapid.IntRange(1, maxPlanes).Draw(t, "planes"))
 		m.arrange(math.Inf(1), rapid.IntRange(1, 9).Draw(t, "pods"))
@@ -65,7 +65,7 @@ func TestSearch(t *testing.T) {
 			m.eachContents(0, func() {
 				sum := m.value
 				for _, i := range m.order[:at] {
-					sum -= float64(m.now[i]) * dualPrice[k.classes[i]]
+					sum -= float64(m.podNumbers[i]) * dualPrice[k.classes[i]]
 				}
 				best = max(best, sum)
 			})
@@ -104,7 +104,7 @@ func oneKind(t *rapid.T) (*generation, []float64) {
 
 // eachContents calls visit for every set of pods that fits on the node.
 func (m *knapsack) eachContents(at int, visit func()) {
-	if at == len(m.now) {
+	if at == len(m.podNumbers) {
 		visit()
 		return
 	}

@@ -20,7 +20,7 @@ func (a *ascent) findOptions() {
 	cells := make([]option, all)
 	rooms := make([][]float64, len(a.kinds)) // nil for kinds that are not in the relaxation
 	for i := range a.kinds {
-		if k := &a.kinds[i]; k.lead {
+		if k := &a.kinds[i]; k.inRelaxation {
 			rooms[i] = k.room
 		}
 	}
@@ -59,8 +59,8 @@ func (a *ascent) findOptions() {
 	}
 }
 
-// liveSlots returns, by kind, the slots that a pod of some class takes, ascending.
-func (a *ascent) liveSlots() [][]int32 {
+// findUsedSlots returns, by kind, the slots that a pod of some class takes, ascending.
+func (a *ascent) findUsedSlots() [][]int32 {
 	seen, out := make([][]bool, len(a.kinds)), make([][]int32, len(a.kinds))
 	for i := range a.kinds {
 		seen[i] = make([]bool, len(a.slots[i]))

@@ -11,11 +11,11 @@ import (
 
 // part is a connected component of the problem: demands that share offers, directly or through other demands.
 type part struct {
-	problem *Problem
-	classes []class
-	kinds   []kind
-	holders [][]int   // by class: the kinds that can hold a pod of the class
-	cells   []float64 // reusable memory; see scratch
+	problem       *Problem
+	classes       []class
+	kinds         []kind
+	holders       [][]int   // by class: the kinds that can hold a pod of the class
+	scratchMemory []float64 // reusable memory; see scratch
 }
 
 // class is a set of pods that the bound does not distinguish: they have the same requests,
@@ -32,12 +32,12 @@ type class struct {
 
 // kind is an offer, and the other offers that it dominates.
 type kind struct {
-	offers  []int // indices into Problem.Offers: itself, then the dominated offers (at most its room, at least its price)
-	price   float64
-	room    []float64
-	classes []int     // the classes whose pods fit on it, ascending
-	lead    bool      // whether no other kind dominates the kind for fractional pods; see findLeads
-	rates   []float64 // by resource: the share of the price that pays for the whole room; nil if unknown
+	offers       []int // indices into Problem.Offers: itself, then the dominated offers (at most its room, at least its price)
+	price        float64
+	room         []float64
+	classes      []int     // the classes whose pods fit on it, ascending
+	inRelaxation bool      // whether no other kind dominates the kind for fractional pods; see findLeads
+	rates        []float64 // by resource: the share of the price that pays for the whole room; nil if unknown
 }
 
 // maxPods returns the maximum number of pods of the class on one instance, if the instance has no other pods.
@@ -311,13 +311,13 @@ func (p *part) findLeads(sets [][]int) {
 	for _, i := range order {
 		k := &p.kinds[i]
 		grouped := slices.ContainsFunc(k.classes, func(c int) bool { return len(p.classes[c].groups) > 0 })
-		k.lead = !slices.ContainsFunc(leads, func(l int) bool {
+		k.inRelaxation = !slices.ContainsFunc(leads, func(l int) bool {
 			lead := &p.kinds[l]
 			n := int64(math.Ceil(lead.price / k.price))
 			return (n == 1 || !grouped) && covers(offers[lead.offers[0]].Room, offers[k.offers[0]].Room, n) &&
 				contains(sets[lead.offers[0]], sets[k.offers[0]])
 		})
-		if k.lead {
+		if k.inRelaxation {
 			leads = append(leads, i)
 		}
 	}

@@ -15,10 +15,10 @@ const (
 	stepsPerDoubling = 2    // amounts in the same step count as similar; an amount is this many steps below its double
 )
 
-// roughen sets a.rough: an ascent in which classes with about the same requests on the same kinds are one class. It
+// buildCoarse sets a.rough: an ascent in which classes with about the same requests on the same kinds are one class. It
 // changes the same shares as a. roughen sets nothing if a has few options, or if the representative classes are more
 // than half of all classes.
-func (a *ascent) roughen() {
+func (a *ascent) buildCoarse() {
 	options := 0
 	for _, o := range a.options {
 		options += len(o)
@@ -45,7 +45,7 @@ func (a *ascent) roughen() {
 			part.classes, weights = append(part.classes, representative), append(weights, 0)
 			r.options, r.slotUses = append(r.options, a.withoutOwnSlots(c)), append(r.slotUses, a.slotUses[c])
 		}
-		a.roughOf = append(a.roughOf, at)
+		a.coarseOf = append(a.coarseOf, at)
 		weights[at] += float64(class.count)
 		for i, n := range class.ask {
 			part.classes[at].ask[i] += n * float64(class.count)
@@ -59,9 +59,9 @@ func (a *ascent) roughen() {
 			part.classes[i].ask[n] /= weights[i]
 		}
 	}
-	r.live = r.liveSlots()
+	r.usedSlots = r.findUsedSlots()
 	r.packAsks()
-	a.rough = &r
+	a.coarse = &r
 }
 
 // similarityKey appends a key that is equal for classes that one class represents.

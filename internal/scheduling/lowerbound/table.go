@@ -63,10 +63,10 @@ func (m *knapsack) tabulate(pods int) *table {
 // scratch returns memory for a table: rows of n numbers, of which only the last row is cleared. It is valid until the
 // next call.
 func (p *part) scratch(rows, n int) [][]float64 {
-	p.cells = slices.Grow(p.cells[:0], rows*n)[:rows*n]
+	p.scratchMemory = slices.Grow(p.scratchMemory[:0], rows*n)[:rows*n]
 	out := make([][]float64, rows)
 	for i := range out {
-		out[i] = p.cells[i*n : (i+1)*n]
+		out[i] = p.scratchMemory[i*n : (i+1)*n]
 	}
 	clear(out[rows-1])
 	return out

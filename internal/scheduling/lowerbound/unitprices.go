@@ -142,7 +142,7 @@ func (a *ascent) setShares(i int, slots []int32, groups []group, prices []float6
 		a.pace[i][r], shares[r] = pace{speed: 1}, room*prices[r]+least
 		total += shares[r]
 	}
-	for _, n := range a.live[i] {
+	for _, n := range a.usedSlots[i] {
 		a.slots[i][n].pace, a.slots[i][n].share = pace{speed: 1}, least
 		total += least
 	}
@@ -156,7 +156,7 @@ func (a *ascent) setShares(i int, slots []int32, groups []group, prices []float6
 	for r := range shares {
 		shares[r] /= total
 	}
-	for _, n := range a.live[i] {
+	for _, n := range a.usedSlots[i] {
 		a.slots[i][n].share /= total
 	}
 	a.updateRates(i)

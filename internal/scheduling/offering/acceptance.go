@@ -171,7 +171,7 @@ func (a *Acceptance) AnyHasRoom(set bitset.Set, c *podgroup.Class) bool {
 				continue
 			}
 			v := a.Stock.Models[a.Stock.Offers[o].Model].Variant
-			if !a.Stock.HasMinValues(o) || a.Stock.PoolOf(o).Relaxable {
+			if !a.Stock.HasMinValues(o) || a.Stock.PoolOf(o).RelaxesMinValues {
 				return true
 			}
 			if v != unmet && a.meetsMinValues(set, v, c) {

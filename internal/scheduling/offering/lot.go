@@ -27,7 +27,7 @@ func (a *Acceptance) Lots(sets []int) []Lot {
 	for _, m := range a.Stock.Models {
 		first := len(out)
 		for o := m.from; o < m.to; o++ {
-			if marks[o] == 0 || a.Stock.ShapeOf(o).Broken || a.Stock.Offers[o].IsReserved() {
+			if marks[o] == 0 || a.Stock.ShapeOf(o).IsTooSmall || a.Stock.Offers[o].IsReserved() {
 				continue
 			}
 			// Offers of a model are sorted by price, so the first of a lot is the cheapest.

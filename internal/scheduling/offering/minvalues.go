@@ -19,7 +19,7 @@ func (st *Stock) numberValues(p *Pool) {
 		for k := range l.valueNumbers {
 			l.valueNumbers[k] = -1
 		}
-		for k, set := range st.Labels.Of(l.Key).Sets {
+		for k, set := range st.Labels.Column(l.Key).Sets {
 			set.Each(func(o int) {
 				if o >= p.from && o < p.to {
 					l.valueNumbers[o-p.from] = int32(k)

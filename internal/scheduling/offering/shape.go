@@ -16,19 +16,19 @@ import (
 // Shape is the room of a node of an offering after its DaemonSet pods. Offerings of one model differ in shape only if
 // a DaemonSet runs in only some zones or with only some capacity types.
 type Shape struct {
-	Room     resources.Vector   // room for other pods, over Stock.Dims
-	Daemons  resources.Amounts  // requests of the DaemonSet pods
-	Ports    []cluster.HostPort // host ports of the DaemonSet pods that are also host ports of pods in the queue
-	PortList int                // number of the list Ports in podgroup.Queue.Ports
-	Broken   bool               // the DaemonSet pods alone do not fit
+	Room       resources.Vector   // room for other pods, over Stock.Dims
+	Daemons    resources.Amounts  // requests of the DaemonSet pods
+	Ports      []cluster.HostPort // host ports of the DaemonSet pods that are also host ports of pods in the queue
+	PortList   int                // number of the list Ports in podgroup.Queue.Ports
+	IsTooSmall bool               // the DaemonSet pods alone do not fit
 
-	Kinds []*cluster.Kind // kinds of the DaemonSet pods, without those whose labels are unknown
+	Kinds []*cluster.PodKind // kinds of the DaemonSet pods, without those whose labels are unknown
 }
 
 // hasRoom reports whether a node of the shape has room for ask, and its DaemonSet pods use no host port that conflicts
 // with the lists. lists are numbers in podgroup.Queue.Ports.
 func (st *Stock) hasRoom(s *Shape, ask resources.Vector, lists []int) bool {
-	return !s.Broken && ask.Fits(s.Room) && !st.ports.ClashAny(s.PortList, lists)
+	return !s.IsTooSmall && ask.Fits(s.Room) && !st.ports.ConflictAny(s.PortList, lists)
 }
 
 // volumesOfEBS is the resource that counts volumes attached by the EBS CSI driver.
@@ -48,25 +48,25 @@ func (st *Stock) computeShapes(daemons []cluster.Daemon) {
 		st.setShapes(&st.Models[i], &g, running)
 	}
 	for i, p := range st.Pools {
-		if !st.isCrowded(p) {
+		if !st.areAllTooSmall(p) {
 			continue
 		}
-		g.isCrowded = true
+		g.areAllTooSmall = true
 		for k := range st.Models {
 			if m := &st.Models[k]; st.Variants[m.Variant].Pool == i {
 				st.setShapes(m, &g, running)
 			}
 		}
-		g.isCrowded = false
+		g.areAllTooSmall = false
 	}
 }
 
-// isCrowded reports whether the pool has offers, but none with room for the pods of all its DaemonSets. Some
+// areAllTooSmall reports whether the pool has offers, but none with room for the pods of all its DaemonSets. Some
 // DaemonSet pods then stay pending on every node. They must not prevent nodes for other pods: any user who may create
 // DaemonSets in one namespace can request more than an instance has.
-func (st *Stock) isCrowded(p *Pool) bool {
+func (st *Stock) areAllTooSmall(p *Pool) bool {
 	for o := p.from; o < p.to; o++ {
-		if !st.ShapeOf(o).Broken {
+		if !st.ShapeOf(o).IsTooSmall {
 			return false
 		}
 	}
@@ -107,7 +107,7 @@ type daemonSets struct {
 	ports [][]cluster.HostPort    // by DaemonSet: its host ports that pods in the queue also use
 	usage map[string]*daemonUsage // cache of method usageOf, by the key of the set of DaemonSets
 
-	isCrowded bool // whether the current pool has no offer with room for all of its DaemonSets
+	areAllTooSmall bool // whether the current pool has no offer with room for all of its DaemonSets
 }
 
 // daemonUsage is the sum of the requests and ports of a set of DaemonSets. It does not depend on the instance type.
@@ -115,7 +115,7 @@ type daemonUsage struct {
 	amounts  resources.Amounts
 	ports    []cluster.HostPort
 	portList int // number of the list ports in podgroup.Queue.Ports
-	kinds    []*cluster.Kind
+	kinds    []*cluster.PodKind
 }
 
 // systemNamespace is the namespace of DaemonSets that every node needs. An instance without room for the pods of
@@ -180,7 +180,7 @@ func (st *Stock) shapeOf(m *Model, g *daemonSets, set bitset.Set) Shape {
 			}
 		}
 	})
-	if g.isCrowded {
+	if g.areAllTooSmall {
 		running = g.runningOn(m.typ, running)
 	}
 	all := g.usageOf(running, st.ports)
@@ -196,7 +196,7 @@ func (st *Stock) shapeOf(m *Model, g *daemonSets, set bitset.Set) Shape {
 			}
 		}
 	}
-	s.Broken = left.IsNegative()
+	s.IsTooSmall = left.IsNegative()
 	return s
 }
 

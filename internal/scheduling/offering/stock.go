@@ -315,7 +315,7 @@ func (st *Stock) OffersOf(v *Variant) bitset.Set {
 func (st *Stock) Having(offers bitset.Set, keys []string) bitset.Set {
 	for _, key := range keys {
 		offers = offers.Clone()
-		offers.AndNot(st.Labels.Of(key).Absent)
+		offers.AndNot(st.Labels.Column(key).Absent)
 	}
 	return offers
 }

@@ -127,7 +127,7 @@ func benchSolve(b *testing.B, market catalog.Market) {
 			var plan packing.Plan
 			b.ReportAllocs()
 			for b.Loop() {
-				plan = packing.Solve(s, market, packing.Usual)
+				plan = packing.Solve(s, market, packing.DefaultEffort)
 			}
 			if len(plan.Refusals) > 0 {
 				b.Fatalf("%d refusals, first %+v", len(plan.Refusals), plan.Refusals[0])

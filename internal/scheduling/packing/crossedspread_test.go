@@ -43,7 +43,7 @@ func TestCrossedSpreads(t *testing.T) {
 			pods = append(pods, p)
 		}
 		s, market := cluster.Snapshot{Pools: anyPool, Pods: pods}, bigMarket(catalog.OnDemand)
-		plan := packing.Solve(s, market, packing.Usual)
+		plan := packing.Solve(s, market, packing.DefaultEffort)
 		if len(plan.Refusals) > 0 {
 			t.Errorf("seed %d: %d of %d pods are refused, the first: %+v", seed, len(plan.Refusals), len(pods), plan.Refusals[0])
 		}

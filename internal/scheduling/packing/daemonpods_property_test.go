@@ -30,7 +30,7 @@ func TestDaemonPodWorlds(t *testing.T) {
 	placed := 0
 	for number := range *worlds / 2 {
 		w := draw.Example(number)
-		plan := packing.Solve(w.Snapshot, w.Market, packing.Usual)
+		plan := packing.Solve(w.Snapshot, w.Market, packing.DefaultEffort)
 		placed += len(w.Pods) - len(plan.Refusals)
 		if broken := verify.Check(w.Snapshot, w.Market, plan); len(broken) > 0 {
 			text := scenario.Scenario{Story: "broken", Snapshot: w.Snapshot, Market: w.Market}.String()
@@ -52,16 +52,16 @@ func drawDaemonPods(t *rapid.T, s *cluster.Snapshot) {
 	}
 	agents := []string{"agent-0", "agent-1"}
 	for i := range s.Daemons {
-		k := &cluster.Kind{Namespace: s.Daemons[i].Namespace, Labels: requirements.Labels{"app": rapid.SampledFrom(agents).Draw(t, "agent")}}
+		k := &cluster.PodKind{Namespace: s.Daemons[i].Namespace, Labels: requirements.Labels{"app": rapid.SampledFrom(agents).Draw(t, "agent")}}
 		if rapid.IntRange(0, 3).Draw(t, "avoids") == 0 {
-			k.Avoids = []cluster.Term{rule(rapid.SampledFrom(appNames).Draw(t, "app"))}
+			k.RequiredAntiAffinity = []cluster.Term{rule(rapid.SampledFrom(appNames).Draw(t, "app"))}
 		}
 		s.Daemons[i].Kind = k
 	}
 	for i := range s.Nodes {
 		for j := range s.Daemons {
 			if rapid.Bool().Draw(t, "resident") {
-				s.Nodes[i].Residents = append(s.Nodes[i].Residents, cluster.Resident{Kind: s.Daemons[j].Kind, Count: 1})
+				s.Nodes[i].Residents = append(s.Nodes[i].Residents, cluster.Resident{PodKind: s.Daemons[j].Kind, Count: 1})
 			}
 		}
 	}

@@ -17,7 +17,7 @@ func tenantDaemons(n int, change func(d *cluster.Daemon, i int)) []cluster.Daemo
 	out := make([]cluster.Daemon, n)
 	for i := range out {
 		out[i] = cluster.Daemon{Namespace: "tenant", Name: fmt.Sprint("d", i),
-			Kind: &cluster.Kind{Namespace: "tenant", Labels: requirements.Labels{"id": fmt.Sprint(i)}}}
+			Kind: &cluster.PodKind{Namespace: "tenant", Labels: requirements.Labels{"id": fmt.Sprint(i)}}}
 		change(&out[i], i)
 	}
 	return out
@@ -41,13 +41,13 @@ func TestManyDaemons(t *testing.T) { //nolint:paralleltest // it counts what all
 		"instance types": func(d *cluster.Daemon, i int) {
 			d.Required = []requirements.Requirements{{"karpenter.k8s.aws/instance-cpu": requirements.NoneOf(fmt.Sprint(i % 64))}}
 		},
-		"anti-affinity": func(d *cluster.Daemon, i int) { d.Kind.Avoids = ownTerms(10, i, requirements.OneOf, 0) },
+		"anti-affinity": func(d *cluster.Daemon, i int) { d.Kind.RequiredAntiAffinity = ownTerms(10, i, requirements.OneOf, 0) },
 	} {
 		s := cluster.Snapshot{Pools: anyPool, Pods: mixedPods(50, 10, 1), Daemons: tenantDaemons(1_000, change)}
 		runtime.GC()
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		plan := packing.Solve(s, market, packing.Usual)
+		plan := packing.Solve(s, market, packing.DefaultEffort)
 		runtime.ReadMemStats(&after)
 		if size := (after.TotalAlloc - before.TotalAlloc) >> 20; size > 150 {
 			t.Errorf("%s: the plan allocates %d MB, want at most 150 MB", name, size)
@@ -68,7 +68,7 @@ func TestPortsOfDaemons(t *testing.T) {
 		s.Pods = append(s.Pods, cluster.Pod{Namespace: "a", Name: fmt.Sprint(i),
 			Requests: resources.Amounts{CPU: 10, Pods: 1}, HostPorts: []cluster.HostPort{{Port: port, Protocol: "TCP"}}})
 	}
-	plan := packing.Solve(s, fewTypes(), packing.Usual)
+	plan := packing.Solve(s, fewTypes(), packing.DefaultEffort)
 	if len(plan.Refusals) != 2 || plan.Refusals[0].Pod != "a/0" || plan.Refusals[1].Pod != "a/2" ||
 		plan.Refusals[0].Reasons[0].Code != packing.HostPortTaken {
 		t.Errorf("the refusals are %+v, want a/0 and a/2, because of their host ports", plan.Refusals)
@@ -98,7 +98,7 @@ func TestDaemonsThatFitNowhere(t *testing.T) {
 		"one in kube-system":                 {daemons: tenantDaemons(1, requesting("kube-system", 1_000_000)), refuses: true},
 	} {
 		s := cluster.Snapshot{Pools: anyPool, Pods: mixedPods(50, 10, 1), Daemons: c.daemons}
-		plan := packing.Solve(s, fewTypes(), packing.Usual)
+		plan := packing.Solve(s, fewTypes(), packing.DefaultEffort)
 		if got := len(plan.Refusals) > 0; got != c.refuses {
 			t.Errorf("%s: %d pods are not placed: %+v", name, len(plan.Refusals), plan.Refusals)
 		}

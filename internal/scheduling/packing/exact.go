@@ -111,9 +111,9 @@ func (ex *exactSolver) fitsOn(offer int, allocations []allocation) bool {
 		if ex.run.filler.hostRuleRoom(&pn, a.class) < a.n {
 			return false
 		}
-		ex.queue.AddToTally(&pn.host, c, a.n)
+		ex.queue.AddToHostCounts(&pn.host, c, a.n)
 	}
-	return !shape.Broken && ex.nodeOffers.used(&pn).Fits(shape.Room) && ex.nodeOffers.keepsMinValues(&pn)
+	return !shape.IsTooSmall && ex.nodeOffers.used(&pn).Fits(shape.Room) && ex.nodeOffers.keepsMinValues(&pn)
 }
 
 // partition sets minPrice and firstPart: the cheapest partition into nodes for every state.

@@ -178,7 +178,7 @@ func (ex *exchanger) findTarget(i int) (exchangeTarget, bool) {
 		o := byPrice[n]
 		ex.work.steps++
 		shape := ex.problem.Stock.ShapeOf(o)
-		if shape.Broken || ex.queue.Pods.Ports.ClashAny(shape.PortList, ports) ||
+		if shape.IsTooSmall || ex.queue.Pods.Ports.ConflictAny(shape.PortList, ports) ||
 			slices.ContainsFunc(pn.allocations, func(x allocation) bool { return !ex.problem.Accepts.Sets[x.acceptSet].Has(o) }) {
 			continue
 		}
@@ -239,7 +239,7 @@ func (ex *exchanger) apply(node int, x exchange) {
 			return
 		}
 	}
-	a.host, b.host = ex.tallyWithout(a, -1), ex.tallyWithout(b, -1)
+	a.host, b.host = ex.hostCountsWithout(a, -1), ex.hostCountsWithout(b, -1)
 }
 
 // movePod moves a pod of the class from one node to another. It does not update plannedNode.host.
@@ -255,12 +255,12 @@ func (ex *exchanger) movePod(class int, from, to *plannedNode) {
 		from.allocations = slices.Delete(from.allocations, i, i+1)
 	}
 	ask := ex.queue.Classes[class].Ask
-	from.free.Take(ask, -1)
-	to.free.Take(ask, 1)
+	from.free.SubtractTimes(ask, -1)
+	to.free.SubtractTimes(ask, 1)
 }
 
-// tallyWithout returns the host counts of the node's pods, without one unit of the given class; -1 for all pods.
-func (ex *exchanger) tallyWithout(pn *plannedNode, without int) topology.HostCounts {
+// hostCountsWithout returns the host counts of the node's pods, without one unit of the given class; -1 for all pods.
+func (ex *exchanger) hostCountsWithout(pn *plannedNode, without int) topology.HostCounts {
 	var out topology.HostCounts
 	for _, x := range pn.allocations {
 		n := x.n
@@ -268,7 +268,7 @@ func (ex *exchanger) tallyWithout(pn *plannedNode, without int) topology.HostCou
 			n--
 		}
 		if n > 0 {
-			ex.queue.AddToTally(&out, &ex.queue.Classes[x.class], n)
+			ex.queue.AddToHostCounts(&out, &ex.queue.Classes[x.class], n)
 		}
 	}
 	return out

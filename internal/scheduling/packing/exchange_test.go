@@ -24,14 +24,14 @@ func TestPodExchange(t *testing.T) {
 	for seed := range uint64(seeds) {
 		d := dice(seed + 1)
 		s := cluster.Snapshot{Pools: anyPool, Pods: ruledPods(60+d.roll(120), &d)}
-		plan := packing.Solve(s, market, packing.Usual)
+		plan := packing.Solve(s, market, packing.DefaultEffort)
 		if len(plan.Refusals) > 0 {
 			t.Fatalf("seed %d: %d pods refused, the first: %+v", seed, len(plan.Refusals), plan.Refusals[0])
 		}
 		if broken := verify.Check(s, market, plan); len(broken) > 0 {
 			t.Fatalf("seed %d: %d rules broken, the first: %s", seed, len(broken), broken[0])
 		}
-		if diff := cmp.Diff(plan, packing.Solve(shuffle(s), shuffleMarket(market), packing.Usual), cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(plan, packing.Solve(shuffle(s), shuffleMarket(market), packing.DefaultEffort), cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("seed %d: the order of the input changes the plan:\n%s", seed, diff)
 		}
 		sum += float64(plan.Price)/float64(plan.LowerBound) - 1
@@ -49,7 +49,7 @@ func TestEmptiedNodesAreDropped(t *testing.T) {
 	for seed := range uint64(40) {
 		d := dice(seed + 1)
 		s := cluster.Snapshot{Pools: anyPool, Pods: mixedPods(30+d.roll(60), 2+d.roll(4), seed)}
-		plan := packing.Solve(s, market, packing.Usual)
+		plan := packing.Solve(s, market, packing.DefaultEffort)
 		if broken := verify.Check(s, market, plan); len(broken) > 0 {
 			t.Errorf("seed %d: %v", seed, broken)
 		}

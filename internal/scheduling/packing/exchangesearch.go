@@ -155,6 +155,6 @@ func (es *exchangeSearch) hostRulesAllow(pn *plannedNode, class, removed int) bo
 		return true
 	}
 	es.work.steps += 4
-	after := plannedNode{offer: pn.offer, host: es.exchanger.tallyWithout(pn, removed)}
+	after := plannedNode{offer: pn.offer, host: es.exchanger.hostCountsWithout(pn, removed)}
 	return es.exchanger.filler.hostRuleRoom(&after, class) > 0
 }

@@ -21,7 +21,7 @@ type filler struct {
 	onExisting        bool     // the filler fills existing nodes
 	strictPreferences bool     // on existing nodes, preferences about hosts are rules
 	spreadOut         bool     // no node gets more than classFacts.maxShare units of a class
-	careful           bool     // refine each node after it was filled
+	refinesNodes      bool     // refine each node after it was filled
 	excludedClass     int      // a class that must not be added to the node, plus one; 0 for none
 	left              []int    // by class: units that the filler may still place
 	cursors           []cursor // while a node is filled: the position in each row of candidates
@@ -87,7 +87,7 @@ func (f *filler) addFromRow(pn *plannedNode, k *cursor) float64 {
 		}
 		k.advance()
 		f.cacheRoom(pn)
-		if !f.settle(k, pn, firstBulk) || f.facts.bulk[k.row[k.at]] < bulkSimilarity*firstBulk {
+		if !f.advanceToFitting(k, pn, firstBulk) || f.facts.bulk[k.row[k.at]] < bulkSimilarity*firstBulk {
 			break
 		}
 	}
@@ -185,7 +185,7 @@ func (f *filler) scoreRows(pn *plannedNode) bool {
 			k.score = k.fits * k.dualPrice
 			f.work.steps++
 		}
-		if (!k.onlyRoomMatters || k.left == 0 || k.fits == 0) && !f.settle(k, pn, bulk) {
+		if (!k.onlyRoomMatters || k.left == 0 || k.fits == 0) && !f.advanceToFitting(k, pn, bulk) {
 			continue
 		}
 		if k.score > f.bestScore {
@@ -270,7 +270,7 @@ func (f *filler) consume(pn *plannedNode, class, n int) {
 	if p := f.queue.Profile(c); len(p.Host)+len(p.HostIn) >= rulesPerStep {
 		f.work.steps += (len(p.Host) + len(p.HostIn)) / rulesPerStep
 	}
-	pn.free.Take(c.Ask, n)
+	pn.free.SubtractTimes(c.Ask, n)
 	pn.ports = append(pn.ports, c.PortLists...)
-	f.queue.AddToTally(&pn.host, c, n)
+	f.queue.AddToHostCounts(&pn.host, c, n)
 }

@@ -54,7 +54,7 @@ func testGap(t *testing.T, market catalog.Market) {
 		const seeds = 8
 		for seed := range uint64(seeds) {
 			s := cluster.Snapshot{Pools: anyPool, Pods: mixedPods(c.pods, c.deployments, seed+1)}
-			plan := packing.Solve(s, market, packing.Usual)
+			plan := packing.Solve(s, market, packing.DefaultEffort)
 			if len(plan.Refusals) > 0 {
 				t.Fatalf("%d pods refused", len(plan.Refusals))
 			}

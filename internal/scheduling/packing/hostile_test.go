@@ -185,7 +185,7 @@ func BenchmarkHostile(b *testing.B) {
 				var plan packing.Plan
 				b.ReportAllocs()
 				for b.Loop() {
-					plan = packing.Solve(s, market, packing.Usual)
+					plan = packing.Solve(s, market, packing.DefaultEffort)
 				}
 				b.ReportMetric(float64(len(plan.PlannedNodes)), "nodes")
 				b.ReportMetric(float64(len(plan.Refusals)), "refusals")

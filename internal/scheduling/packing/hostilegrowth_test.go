@@ -20,7 +20,7 @@ func solveMeasured(k hostileKind, n int, s cluster.Snapshot) (packing.Plan, uint
 	runtime.GC()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	plan := packing.Solve(s, market, packing.Usual)
+	plan := packing.Solve(s, market, packing.DefaultEffort)
 	runtime.ReadMemStats(&after)
 	return plan, after.TotalAlloc - before.TotalAlloc
 }
@@ -72,7 +72,7 @@ func TestHostilePlansAreValid(t *testing.T) {
 			t.Parallel()
 			s := cluster.Snapshot{Pools: anyPool, Pods: append(mixedPods(20, 5, 1), hostilePods(k, min(2*k.n, 8))...)}
 			market := fewTypes()
-			for _, wrong := range verify.Check(s, market, packing.Solve(s, market, packing.Usual)) {
+			for _, wrong := range verify.Check(s, market, packing.Solve(s, market, packing.DefaultEffort)) {
 				t.Error(wrong)
 			}
 		})
@@ -85,7 +85,7 @@ func TestOrdinaryBesideHostile(t *testing.T) {
 	for _, k := range hostileKinds {
 		n := min(k.n, 20)
 		s := cluster.Snapshot{Pools: anyPool, Pods: append(mixedPods(50, 10, 1), hostilePods(k, n)...)}
-		for _, r := range packing.Solve(s, fewTypes(), packing.Usual).Refusals {
+		for _, r := range packing.Solve(s, fewTypes(), packing.DefaultEffort).Refusals {
 			if r.Pod[:7] == "default" {
 				t.Errorf("%s: the ordinary pod %s is not placed: %+v", k.name, r.Pod, r.Reasons)
 			}

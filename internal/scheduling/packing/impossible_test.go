@@ -81,7 +81,7 @@ func TestImpossiblePods(t *testing.T) {
 		"an empty topology key":            chain("", "a", "b", "a"),
 		"a cycle with anti-affinity":       cycleWithAntiAffinity(),
 		"a selector that matches nothing": {smallPod("odd", func(p *cluster.Pod) {
-			p.Affinity = []cluster.Term{{Key: catalog.LabelZone, Selector: cluster.Selector{Nothing: true}}}
+			p.Affinity = []cluster.Term{{Key: catalog.LabelZone, Selector: cluster.Selector{MatchesNothing: true}}}
 		})},
 		"a selector that contradicts itself": {smallPod("odd", func(p *cluster.Pod) {
 			p.Affinity = []cluster.Term{{Key: catalog.LabelZone, Namespaces: []string{"default"}, Selector: cluster.Selector{
@@ -134,7 +134,7 @@ func checkImpossible(t *testing.T, odd []cluster.Pod) {
 		s.Pods = append(s.Pods, smallPod(fmt.Sprintf("web-%d", i), func(p *cluster.Pod) { p.Labels = requirements.Labels{"app": "web"} }))
 	}
 	market := bigMarket(catalog.OnDemand)
-	plan := packing.Solve(s, market, packing.Usual)
+	plan := packing.Solve(s, market, packing.DefaultEffort)
 	if broken := verify.Check(s, market, plan); len(broken) > 0 {
 		t.Errorf("the plan violates rules: %s", strings.Join(broken, "; "))
 	}
@@ -149,7 +149,7 @@ func checkImpossible(t *testing.T, odd []cluster.Pod) {
 			t.Errorf("%s is refused because of %+v, want a cause that a user can fix", r.Pod, r.Reasons)
 		}
 	}
-	again := packing.Solve(shuffle(s), shuffleMarket(market), packing.Usual)
+	again := packing.Solve(shuffle(s), shuffleMarket(market), packing.DefaultEffort)
 	if diff := cmp.Diff(plan, again, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("the order of the input changes the plan:\n%s", diff)
 	}
@@ -161,7 +161,7 @@ func TestThousandsOfDomains(t *testing.T) {
 	t.Parallel()
 	const nodes = 10_000
 	s := cluster.Snapshot{Pools: anyPool}
-	kind := &cluster.Kind{Namespace: "default", Labels: requirements.Labels{"app": "cache"}}
+	kind := &cluster.PodKind{Namespace: "default", Labels: requirements.Labels{"app": "cache"}}
 	for i := range nodes {
 		name := fmt.Sprintf("node-%05d", i)
 		room := resources.Amounts{CPU: 4000, Memory: 16 << 30, Pods: 20}
@@ -172,7 +172,7 @@ func TestThousandsOfDomains(t *testing.T) {
 			},
 		}
 		if i == 17 {
-			n.Residents = []cluster.Resident{{Kind: kind, Count: 1}}
+			n.Residents = []cluster.Resident{{PodKind: kind, Count: 1}}
 		}
 		s.Nodes = append(s.Nodes, n)
 	}
@@ -197,7 +197,7 @@ func TestThousandsOfDomains(t *testing.T) {
 	})
 
 	market := bigMarket(catalog.OnDemand)
-	plan := packing.Solve(s, market, packing.Usual)
+	plan := packing.Solve(s, market, packing.DefaultEffort)
 	if broken := verify.Check(s, market, plan); len(broken) > 0 {
 		t.Errorf("%d rules broken, the first: %s", len(broken), broken[0])
 	}
@@ -224,7 +224,7 @@ func TestHugePods(t *testing.T) {
 	for i := range 40 {
 		s.Pods = append(s.Pods, smallPod(fmt.Sprint("huge-", i), func(p *cluster.Pod) { p.Requests.Memory = int64(1+i/2) << 40 }))
 	}
-	plan := packing.Solve(s, market, packing.Usual)
+	plan := packing.Solve(s, market, packing.DefaultEffort)
 	if broken := verify.Check(s, market, plan); len(broken) > 0 || len(plan.Refusals) > 0 {
 		t.Errorf("%d refusals %+v, violated rules %q; want neither", len(plan.Refusals), plan.Refusals, broken)
 	}

@@ -30,7 +30,7 @@ func (offers *nodeOffers) missingMinValue(pn *plannedNode) (Relaxation, bool) {
 	for i, l := range p.MinValues {
 		asked := l.N
 		for _, a := range pn.allocations {
-			if have[i] < asked && p.Relaxable {
+			if have[i] < asked && p.RelaxesMinValues {
 				asked = min(asked, offers.distinctValuesAlone(pn.offer, a)[i])
 			}
 		}

@@ -32,7 +32,7 @@ func TestOracle(t *testing.T) {
 		for i := range s.Pods {
 			s.Pods[i].Preferred = nil // preferences have precedence over the price
 		}
-		plan := packing.Solve(s, market, packing.Usual)
+		plan := packing.Solve(s, market, packing.DefaultEffort)
 		want := bestPrice(s, market)
 		if len(plan.Refusals) > 0 || len(s.Pods) == 0 {
 			if len(plan.Refusals) > 0 && !math.IsInf(want, 1) {
@@ -111,8 +111,8 @@ func TestOracleWithHostSpreads(t *testing.T) {
 		for i := range rapid.IntRange(0, 2).Draw(t, "nodes") {
 			n := fullNode(fmt.Sprintf("node-%d", i))
 			for _, app := range appNames[:2] {
-				k := &cluster.Kind{Namespace: "default", Labels: requirements.Labels{"app": app}}
-				n.Residents = append(n.Residents, cluster.Resident{Kind: k, Count: rapid.IntRange(0, 2).Draw(t, "residents")})
+				k := &cluster.PodKind{Namespace: "default", Labels: requirements.Labels{"app": app}}
+				n.Residents = append(n.Residents, cluster.Resident{PodKind: k, Count: rapid.IntRange(0, 2).Draw(t, "residents")})
 			}
 			s.Nodes = append(s.Nodes, n)
 		}
@@ -131,7 +131,7 @@ func TestOracleWithHostSpreads(t *testing.T) {
 				s.Pods = append(s.Pods, p)
 			}
 		}
-		plan := packing.Solve(s, market, packing.Usual)
+		plan := packing.Solve(s, market, packing.DefaultEffort)
 		if len(plan.Refusals) > 0 {
 			return
 		}

@@ -42,7 +42,7 @@ func (pc *pricer) valueOf(pn *plannedNode) float64 {
 func (offers *nodeOffers) used(pn *plannedNode) resources.Vector {
 	used := make(resources.Vector, len(offers.problem.Stock.Dims))
 	for _, a := range pn.allocations {
-		used.Take(offers.queue.Classes[a.class].Ask, -a.n)
+		used.SubtractTimes(offers.queue.Classes[a.class].Ask, -a.n)
 	}
 	return used
 }

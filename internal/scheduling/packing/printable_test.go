@@ -32,7 +32,7 @@ func TestRefusalsArePrintable(t *testing.T) {
 	} {
 		pod := cluster.Pod{Namespace: "tenant", Name: "p", Requests: resources.Amounts{CPU: 10, Pods: 1}}
 		change(&pod)
-		for _, r := range packing.Solve(cluster.Snapshot{Pools: anyPool, Pods: []cluster.Pod{pod}}, fewTypes(), packing.Usual).Refusals {
+		for _, r := range packing.Solve(cluster.Snapshot{Pools: anyPool, Pods: []cluster.Pod{pod}}, fewTypes(), packing.DefaultEffort).Refusals {
 			texts := []string{r.Hint}
 			for _, reason := range r.Reasons {
 				texts = append(texts, reason.Detail)

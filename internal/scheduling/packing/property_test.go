@@ -32,11 +32,11 @@ func TestProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		s, market := drawSnapshot(t), drawMarket(t)
-		plan := packing.Solve(s, market, packing.Usual)
+		plan := packing.Solve(s, market, packing.DefaultEffort)
 		for _, broken := range verify.Check(s, market, plan) {
 			t.Error(broken)
 		}
-		again := packing.Solve(shuffle(s), shuffleMarket(market), packing.Usual)
+		again := packing.Solve(shuffle(s), shuffleMarket(market), packing.DefaultEffort)
 		if diff := cmp.Diff(plan, again, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("the order of the input changes the plan:\n%s", diff)
 		}
@@ -54,13 +54,13 @@ func TestMoreCapacity(t *testing.T) {
 			s.Pools[i].Limits = cluster.Limits{}
 		}
 		s.Nodes = nil
-		before := packing.Solve(s, market, packing.Usual)
+		before := packing.Solve(s, market, packing.DefaultEffort)
 		more := catalog.Market{}
 		for class, c := range market {
 			c.Types = append(append([]catalog.Type(nil), c.Types...), drawType(t, "z9.huge"))
 			more[class] = c
 		}
-		after := packing.Solve(s, more, packing.Usual)
+		after := packing.Solve(s, more, packing.DefaultEffort)
 		if len(after.Refusals) > len(before.Refusals) {
 			t.Errorf("%d refusals, %d with one more type, want no more: %+v", len(before.Refusals), len(after.Refusals), after.Refusals)
 		}
@@ -101,7 +101,7 @@ func TestArbitraryValues(t *testing.T) {
 			}
 			market[class] = c
 		}
-		plan := packing.Solve(s, market, packing.Usual)
+		plan := packing.Solve(s, market, packing.DefaultEffort)
 		places := len(plan.Placements) + len(plan.Refusals)
 		for _, m := range plan.PlannedNodes {
 			places += len(m.Pods)

@@ -25,13 +25,13 @@ func refusals(sol *solution, topo *existing.TopologyState) []Refusal {
 		reason := Reason{Code: EffortSpent, Count: 1, Detail: "its rules about other pods, with those of all pods, exceed the limit of one plan"}
 		out = append(out, Refusal{Pod: p.ID(), Reasons: []Reason{reason}, Hint: refusal.RetryHint})
 	}
-	left := make([][]*cluster.Pod, sol.queue.Whole) // by whole class: its unplaced pods, with those of its parts
+	left := make([][]*cluster.Pod, sol.queue.WholeCount) // by whole class: its unplaced pods, with those of its parts
 	for c := range sol.queue.Classes {
 		p := &sol.queue.Classes[c]
 		if sol.queue.Left[c] == 0 {
 			continue
 		}
-		left[p.Base] = append(left[p.Base], p.Pods[len(p.Pods)-sol.queue.Left[c]*p.PodsPerUnit:]...)
+		left[p.WholeClass] = append(left[p.WholeClass], p.Pods[len(p.Pods)-sol.queue.Left[c]*p.PodsPerUnit:]...)
 	}
 	for c, pods := range left {
 		if len(pods) == 0 {

@@ -16,7 +16,7 @@ func (sol *solution) removeUnassigned(next *solution) {
 		if p.Domains == nil {
 			continue
 		}
-		if n := sol.queue.UnitCount(c) - sol.queue.Left[c] - assigned[pending.PartKey(p.Base, p.Domains)]; n > 0 {
+		if n := sol.queue.UnitCount(c) - sol.queue.Left[c] - assigned[pending.PartKey(p.WholeClass, p.Domains)]; n > 0 {
 			sol.remove(c, n)
 		}
 	}

@@ -81,7 +81,7 @@ func (f *filler) bestReservedNode(classes []int) (best plannedNode, ok bool) {
 	for n := range f.problem.Stock.Reservations {
 		for _, o := range f.problem.Stock.Reservations[n].Offers {
 			shape := f.problem.Stock.ShapeOf(o)
-			if shape.Broken || f.sol.copiesAllowed(o, 1) == 0 {
+			if shape.IsTooSmall || f.sol.copiesAllowed(o, 1) == 0 {
 				continue
 			}
 			pn := f.sol.nodeOffers.nodeWith(o, nil)

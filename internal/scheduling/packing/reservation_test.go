@@ -26,7 +26,7 @@ func TestReservations(t *testing.T) {
 		s, market := drawSnapshot(t), drawMarket(t)
 		drawReservations(t, market)
 		for i := range s.Pools {
-			s.Pools[i].Relaxable = rapid.Bool().Draw(t, "relaxable")
+			s.Pools[i].RelaxesMinValues = rapid.Bool().Draw(t, "relaxable")
 		}
 		for i := range s.Nodes {
 			if rapid.IntRange(0, 3).Draw(t, "launching") == 0 {
@@ -37,18 +37,18 @@ func TestReservations(t *testing.T) {
 		for i := range s.Pods {
 			drawCapacityType(t, &s.Pods[i])
 		}
-		plan := packing.Solve(s, market, packing.Usual)
+		plan := packing.Solve(s, market, packing.DefaultEffort)
 		for _, broken := range verify.Check(s, market, plan) {
 			t.Error(broken)
 		}
-		if !slices.ContainsFunc(s.Pools, func(p cluster.Pool) bool { return !p.Relaxable }) {
+		if !slices.ContainsFunc(s.Pools, func(p cluster.Pool) bool { return !p.RelaxesMinValues }) {
 			for _, r := range plan.Refusals {
 				if slices.ContainsFunc(r.Reasons, func(r packing.Reason) bool { return r.Code == packing.MinValues }) {
 					t.Errorf("%s is refused for relaxable minValues, want no such refusal", r.Pod)
 				}
 			}
 		}
-		again := packing.Solve(shuffle(s), shuffleMarket(market), packing.Usual)
+		again := packing.Solve(shuffle(s), shuffleMarket(market), packing.DefaultEffort)
 		if diff := cmp.Diff(plan, again, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("the order of the input changes the plan:\n%s", diff)
 		}
@@ -102,7 +102,7 @@ func TestReservationsOracle(t *testing.T) {
 		for i := range s.Pods {
 			s.Pods[i].Preferred = nil
 		}
-		plan := packing.Solve(s, market, packing.Usual)
+		plan := packing.Solve(s, market, packing.DefaultEffort)
 		want := bestPriceWithReservations(s, market)
 		if len(plan.Refusals) > 0 || len(s.Pods) == 0 {
 			return
@@ -190,7 +190,7 @@ func TestReservationWorlds(t *testing.T) {
 		drawVolumes(t, &s, market)
 		drawReservations(t, market)
 		for i := range s.Pools {
-			s.Pools[i].Relaxable = rapid.Bool().Draw(t, "relaxable")
+			s.Pools[i].RelaxesMinValues = rapid.Bool().Draw(t, "relaxable")
 		}
 		for i := range s.Pods {
 			if rapid.Bool().Draw(t, "has rule") {
@@ -203,7 +203,7 @@ func TestReservationWorlds(t *testing.T) {
 	count := *worlds / 3
 	for n := range count {
 		w := draw.Example(n)
-		plan := packing.Solve(w.Snapshot, w.Market, packing.Usual)
+		plan := packing.Solve(w.Snapshot, w.Market, packing.DefaultEffort)
 		for _, broken := range verify.Check(w.Snapshot, w.Market, plan) {
 			if strings.Contains(broken, " is refused (") {
 				starved++
@@ -213,7 +213,7 @@ func TestReservationWorlds(t *testing.T) {
 			text := scenario.Scenario{Story: "broken", Snapshot: w.Snapshot, Market: w.Market}.String()
 			t.Errorf("world %d: %s\n%s%s", n, broken, text, scenario.PlanText(plan))
 		}
-		again := packing.Solve(shuffle(w.Snapshot), shuffleMarket(w.Market), packing.Usual)
+		again := packing.Solve(shuffle(w.Snapshot), shuffleMarket(w.Market), packing.DefaultEffort)
 		if diff := cmp.Diff(plan, again, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("world %d: the order of the input changes the plan:\n%s", n, diff)
 		}

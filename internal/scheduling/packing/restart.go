@@ -21,11 +21,11 @@ func (sol *solution) restart(topo *existing.TopologyState) *solution {
 	placed := sol.queue.PlacedByPart()
 	for c := range sol.queue.Classes {
 		if p := &sol.queue.Classes[c]; p.Domains != nil && sol.queue.Left[c] > 0 {
-			if sol.hasLimits() && sol.queue.HasHostPreferences(p) && !sol.queue.WithoutHostPreferences[p.Base] {
-				next.queue.WithoutHostPreferences[p.Base] = true // preferences must not use up a limit: placing pods comes first
+			if sol.hasLimits() && sol.queue.HasHostPreferences(p) && !sol.queue.WithoutHostPreferences[p.WholeClass] {
+				next.queue.WithoutHostPreferences[p.WholeClass] = true // preferences must not use up a limit: placing pods comes first
 				continue
 			}
-			key := pending.PartKey(p.Base, p.Domains)
+			key := pending.PartKey(p.WholeClass, p.Domains)
 			next.domainCaps[key] = placed[key]
 		}
 	}
@@ -61,8 +61,8 @@ func (sol *solution) recount() {
 	for _, placement := range sol.placements {
 		c := &sol.queue.Classes[placement.class]
 		free, host := sol.rooms.Room[placement.node].Clone(), sol.rooms.Hosts[placement.node].Clone()
-		free.Take(c.Ask, placement.n)
-		sol.queue.AddToTally(&host, c, placement.n)
+		free.SubtractTimes(c.Ask, placement.n)
+		sol.queue.AddToHostCounts(&host, c, placement.n)
 		sol.rooms.Set(placement.node, free, append(sol.rooms.Ports[placement.node], c.PortLists...), host)
 	}
 	sol.topo.FindFewest(sol.rooms, sol.queue.Pods.Topology, sol.topo.Counted)

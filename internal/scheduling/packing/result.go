@@ -37,7 +37,7 @@ func newPlanBuilder(sol *solution) planBuilder {
 func (pb planBuilder) buildPlan() Plan {
 	p := Plan{
 		Pods:       pb.queue.Pods.Count(),
-		Classes:    pb.queue.Whole,
+		Classes:    pb.queue.WholeCount,
 		Steps:      pb.work.steps,
 		LowerBound: pb.sol.prices.solver.PlanBound(pb.sol.plannedDemands()),
 	}

@@ -176,7 +176,7 @@ func (rt retrier) placeOnly(classes []int) {
 
 // markUnplaceableExcept makes all other classes accept no offering and no node.
 func (rt retrier) markUnplaceableExcept(classes []int) {
-	for c := range rt.queue.Whole {
+	for c := range rt.queue.WholeCount {
 		if rt.queue.Left[c] > 0 && !slices.Contains(classes, c) {
 			newSplitter(rt.sol).markUnplaceable(c)
 		}
@@ -191,11 +191,11 @@ func (rt retrier) releaseParts() (left []int) {
 		if p.Domains == nil || rt.queue.Left[c] == 0 {
 			continue
 		}
-		whole, n := &rt.queue.Classes[p.Base], rt.queue.Left[c]
+		whole, n := &rt.queue.Classes[p.WholeClass], rt.queue.Left[c]
 		from := len(p.Pods) - n*p.PodsPerUnit
 		whole.Pods = append(slices.Clip(whole.Pods), p.Pods[from:]...)
 		p.Pods = p.Pods[:from]
-		rt.queue.Left[p.Base] += n
+		rt.queue.Left[p.WholeClass] += n
 		rt.queue.Assigned[c] -= n
 		rt.queue.Left[c] = 0
 	}
@@ -260,7 +260,7 @@ func (rt retrier) anyWithinLimits(set int) bool {
 func (rt retrier) capUnplacedParts(class int, caps map[string]int) bool {
 	hasUnplaced := false
 	for c := range rt.queue.Classes {
-		if p := &rt.queue.Classes[c]; p.Domains != nil && p.Base == class && rt.queue.Left[c] > 0 {
+		if p := &rt.queue.Classes[c]; p.Domains != nil && p.WholeClass == class && rt.queue.Left[c] > 0 {
 			caps[pending.PartKey(class, p.Domains)] = 0
 			hasUnplaced = true
 		}

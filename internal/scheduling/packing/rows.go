@@ -130,7 +130,7 @@ func (cf *classFacts) refreshFacts() {
 			cf.reciprocals = append(cf.reciprocals, per)
 		}
 		cf.bulk, cf.hasPorts = append(cf.bulk, class.Bulk), append(cf.hasPorts, len(class.Ports) > 0)
-		cf.maxShare = append(cf.maxShare, max(1, (cf.queue.Classes[class.Base].InitialUnits+3)/4))
+		cf.maxShare = append(cf.maxShare, max(1, (cf.queue.Classes[class.WholeClass].InitialUnits+3)/4))
 		cf.ruleScope = append(cf.ruleScope, cf.hostRuleScopeOf(class))
 		key = class.AppendProportion(key[:0], cf.problem.Stock.Dims)
 		n, ok := cf.proportionNumbers[string(key)]
@@ -159,7 +159,7 @@ func (cf *classFacts) hostRuleScopeOf(c *pending.Class) hostRuleScope {
 	if cf.soleClass == nil {
 		cf.soleClass = cf.queue.SoleClasses()
 	}
-	isOwn := func(group int) bool { return cf.soleClass[group] == c.Base }
+	isOwn := func(group int) bool { return cf.soleClass[group] == c.WholeClass }
 	for i := range p.Host {
 		if !isOwn(p.Host[i].Group) {
 			return anyClassCounts
@@ -204,10 +204,10 @@ func (cf *classFacts) reciprocalsOf(class int) []quad {
 
 func (k *cursor) advance() { k.at, k.left, k.rulesPassed, k.onlyRoomMatters = k.at+1, -1, false, false }
 
-// settle moves the cursor to the first class of the rest of its row that fits on the node, and reports whether
+// advanceToFitting moves the cursor to the first class of the rest of its row that fits on the node, and reports whether
 // there is one. It sets the cursor's fields for that class. It skips classes with more than the given bulk. Room
 // only shrinks while a node is filled, so skipped classes need no second check.
-func (f *filler) settle(k *cursor, pn *plannedNode, bulk float64) bool {
+func (f *filler) advanceToFitting(k *cursor, pn *plannedNode, bulk float64) bool {
 	for ; k.at < len(k.row); k.advance() {
 		class := k.row[k.at]
 		if f.facts.bulk[class] > bulk && len(k.row)-k.at > 8 {

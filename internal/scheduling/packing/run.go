@@ -30,7 +30,7 @@ type strategyRun struct {
 // newRun returns a run of the strategy without nodes. The run changes left and remaining.
 func (nc nodeChooser) newRun(s strategy, left []int, remaining []offering.RemainingLimits) *strategyRun {
 	f := newFiller(nc.sol, left)
-	f.careful, f.spreadOut = s.careful, s.spreadOut
+	f.refinesNodes, f.spreadOut = s.refinesNodes, s.spreadOut
 	return &strategyRun{
 		filler:    f,
 		sol:       nc.sol,
@@ -173,7 +173,7 @@ func (run *strategyRun) isWithinLimits(offer int) bool {
 // the remaining limits that the node would use decides first, and the price second.
 func (run *strategyRun) scoreCost(l lot) float64 {
 	price := max(l.Price, 1)
-	if !run.strategy.sparing {
+	if !run.strategy.savesLimits {
 		return price
 	}
 	pool := run.problem.Stock.VariantOf(l.Offer).Pool
@@ -198,7 +198,7 @@ func (run *strategyRun) fillNode(l lot, classes []int, cost, ratio float64) plan
 		pn.countDaemonPods(run.queue) // before the clone, which must include these pods
 		empty := pn.clone()
 		run.filler.fill(&pn, candidates)
-		if run.filler.careful && pn.value > 0 && cost/pn.value*carefulGain < ratio {
+		if run.filler.refinesNodes && pn.value > 0 && cost/pn.value*carefulGain < ratio {
 			run.filler.refine(&pn, empty, candidates)
 		}
 	}

@@ -127,8 +127,8 @@ func (sol *solution) addPlanned(pn plannedNode, limit int) {
 	sol.planned = append(sol.planned, pn)
 }
 
-// adopt adds the nodes of the outcome to the plan.
-func (sol *solution) adopt(o outcome) {
+// addOutcome adds the nodes of the outcome to the plan.
+func (sol *solution) addOutcome(o outcome) {
 	sol.planned = append(sol.planned, o.planned...)
 	sol.queue.Left, sol.remaining = o.left, o.remaining
 }
@@ -194,8 +194,8 @@ func (offers *nodeOffers) nodeWith(offer int, allocations []allocation) plannedN
 	pn.countDaemonPods(offers.queue)
 	for _, a := range allocations {
 		c := &offers.queue.Classes[a.class]
-		pn.free.Take(c.Ask, a.n)
-		offers.queue.AddToTally(&pn.host, c, a.n)
+		pn.free.SubtractTimes(c.Ask, a.n)
+		offers.queue.AddToHostCounts(&pn.host, c, a.n)
 	}
 	return pn
 }

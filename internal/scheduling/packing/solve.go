@@ -11,19 +11,19 @@ import (
 )
 
 // Effort limits the work for one plan, in steps. A step compares one class of pods for one node.
-// The zero value means Usual.
+// The zero value means DefaultEffort.
 type Effort int
 
-// Usual is enough for 100,000 pods in 5,000 classes. A plan that uses all of these steps takes about ten
+// DefaultEffort is enough for 100,000 pods in 5,000 classes. A plan that uses all of these steps takes about ten
 // seconds; most plans take a thousandth of that time.
-const Usual Effort = 1_000_000_000
+const DefaultEffort Effort = 1_000_000_000
 
 // Solve places every pod of the snapshot on an existing node or a new one, at the lowest price that
 // it finds. It is a pure function: the same NodePools, nodes, pods and offerings, in any order,
-// give the same plan. effort limits the work; 0 and negative values mean Usual.
+// give the same plan. effort limits the work; 0 and negative values mean DefaultEffort.
 func Solve(s cluster.Snapshot, market catalog.Market, effort Effort) Plan {
 	if effort <= 0 {
-		effort = Usual
+		effort = DefaultEffort
 	}
 	// 1. Group the pods and list the offerings.
 	queue := parallel.Later(func() *podgroup.Queue { return offering.Queue(s, market) }) // in parallel with reading the market

@@ -65,7 +65,7 @@ func (sp splitter) splitClasses(classes []int) {
 // preferred affinities select is not split, so its pods are not in these counts yet. countPinned adds the pods of such
 // a class if all its offerings are in one domain of the affinity's label.
 func (sp splitter) countPinned() {
-	for c := range sp.queue.Whole {
+	for c := range sp.queue.WholeCount {
 		class := &sp.queue.Classes[c]
 		if sp.queue.Left[c] == 0 || len(class.Stages) == 0 {
 			continue
@@ -121,7 +121,7 @@ func (sp splitter) splitClass(c int) bool {
 			continue
 		}
 		part := class
-		part.Base, part.Domains = c, places[i].Domains
+		part.WholeClass, part.Domains = c, places[i].Domains
 		part.Pods = class.Pods[assigned : assigned+n]
 		part.Nodes = sp.existingNodesFor(profile, part.Domains)
 		part.Stages, _ = sp.stagesIn(&class, part.Domains)

@@ -16,10 +16,10 @@ func TestResidentsCost(t *testing.T) {
 	market := bigMarket(catalog.OnDemand)
 	allocations := func(podsPerNode int) float64 {
 		s := crowded(200, podsPerNode)
-		if plan := packing.Solve(s, market, packing.Usual); len(plan.Refusals) > 0 || len(plan.Placements) == 0 {
+		if plan := packing.Solve(s, market, packing.DefaultEffort); len(plan.Refusals) > 0 || len(plan.Placements) == 0 {
 			t.Fatalf("%d placements, refused %v; want some placements and no refusal", len(plan.Placements), plan.Refusals)
 		}
-		return testing.AllocsPerRun(1, func() { packing.Solve(s, market, packing.Usual) })
+		return testing.AllocsPerRun(1, func() { packing.Solve(s, market, packing.DefaultEffort) })
 	}
 	if few, many := allocations(1), allocations(100); many > few {
 		t.Errorf("a plan allocates %.0f objects with 200 residents, and %.0f with 20,000 of the same 20 kinds, want no more", few, many)
@@ -39,7 +39,7 @@ func TestFullNodesCost(t *testing.T) {
 		small.Name, small.Requests.CPU = "small", 10
 		large.Name, large.Requests.CPU = "large", 20_000
 		s.Pods = append(s.Pods, small, large)
-		plan := packing.Solve(s, market, packing.Usual)
+		plan := packing.Solve(s, market, packing.DefaultEffort)
 		if len(plan.Placements) != len(s.Pods)-1 || len(plan.PlannedNodes) != 1 {
 			t.Fatalf("%d pods have %d placements and %d new nodes, want one new node for the large pod", len(s.Pods), len(plan.Placements), len(plan.PlannedNodes))
 		}
@@ -56,8 +56,8 @@ func TestHostAffinityCost(t *testing.T) {
 	market := bigMarket(catalog.OnDemand)
 	steps := func(nodes int) int {
 		s := crowded(nodes, 0)
-		kind := &cluster.Kind{Namespace: "default", Labels: requirements.Labels{"app": "db"}}
-		s.Nodes[0].Residents = []cluster.Resident{{Kind: kind, Count: 1}}
+		kind := &cluster.PodKind{Namespace: "default", Labels: requirements.Labels{"app": "db"}}
+		s.Nodes[0].Residents = []cluster.Resident{{PodKind: kind, Count: 1}}
 		s.Nodes[0].Allocatable.CPU = 150
 		selector := cluster.Selector{Labels: requirements.Requirements{"app": requirements.OneOf("db")}}
 		s.Pods = s.Pods[2:3]
@@ -65,7 +65,7 @@ func TestHostAffinityCost(t *testing.T) {
 		more := s.Pods[0]
 		more.Name = "more"
 		s.Pods = append(s.Pods, more)
-		plan := packing.Solve(s, market, packing.Usual)
+		plan := packing.Solve(s, market, packing.DefaultEffort)
 		if len(plan.Placements) != 1 || len(plan.Refusals) != 1 {
 			t.Fatalf("%d pods are placed and %d refused, want one each: there is room for one beside db", len(plan.Placements), len(plan.Refusals))
 		}
@@ -79,7 +79,7 @@ func TestHostAffinityCost(t *testing.T) {
 // crowded returns nodes with podsPerNode existing pods each, and one pending pod of each of the 20 kinds of these pods.
 // Some kinds have anti-affinity, some have spreads.
 func crowded(nodes, podsPerNode int) cluster.Snapshot {
-	kinds := make([]*cluster.Kind, 20)
+	kinds := make([]*cluster.PodKind, 20)
 	s := cluster.Snapshot{Pools: anyPool}
 	for k := range kinds {
 		app := fmt.Sprint("app-", k)
@@ -94,7 +94,7 @@ func crowded(nodes, podsPerNode int) cluster.Snapshot {
 		case 1:
 			p.AntiAffinity = []cluster.Term{{Key: "rack", Namespaces: []string{"default"}, Selector: selector}}
 		}
-		kinds[k] = &cluster.Kind{Namespace: "default", Labels: p.Labels, Avoids: p.AntiAffinity}
+		kinds[k] = &cluster.PodKind{Namespace: "default", Labels: p.Labels, RequiredAntiAffinity: p.AntiAffinity}
 		s.Pods = append(s.Pods, p)
 	}
 	for i := range nodes {
@@ -104,7 +104,7 @@ func crowded(nodes, podsPerNode int) cluster.Snapshot {
 			Allocatable: resources.Amounts{CPU: 16_000, Memory: 64 << 30, Pods: 200},
 		}
 		for k := range podsPerNode {
-			n.Residents = append(n.Residents, cluster.Resident{Kind: kinds[(i+k)%len(kinds)], Count: 1})
+			n.Residents = append(n.Residents, cluster.Resident{PodKind: kinds[(i+k)%len(kinds)], Count: 1})
 		}
 		s.Nodes = append(s.Nodes, n)
 	}

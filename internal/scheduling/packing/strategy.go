@@ -11,11 +11,11 @@ import (
 
 // strategy is one method to choose new nodes.
 type strategy struct {
-	sparing    bool // use as little of the NodePools' limits as possible, regardless of price
-	hardPrices bool // use the hard dual prices (last rounds of the lower bound), not the soft ones (first rounds)
-	careful    bool // refine each node; takes more work
-	byPriority bool // place pods of higher priority first instead of all together
-	spreadOut  bool // put no large part of a class on one node unless there is no other choice
+	savesLimits  bool // use as little of the NodePools' limits as possible, regardless of price
+	hardPrices   bool // use the hard dual prices (last rounds of the lower bound), not the soft ones (first rounds)
+	refinesNodes bool // refine each node; takes more work
+	byPriority   bool // place pods of higher priority first instead of all together
+	spreadOut    bool // put no large part of a class on one node unless there is no other choice
 }
 
 // outcome is the result of one strategy.
@@ -79,13 +79,13 @@ func (nc nodeChooser) chooseNodes(active []int) {
 	nc.prices.priceClasses(active)
 	lots := lotsFor(nc.problem, active, nc.queue.CurrentSet)
 	if o, ok := nc.solveExactly(active, lots); ok {
-		nc.sol.adopt(nc.bestOutcome([]outcome{o, nc.runStrategy(strategy{spreadOut: true}, active, lots)}, active, p))
+		nc.sol.addOutcome(nc.bestOutcome([]outcome{o, nc.runStrategy(strategy{spreadOut: true}, active, lots)}, active, p))
 		return
 	}
 	// A plan that spreads the classes well, at a price close to the lower bound, cannot be
 	// improved much. For a more expensive plan, more strategies are tried.
 	stepLimit := nc.stepLimit(active)
-	outcomes, found := nc.tryStrategies([]strategy{{spreadOut: true}, {spreadOut: true, careful: true}, {careful: true}},
+	outcomes, found := nc.tryStrategies([]strategy{{spreadOut: true}, {spreadOut: true, refinesNodes: true}, {refinesNodes: true}},
 		active, lots, p, stepLimit)
 	if !found && nc.queue.LeavesPods(outcomes[0].left, active) {
 		for _, s := range nc.limitStrategies(active) {
@@ -94,11 +94,11 @@ func (nc nodeChooser) chooseNodes(active []int) {
 	}
 	if !found && nc.cheapestOutcome(outcomes, active).price > p.BoundTimes(retryGap) && nc.work.steps < stepLimit {
 		more, done := nc.tryStrategies([]strategy{{spreadOut: true, hardPrices: true},
-			{spreadOut: true, hardPrices: true, careful: true}, {hardPrices: true, careful: true}}, active, lots, p, stepLimit)
+			{spreadOut: true, hardPrices: true, refinesNodes: true}, {hardPrices: true, refinesNodes: true}}, active, lots, p, stepLimit)
 		outcomes, found = append(outcomes, more...), done
 	}
 	if found {
-		nc.sol.adopt(outcomes[len(outcomes)-1])
+		nc.sol.addOutcome(outcomes[len(outcomes)-1])
 		return
 	}
 	best := nc.bestOutcome(outcomes, active, p)
@@ -113,7 +113,7 @@ func (nc nodeChooser) chooseNodes(active []int) {
 			best = nc.bestOutcome(append(outcomes, exchanged), active, p)
 		}
 	}
-	nc.sol.adopt(best)
+	nc.sol.addOutcome(best)
 }
 
 // stepLimit returns the step count after which no further strategy is tried. The limit grows with the number of
@@ -166,9 +166,9 @@ const retryGap = 1.04
 // limitStrategies returns the strategies to try when a strategy leaves pods unplaced, probably because of
 // NodePool limits. The classes are sorted by priority.
 func (nc nodeChooser) limitStrategies(active []int) []strategy {
-	out := []strategy{{sparing: true}}
+	out := []strategy{{savesLimits: true}}
 	if classes := nc.queue.Classes; classes[active[0]].Priority != classes[active[len(active)-1]].Priority {
-		out = append(out, strategy{byPriority: true}, strategy{byPriority: true, sparing: true})
+		out = append(out, strategy{byPriority: true}, strategy{byPriority: true, savesLimits: true})
 	}
 	return out
 }

@@ -38,9 +38,9 @@ func TestTopologyWorlds(t *testing.T) {
 	})
 	for number := range *worlds {
 		w := draw.Example(number)
-		plan := packing.Solve(w.Snapshot, w.Market, packing.Usual)
+		plan := packing.Solve(w.Snapshot, w.Market, packing.DefaultEffort)
 		broken := verify.Check(w.Snapshot, w.Market, plan)
-		again := packing.Solve(shuffle(w.Snapshot), shuffleMarket(w.Market), packing.Usual)
+		again := packing.Solve(shuffle(w.Snapshot), shuffleMarket(w.Market), packing.DefaultEffort)
 		if diff := cmp.Diff(plan, again, cmpopts.EquateEmpty()); diff != "" {
 			broken = append(broken, "the order of the input changes the plan:\n"+diff)
 		}
@@ -77,16 +77,16 @@ func drawTopology(t *rapid.T, s *cluster.Snapshot) {
 		n := &s.Nodes[i]
 		n.Labels["kubernetes.io/hostname"] = n.Name
 		for range rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "residents") {
-			k := &cluster.Kind{
+			k := &cluster.PodKind{
 				Namespace: drawNamespace(), Labels: requirements.Labels{"app": rapid.SampledFrom(appNames).Draw(t, "app")},
-				Ending: rapid.IntRange(0, 5).Draw(t, "ending") == 0,
+				Terminating: rapid.IntRange(0, 5).Draw(t, "ending") == 0,
 			}
 			for _, term := range drawTerms(t, "avoids") {
 				if term.Weight == 0 {
-					k.Avoids = append(k.Avoids, term)
+					k.RequiredAntiAffinity = append(k.RequiredAntiAffinity, term)
 				}
 			}
-			n.Residents = append(n.Residents, cluster.Resident{Kind: k, Count: rapid.IntRange(1, 3).Draw(t, "count")})
+			n.Residents = append(n.Residents, cluster.Resident{PodKind: k, Count: rapid.IntRange(1, 3).Draw(t, "count")})
 		}
 		if n.Leaving && len(s.Pods) > 0 && rapid.Bool().Draw(t, "moves") {
 			s.Pods[rapid.IntRange(0, len(s.Pods)-1).Draw(t, "moving pod")].Node = n.Name
@@ -104,7 +104,7 @@ func drawKey(t *rapid.T) string {
 func drawSelector(t *rapid.T) cluster.Selector {
 	switch rapid.IntRange(0, 9).Draw(t, "selector") {
 	case 0:
-		return cluster.Selector{Nothing: true}
+		return cluster.Selector{MatchesNothing: true}
 	case 1:
 		return cluster.Selector{}
 	case 2:
@@ -118,10 +118,10 @@ func drawSpreads(t *rapid.T) []cluster.Spread {
 	for range rapid.SampledFrom([]int{0, 0, 1, 1, 2}).Draw(t, "spreads") {
 		out = append(out, cluster.Spread{
 			Key: drawKey(t), MaxSkew: rapid.IntRange(1, 3).Draw(t, "maxSkew"), Selector: drawSelector(t),
-			MinDomains:  rapid.SampledFrom([]int{0, 0, 0, 1, 2, 3}).Draw(t, "minDomains"),
-			Soft:        rapid.IntRange(0, 3).Draw(t, "soft") == 0,
-			AnyNode:     rapid.IntRange(0, 3).Draw(t, "anyNode") == 0,
-			HonorTaints: rapid.IntRange(0, 3).Draw(t, "honorTaints") == 0,
+			MinDomains:          rapid.SampledFrom([]int{0, 0, 0, 1, 2, 3}).Draw(t, "minDomains"),
+			Soft:                rapid.IntRange(0, 3).Draw(t, "soft") == 0,
+			IgnoresNodeAffinity: rapid.IntRange(0, 3).Draw(t, "anyNode") == 0,
+			HonorTaints:         rapid.IntRange(0, 3).Draw(t, "honorTaints") == 0,
 		})
 	}
 	return out

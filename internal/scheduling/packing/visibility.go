@@ -40,7 +40,7 @@ func (sv *spreadVisibility) mayNotCount(group int, c *pending.Class) bool {
 	if g.Kind != topology.Spread || !g.Hard {
 		return false
 	}
-	sameNodes := g.Nodes == c.Sig || !g.HonorTaints && (g.AnyNode || len(sv.queue.Pods.Signatures[g.Nodes].Required) == 0)
+	sameNodes := g.Signature == c.Sig || !g.HonorTaints && (g.AnyNode || len(sv.queue.Pods.Signatures[g.Signature].Required) == 0)
 	return !sameNodes || len(g.Keys) > 0
 }
 

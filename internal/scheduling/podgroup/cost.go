@@ -36,12 +36,12 @@ const (
 // Pods that share their requirements (cluster.Pod.SharesConstraints) are one class. The class has this cost once, and
 // each further pod of the class costs almost nothing.
 func Cost(p *cluster.Pod) int {
-	points := demandPoints(p)
+	points := podPoints(p)
 	return 1 + max(0, points-ordinaryPoints)/unitPoints
 }
 
-// demandPoints returns the points of the pod.
-func demandPoints(p *cluster.Pod) int {
+// podPoints returns the points of the pod.
+func podPoints(p *cluster.Pod) int {
 	points := len(p.Tolerations)*tolerationPoints + len(p.HostPorts)*portPoints +
 		len(p.Requests.Extended)*resourcePoints + len(p.Volumes)*volumePoints
 	for _, r := range p.Required {

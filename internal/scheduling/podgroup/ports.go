@@ -101,13 +101,13 @@ func (u *portUsers) withConflicts(set []uint64, h cluster.HostPort) []uint64 {
 	return withBits(withBits(set, u.everywhere), u.byIP[h.IP])
 }
 
-// Clash reports whether two lists, given by their numbers, conflict on one node.
-func (p *Ports) Clash(a, b int) bool {
+// Conflict reports whether two lists, given by their numbers, conflict on one node.
+func (p *Ports) Conflict(a, b int) bool {
 	return a != NoPorts && b != NoPorts && hasBit(p.conflicts[a], b)
 }
 
-// ClashAny reports whether list a conflicts with any list in others. All lists are given by their numbers.
-func (p *Ports) ClashAny(a int, others []int) bool {
+// ConflictAny reports whether list a conflicts with any list in others. All lists are given by their numbers.
+func (p *Ports) ConflictAny(a int, others []int) bool {
 	if a == NoPorts {
 		return false
 	}

@@ -29,8 +29,8 @@ func TestPortsClash(t *testing.T) {
 		}
 		for i := range lists {
 			for k := range lists {
-				if got, want := ports.Clash(numbers[i], numbers[k]), clash(lists[i], lists[k]); got != want ||
-					ports.ClashAny(numbers[i], numbers[k:k+1]) != want {
+				if got, want := ports.Conflict(numbers[i], numbers[k]), clash(lists[i], lists[k]); got != want ||
+					ports.ConflictAny(numbers[i], numbers[k:k+1]) != want {
 					t.Fatalf("%v and %v clash: %t, want %t", lists[i], lists[k], got, want)
 				}
 			}

@@ -73,7 +73,7 @@ func NewFor(s cluster.Snapshot, offered func() map[string]bool) *Queue {
 			continue
 		}
 		if n := len(wanted); n > 0 && p.SharesConstraints(wanted[n-1].Pod) {
-			wanted = append(wanted, topology.PodRef{Pod: p, Nodes: wanted[n-1].Nodes})
+			wanted = append(wanted, topology.PodRef{Pod: p, Signature: wanted[n-1].Signature})
 			continue
 		}
 		key = signatureKey(key[:0], p)
@@ -83,26 +83,26 @@ func NewFor(s cluster.Snapshot, offered func() map[string]bool) *Queue {
 			sigs[string(key)] = sig
 			q.Signatures = append(q.Signatures, newSignature(p))
 		}
-		wanted = append(wanted, topology.PodRef{Pod: p, Nodes: sig})
+		wanted = append(wanted, topology.PodRef{Pod: p, Signature: sig})
 	}
-	q.Topology = topology.NewIndex(wanted, avoidingResidents(s), func() []*cluster.Kind { return kindsOf(s) })
+	q.Topology = topology.NewIndex(wanted, avoidingResidents(s), func() []*cluster.PodKind { return kindsOf(s) })
 	wanted = q.withoutDeferred(wanted)
 	classOf := make([]int, len(wanted)) // by pod: its class
 	var counts []int                    // by class: number of pods
 	for i, p := range wanted {
-		if i > 0 && q.alike(wanted[i-1:i+1], q.Topology.Of[i-1:i+1]) {
+		if i > 0 && q.alike(wanted[i-1:i+1], q.Topology.ProfileOf[i-1:i+1]) {
 			classOf[i] = classOf[i-1]
 			counts[classOf[i]]++
 			continue
 		}
-		profile := q.Topology.Of[i]
-		key = classKey(key[:0], p.Nodes, profile, p.Pod)
+		profile := q.Topology.ProfileOf[i]
+		key = classKey(key[:0], p.Signature, profile, p.Pod)
 		c, ok := classes[string(key)]
 		if !ok {
 			c = len(q.Classes)
 			classes[string(key)] = c
 			q.Classes, counts = append(q.Classes, Class{
-				Sig: p.Nodes, Profile: profile, Ask: q.Ask(p.Requests), Amounts: p.Requests,
+				Sig: p.Signature, Profile: profile, Ask: q.Ask(p.Requests), Amounts: p.Requests,
 				Ports: p.HostPorts, Priority: p.Priority,
 			}), append(counts, 0)
 		}
@@ -140,10 +140,10 @@ func (q *Queue) withoutDeferred(wanted []topology.PodRef) []topology.PodRef {
 		if n := index.Omitted[i]; n > 0 {
 			q.Omissions = append(q.Omissions, Omission{Pod: p.Pod, Preferences: n})
 		}
-		wanted[kept], index.Of[kept] = p, index.Of[i]
+		wanted[kept], index.ProfileOf[kept] = p, index.ProfileOf[i]
 		kept++
 	}
-	index.Of = index.Of[:kept]
+	index.ProfileOf = index.ProfileOf[:kept]
 	return wanted[:kept]
 }
 
@@ -152,7 +152,7 @@ func (q *Queue) withoutDeferred(wanted []topology.PodRef) []topology.PodRef {
 // are mostly adjacent.
 func (q *Queue) alike(pods []topology.PodRef, profiles []int) bool {
 	a, b := pods[0].Pod, pods[1].Pod
-	return pods[0].Nodes == pods[1].Nodes && profiles[0] == profiles[1] && a.Priority == b.Priority &&
+	return pods[0].Signature == pods[1].Signature && profiles[0] == profiles[1] && a.Priority == b.Priority &&
 		len(a.HostPorts) == 0 && len(b.HostPorts) == 0 && a.Requests.Equal(b.Requests)
 }
 
@@ -204,12 +204,12 @@ func avoidingResidents(s cluster.Snapshot) []cluster.Resident {
 		order[i] = &s.Nodes[i]
 	}
 	slices.SortStableFunc(order, func(a, b *cluster.Node) int { return cmp.Compare(a.Name, b.Name) })
-	seen := map[*cluster.Kind]bool{}
+	seen := map[*cluster.PodKind]bool{}
 	var out []cluster.Resident
 	for _, n := range order {
 		for _, r := range n.Residents {
-			if len(r.Avoids) > 0 && !seen[r.Kind] {
-				seen[r.Kind] = true
+			if len(r.RequiredAntiAffinity) > 0 && !seen[r.PodKind] {
+				seen[r.PodKind] = true
 				out = append(out, r)
 			}
 		}
@@ -219,19 +219,19 @@ func avoidingResidents(s cluster.Snapshot) []cluster.Resident {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	for _, d := range daemons {
-		if d.Kind != nil && len(d.Kind.Avoids) > 0 && !seen[d.Kind] {
+		if d.Kind != nil && len(d.Kind.RequiredAntiAffinity) > 0 && !seen[d.Kind] {
 			seen[d.Kind] = true
-			out = append(out, cluster.Resident{Kind: d.Kind, Count: 1})
+			out = append(out, cluster.Resident{PodKind: d.Kind, Count: 1})
 		}
 	}
 	return out
 }
 
 // kindsOf returns each kind of pods on nodes and of DaemonSet pods once.
-func kindsOf(s cluster.Snapshot) []*cluster.Kind {
-	seen := map[*cluster.Kind]bool{}
-	var out []*cluster.Kind
-	add := func(k *cluster.Kind) {
+func kindsOf(s cluster.Snapshot) []*cluster.PodKind {
+	seen := map[*cluster.PodKind]bool{}
+	var out []*cluster.PodKind
+	add := func(k *cluster.PodKind) {
 		if k != nil && !seen[k] {
 			seen[k] = true
 			out = append(out, k)
@@ -239,7 +239,7 @@ func kindsOf(s cluster.Snapshot) []*cluster.Kind {
 	}
 	for i := range s.Nodes {
 		for _, r := range s.Nodes[i].Residents {
-			add(r.Kind)
+			add(r.PodKind)
 		}
 	}
 	for i := range s.Daemons {

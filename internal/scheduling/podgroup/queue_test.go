@@ -87,8 +87,8 @@ oversized: it asks for 200000000000000 of cpu, more than any instance has
 	}
 }
 
-// TestSpreads checks that HasRuleOver is true only for the labels of topology rules.
-func TestSpreads(t *testing.T) {
+// TestHasRuleOver checks that HasRuleOver is true only for the labels of topology rules.
+func TestHasRuleOver(t *testing.T) {
 	t.Parallel()
 	s, err := scenario.Parse(`# A spread.
 catalog

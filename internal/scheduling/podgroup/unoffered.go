@@ -15,13 +15,13 @@ import (
 // Unoffered.
 const Unoffered = "unoffered"
 
-// mostUnoffered is the maximum number of unoffered resources that keep their own dimensions.
-const mostUnoffered = 8
+// maxUnoffered is the maximum number of unoffered resources that keep their own dimensions.
+const maxUnoffered = 8
 
-// collapseUnoffered replaces the unoffered resources by the dimension Unoffered, if there are more than mostUnoffered.
+// collapseUnoffered replaces the unoffered resources by the dimension Unoffered, if there are more than maxUnoffered.
 // offered returns the extended resources of instance types. A nil function means unknown: nothing is replaced.
 func (q *Queue) collapseUnoffered(s cluster.Snapshot, offered func() map[string]bool) {
-	if offered == nil || len(q.Dims) <= mostUnoffered {
+	if offered == nil || len(q.Dims) <= maxUnoffered {
 		return
 	}
 	known := maps.Clone(offered())
@@ -36,7 +36,7 @@ func (q *Queue) collapseUnoffered(s cluster.Snapshot, offered func() map[string]
 			q.unoffered[name] = true
 		}
 	}
-	if len(q.unoffered) <= mostUnoffered {
+	if len(q.unoffered) <= maxUnoffered {
 		q.unoffered = nil
 		return
 	}

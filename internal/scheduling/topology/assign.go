@@ -30,11 +30,11 @@ type Place struct {
 func (c *DomainCounts) Assign(p *Profile, n int, places []Place) []int {
 	a := &assignment{domainCounts: c, profile: p, places: places, counts: make([]int, len(places)), podsAtStart: n}
 	for _, r := range p.Domain {
-		a.single = a.single || r.Kind == Spread || r.Kind == AntiAffinity && r.Self
-		a.gather = a.gather || r.Kind == Affinity && r.Weight == 0
+		a.oneByOne = a.oneByOne || r.Kind == Spread || r.Kind == AntiAffinity && r.Self
+		a.isColocated = a.isColocated || r.Kind == Affinity && r.Weight == 0
 		a.even = a.even || r.Self && r.Kind != AntiAffinity
 	}
-	a.single = a.single || c.isCountedBySpread(p)
+	a.oneByOne = a.oneByOne || c.isCountedBySpread(p)
 	for i := range places {
 		if places[i].Most > 0 {
 			a.queue.entries = append(a.queue.entries, a.entry(i))
@@ -43,14 +43,14 @@ func (c *DomainCounts) Assign(p *Profile, n int, places []Place) []int {
 	heap.Init(&a.queue)
 	for n > 0 {
 		assigned := a.pass(n)
-		if n -= assigned; assigned == 0 || len(a.aside) == 0 {
+		if n -= assigned; assigned == 0 || len(a.disallowed) == 0 {
 			break
 		}
 		// Places that were not allowed before may be allowed now, because pods of this profile are there.
-		for _, i := range a.aside {
+		for _, i := range a.disallowed {
 			heap.Push(&a.queue, a.entry(i))
 		}
-		a.aside = a.aside[:0]
+		a.disallowed = a.disallowed[:0]
 	}
 	return a.counts
 }
@@ -142,11 +142,11 @@ type assignment struct {
 	places       []Place
 	counts       []int // by place
 	podsAtStart  int   // number of pods to assign at the start
-	single       bool  // assign one pod at a time, because each pod changes the best place for the next
-	gather       bool  // all pods must go to one domain
+	oneByOne     bool  // assign one pod at a time, because each pod changes the best place for the next
+	isColocated  bool  // all pods must go to one domain
 	even         bool  // of otherwise equal places, prefer the place with fewer assigned pods in its domains
 	queue        placeQueue
-	aside        []int // places that a rule did not allow when they were tried
+	disallowed   []int // places that a rule did not allow when they were tried
 }
 
 // pass assigns up to n pods, and returns the number of assigned pods.
@@ -161,14 +161,14 @@ func (a *assignment) pass(n int) int {
 		}
 		i := e.place
 		if a.domainCounts.Refusal(a.profile, a.places[i].Domains) != nil {
-			a.aside = append(a.aside, i)
+			a.disallowed = append(a.disallowed, i)
 			continue
 		}
 		step := min(n-assigned, a.places[i].Most-a.counts[i])
 		if free := a.places[i].Free - a.counts[i]; free > 0 {
 			step = min(step, free)
 		}
-		if a.single {
+		if a.oneByOne {
 			step = 1
 		}
 		before := a.sumOfMinima()
@@ -191,10 +191,10 @@ func (a *assignment) reorder() {
 	for i := range a.queue.entries {
 		a.queue.entries[i] = a.entry(a.queue.entries[i].place)
 	}
-	for _, at := range a.aside {
+	for _, at := range a.disallowed {
 		a.queue.entries = append(a.queue.entries, a.entry(at))
 	}
-	a.aside = a.aside[:0]
+	a.disallowed = a.disallowed[:0]
 	heap.Init(&a.queue)
 }
 
@@ -264,7 +264,7 @@ func (e *placeEntry) before(f *placeEntry) bool {
 func (a *assignment) entry(i int) placeEntry {
 	place := &a.places[i]
 	e := placeEntry{place: i, full: a.counts[i] >= place.Free, price: place.Price, rank: place.Rank, step: priceStep(place.Price)}
-	e.small = a.gather && place.Most < a.podsAtStart
+	e.small = a.isColocated && place.Most < a.podsAtStart
 	e.exceeded, e.spreadPods = a.domainCounts.exceededSpreads(a.profile, place.Domains), a.domainCounts.spreadPods(a.profile, place.Domains)
 	for j := range a.profile.Domain {
 		r := &a.profile.Domain[j]

@@ -119,7 +119,7 @@ func TestRefusal(t *testing.T) {
 		b := indexOf(avoiding(c.residents), c.pod)
 		domainCounts := NewDomainCounts(b, domains)
 		addResidents(domainCounts, b, c.residents)
-		if got := allowed(domainCounts, &b.Profiles[b.Of[0]]); got != c.want {
+		if got := allowed(domainCounts, &b.Profiles[b.ProfileOf[0]]); got != c.want {
 			t.Errorf("%s: zones %q, want %q", name, got, c.want)
 		}
 	}
@@ -152,13 +152,13 @@ func TestRefusalAmongPods(t *testing.T) {
 	} {
 		b := indexOf(nil, c.first, c.then)
 		domainCounts := NewDomainCounts(b, domains)
-		first := &b.Profiles[b.Of[0]]
+		first := &b.Profiles[b.ProfileOf[0]]
 		at := make([]int, len(first.Keys))
 		for i, key := range first.Keys {
 			at[i] = number(key, c.zone)
 		}
 		domainCounts.Add(first, at, 1)
-		if got := allowed(domainCounts, &b.Profiles[b.Of[1]]); got != c.want {
+		if got := allowed(domainCounts, &b.Profiles[b.ProfileOf[1]]); got != c.want {
 			t.Errorf("%s: zones %q, want %q", name, got, c.want)
 		}
 	}
@@ -169,7 +169,7 @@ func TestRefusalNames(t *testing.T) {
 	t.Parallel()
 	residents := []running{{pod("web", away(about(Zone, "web"))), "a", "", 1}, {pod("db"), "b", "", 1}}
 	b := indexOf(avoiding(residents), pod("web", spread(Zone, 1, "web"), away(about(Zone, "db"))))
-	p := &b.Profiles[b.Of[0]]
+	p := &b.Profiles[b.ProfileOf[0]]
 	c := NewDomainCounts(b, domains)
 	addResidents(c, b, residents)
 	for d, want := range []RuleKind{Spread, AntiAffinity} {
@@ -260,7 +260,7 @@ func TestAssign(t *testing.T) {
 		b := indexOf(avoiding(c.residents), c.pod)
 		domainCounts := NewDomainCounts(b, domains)
 		addResidents(domainCounts, b, c.residents)
-		p := &b.Profiles[b.Of[0]]
+		p := &b.Profiles[b.ProfileOf[0]]
 		for i := range c.places {
 			if c.places[i].Domains == nil {
 				c.places[i].Domains = []int{i}
@@ -290,7 +290,7 @@ func TestAssignLoad(t *testing.T) {
 		domainCounts := NewDomainCounts(b, domains)
 		places := []Place{{Domains: []int{0}, Most: 9, Price: c.prices[0]}, {Domains: []int{1}, Most: 9, Price: c.prices[1]}}
 		for i, want := range c.want {
-			if got := domainCounts.Assign(&b.Profiles[b.Of[i]], 4, places); !slices.Equal(got, want) {
+			if got := domainCounts.Assign(&b.Profiles[b.ProfileOf[i]], 4, places); !slices.Equal(got, want) {
 				t.Errorf("%s: pods of %s: assigned %v, want %v", name, pods[i].Labels["app"], got, want)
 			}
 		}

@@ -60,13 +60,13 @@ func addResidents(c *DomainCounts, b *Index, residents []running) {
 func avoiding(residents []running) []cluster.Resident {
 	var out []cluster.Resident
 	for _, s := range residents {
-		k := &cluster.Kind{Namespace: s.pod.Namespace, Labels: s.pod.Labels}
+		k := &cluster.PodKind{Namespace: s.pod.Namespace, Labels: s.pod.Labels}
 		for _, t := range s.pod.AntiAffinity {
 			if t.Weight == 0 {
-				k.Avoids = append(k.Avoids, t)
+				k.RequiredAntiAffinity = append(k.RequiredAntiAffinity, t)
 			}
 		}
-		out = append(out, cluster.Resident{Kind: k, Count: s.n})
+		out = append(out, cluster.Resident{PodKind: k, Count: s.n})
 	}
 	return out
 }
@@ -74,7 +74,7 @@ func avoiding(residents []running) []cluster.Resident {
 func TestDomainCountsFewest(t *testing.T) {
 	t.Parallel()
 	b := indexOf(nil, pod("web", spread(Zone, 1, "web")))
-	p := &b.Profiles[b.Of[0]]
+	p := &b.Profiles[b.ProfileOf[0]]
 	for name, c := range map[string]struct {
 		counted    []bool // nil: all
 		minDomains int
@@ -127,7 +127,7 @@ func TestDomainCountsAdd(t *testing.T) {
 	b := indexOf(nil,
 		pod("web", spread(Zone, 1, "web"), away(about(Zone, "db"), weighted(1, about(Zone, "cache")))), // groups 0, 1, 2
 		pod("cache"))
-	web, cache := &b.Profiles[b.Of[0]], &b.Profiles[b.Of[1]]
+	web, cache := &b.Profiles[b.ProfileOf[0]], &b.Profiles[b.ProfileOf[1]]
 	c := NewDomainCounts(b, domains)
 	c.Add(web, []int{1}, 3)
 	if got := c.counts[0].matched[1]; got != 3 {
@@ -159,7 +159,7 @@ func TestDomainCountsAdd(t *testing.T) {
 func TestDomainCountsClone(t *testing.T) {
 	t.Parallel()
 	b := indexOf(nil, pod("web", spread(Zone, 1, "web"), away(about(Zone, "db"))))
-	p := &b.Profiles[b.Of[0]]
+	p := &b.Profiles[b.ProfileOf[0]]
 	c := NewDomainCounts(b, domains)
 	c.Add(p, []int{0}, 1)
 	clone := c.Clone()
@@ -207,7 +207,7 @@ func TestExceededSpreads(t *testing.T) {
 	}}
 	index := NewIndex([]PodRef{{Pod: &plain}, {Pod: &withSpread}}, nil, nil)
 	domainCounts := NewDomainCounts(index, map[string]int{Zone: 3})
-	plainProfile, spreadProfile := &index.Profiles[index.Of[0]], &index.Profiles[index.Of[1]]
+	plainProfile, spreadProfile := &index.Profiles[index.ProfileOf[0]], &index.Profiles[index.ProfileOf[1]]
 
 	domainCounts.Add(plainProfile, []int{0}, 5)
 	if n := domainCounts.exceededSpreads(plainProfile, []int{0}); n != 0 {

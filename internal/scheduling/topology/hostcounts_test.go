@@ -102,9 +102,9 @@ func TestHostCountsRoom(t *testing.T) {
 		b := indexOf(nil, pods...)
 		var hostCounts HostCounts
 		for i, p := range c.onNode {
-			hostCounts.Add(&b.Profiles[b.Of[1+i]], p.n)
+			hostCounts.Add(&b.Profiles[b.ProfileOf[1+i]], p.n)
 		}
-		if got := hostCounts.Room(b, &b.Profiles[b.Of[0]], c.limits); got != c.want {
+		if got := hostCounts.Room(b, &b.Profiles[b.ProfileOf[0]], c.limits); got != c.want {
 			t.Errorf("%s: room for %d, want %d", name, got, c.want)
 		}
 	}
@@ -124,7 +124,7 @@ func TestHostCountsFewest(t *testing.T) {
 		return 0
 	}}
 	var hostCounts HostCounts
-	owner, other := &b.Profiles[b.Of[0]], &b.Profiles[b.Of[1]]
+	owner, other := &b.Profiles[b.ProfileOf[0]], &b.Profiles[b.ProfileOf[1]]
 	hostCounts.Room(b, owner, limits)
 	if len(calls) != 2 || calls[0] != (call{0, 3}) || calls[1] != (call{1, 7}) {
 		t.Errorf("Fewest was called with %v, want group 0 with 3, group 1 with 7", calls)
@@ -140,7 +140,7 @@ func TestHostCountsFewest(t *testing.T) {
 func TestHostCountsResidents(t *testing.T) {
 	t.Parallel()
 	b := indexOf(nil, pod("web", away(about(Hostname, "db"))), pod("db"), pod("cache", near(about(Hostname, "db"))))
-	web, db, cache := &b.Profiles[b.Of[0]], &b.Profiles[b.Of[1]], &b.Profiles[b.Of[2]]
+	web, db, cache := &b.Profiles[b.ProfileOf[0]], &b.Profiles[b.ProfileOf[1]], &b.Profiles[b.ProfileOf[2]]
 	const apartFromDB, nearDB = 0, 1
 	var hostCounts HostCounts
 	room := func() [3]int {

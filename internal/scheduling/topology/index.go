@@ -26,9 +26,9 @@ const (
 type Group struct {
 	Kind RuleKind // kind of the rules about the group
 	Key  string   // label whose values are the domains
-	// Nodes is the number of the owners' signature (see PodRef): only nodes that this signature accepts count.
+	// Signature is the number of the owners' signature (see PodRef): only nodes that this signature accepts count.
 	// -1: all nodes count, as always for Affinity and AntiAffinity.
-	Nodes                int
+	Signature            int
 	AnyNode, HonorTaints bool // as in cluster.Spread
 	// Keys are the other labels that a node must have to count: the labels of the owners' other spread
 	// constraints, sorted.
@@ -110,16 +110,16 @@ func (p *Profile) HasRequiredHostAffinity() bool {
 // same nodes have the same number.
 type PodRef struct {
 	*cluster.Pod
-	Nodes int // number of its signature
+	Signature int // number of its signature
 }
 
 // Index holds the groups and profiles of a number of pods.
 type Index struct {
 	Groups   []Group   // each distinct group once
 	Profiles []Profile // each distinct profile once; the first is the plain profile
-	// Of is the number of the profile of each pod, in the order of the argument of NewIndex. It is Plain for a pod that
+	// ProfileOf is the number of the profile of each pod, in the order of the argument of NewIndex. It is Plain for a pod that
 	// has no topology rules and that no group counts.
-	Of []int
+	ProfileOf []int
 
 	// Omitted is, by pod, the number of ignored preferences about other pods. Deferred is, by pod, whether the pod has
 	// too many required rules for one plan; a deferred pod has no profile. Both are nil unless the Index is wide (see
@@ -127,16 +127,16 @@ type Index struct {
 	Omitted  []int
 	Deferred []bool
 
-	numbers map[string]int   // by result of groupKey: number of the group
-	anchors map[string][]int // by anchor, a label that all pods of the group have ("key\x00value"): the groups
-	loose   []int            // the groups without an anchor
-	labels  []string         // the label keys that selectors use
-	seen    map[string][]int // cache of GroupsOf, by result of memberKey
+	numbers       map[string]int   // by result of groupKey: number of the group
+	groupsByLabel map[string][]int // by anchor, a label that all pods of the group have ("key\x00value"): the groups
+	otherGroups   []int            // the groups without an anchor
+	labels        []string         // the label keys that selectors use
+	groupsCache   map[string][]int // cache of GroupsOf, by result of memberKey
 
-	matches map[*cluster.Kind]*Matches
-	avoids  map[*cluster.Kind][]int // in a wide Index: the groups of a resident's anti-affinity terms
+	matches map[*cluster.PodKind]*Matches
+	avoids  map[*cluster.PodKind][]int // in a wide Index: the groups of a resident's anti-affinity terms
 	// accepts has, by group of a spread, the node requirements of the pod that owns the spread. away is the cache of
-	// isAway, by group and signature of the pod.
+	// sharesNoNode, by group and signature of the pod.
 	accepts map[int][]requirements.Requirements
 	away    map[[2]int]bool
 }
@@ -148,7 +148,7 @@ const Plain = 0
 // matches any of the pods. kinds returns the kinds of all residents, with and without anti-affinity. NewIndex calls
 // kinds only if there are very many rules, for which it returns a wide Index. If kinds is nil, the Index is never wide
 // and the number of rules is not limited.
-func NewIndex(pods []PodRef, residents []cluster.Resident, kinds func() []*cluster.Kind) *Index {
+func NewIndex(pods []PodRef, residents []cluster.Resident, kinds func() []*cluster.PodKind) *Index {
 	b := emptyIndex(len(pods))
 	if len(residents) == 0 && !slices.ContainsFunc(pods, PodRef.hasRules) {
 		return b
@@ -163,8 +163,8 @@ func NewIndex(pods []PodRef, residents []cluster.Resident, kinds func() []*clust
 	rules := b.rulesOf(pods, like)
 	first := len(b.Groups) // the first group that only residents have
 	for _, r := range residents {
-		for i := range r.Avoids {
-			b.groupNumber(antiAffinityGroup(&r.Avoids[i])) // adds the group
+		for i := range r.RequiredAntiAffinity {
+			b.groupNumber(antiAffinityGroup(&r.RequiredAntiAffinity[i])) // adds the group
 		}
 	}
 	b.prepareLookup()
@@ -183,10 +183,10 @@ func NewIndex(pods []PodRef, residents []cluster.Resident, kinds func() []*clust
 	profiles := newProfiler(b)
 	for i, p := range pods {
 		if like[i] {
-			b.Of[i] = b.Of[i-1]
+			b.ProfileOf[i] = b.ProfileOf[i-1]
 			continue
 		}
-		b.Of[i] = profiles.number(rules[i], ins[i], p)
+		b.ProfileOf[i] = profiles.number(rules[i], ins[i], p)
 	}
 	return b
 }
@@ -194,8 +194,8 @@ func NewIndex(pods []PodRef, residents []cluster.Resident, kinds func() []*clust
 // emptyIndex returns an Index for this number of pods, without groups, in which each pod has the plain profile.
 func emptyIndex(pods int) *Index {
 	return &Index{
-		Profiles: []Profile{{}}, Of: make([]int, pods),
-		numbers: map[string]int{}, anchors: map[string][]int{}, seen: map[string][]int{},
+		Profiles: []Profile{{}}, ProfileOf: make([]int, pods),
+		numbers: map[string]int{}, groupsByLabel: map[string][]int{}, groupsCache: map[string][]int{},
 		accepts: map[int][]requirements.Requirements{}, away: map[[2]int]bool{},
 	}
 }
@@ -212,7 +212,7 @@ func newProfiler(b *Index) *profiler { return &profiler{Index: b, known: map[str
 // number returns the number of the profile of a pod with these rules. in are the groups that count the pod by its
 // labels.
 func (r *profiler) number(rules []Rule, in []int, p PodRef) int {
-	in = r.withoutAway(in, p)
+	in = r.withoutUncountable(in, p)
 	if len(p.Volumes) > 0 {
 		in = r.withVolumes(in, p.Volumes)
 	}
@@ -248,7 +248,7 @@ func (p PodRef) hasRules() bool {
 // isLike reports whether the pods certainly have the same rules and are counted by the same groups. The result may be
 // false for equal pods, but is true for most adjacent pods of a workload.
 func (p PodRef) isLike(o PodRef) bool {
-	return p.Nodes == o.Nodes && p.Namespace == o.Namespace && len(p.Volumes) == 0 && len(o.Volumes) == 0 &&
+	return p.Signature == o.Signature && p.Namespace == o.Namespace && len(p.Volumes) == 0 && len(o.Volumes) == 0 &&
 		p.SharesConstraints(o.Pod) && maps.Equal(p.Labels, o.Labels)
 }
 
@@ -256,11 +256,11 @@ func (p PodRef) isLike(o PodRef) bool {
 func (b *Index) rules(p PodRef) []Rule {
 	var out []Rule
 	for _, s := range p.Spread {
-		g := Group{Kind: Spread, Key: s.Key, Nodes: p.Nodes, AnyNode: s.AnyNode, HonorTaints: s.HonorTaints, Hard: !s.Soft}
+		g := Group{Kind: Spread, Key: s.Key, Signature: p.Signature, AnyNode: s.IgnoresNodeAffinity, HonorTaints: s.HonorTaints, Hard: !s.Soft}
 		g.Keys = keysBeside(p.Spread, s)
 		g.terms = []cluster.Term{{Namespaces: []string{p.Namespace}, Selector: s.Selector}}
 		r := Rule{Group: b.groupNumber(g), Kind: Spread, MaxSkew: max(s.MaxSkew, 1), MinDomains: s.MinDomains}
-		if !s.AnyNode {
+		if !s.IgnoresNodeAffinity {
 			b.accepts[r.Group] = p.Required
 		}
 		r.Self = len(s.Selector.Labels) > 0 && s.Selector.Matches(p.Labels)
@@ -280,7 +280,7 @@ func (b *Index) rules(p PodRef) []Rule {
 		if t.Weight > 0 {
 			terms = []cluster.Term{t}
 		}
-		out = append(out, b.rule(p, Group{Kind: Affinity, Key: t.Key, Nodes: -1, Hard: t.Weight == 0, terms: terms}, t.Weight))
+		out = append(out, b.rule(p, Group{Kind: Affinity, Key: t.Key, Signature: -1, Hard: t.Weight == 0, terms: terms}, t.Weight))
 	}
 	for _, t := range p.AntiAffinity {
 		out = append(out, b.rule(p, antiAffinityGroup(&t), t.Weight))
@@ -314,14 +314,14 @@ func (b *Index) rule(p PodRef, g Group, weight int) Rule {
 
 // antiAffinityGroup returns the group of an anti-affinity term, without its number.
 func antiAffinityGroup(t *cluster.Term) Group {
-	return Group{Kind: AntiAffinity, Key: t.Key, Nodes: -1, Hard: t.Weight == 0, terms: []cluster.Term{*t}}
+	return Group{Kind: AntiAffinity, Key: t.Key, Signature: -1, Hard: t.Weight == 0, terms: []cluster.Term{*t}}
 }
 
 // volumeGroup returns the group of the pods that share an unbound volume claim. These pods must be in one zone. The
 // group's term only identifies the claim and matches no pod by labels.
 func volumeGroup(claim string) Group {
-	none := cluster.Term{Key: claim, Selector: cluster.Selector{Nothing: true}}
-	return Group{Kind: Affinity, Key: Zone, Nodes: -1, Hard: true, terms: []cluster.Term{none}}
+	none := cluster.Term{Key: claim, Selector: cluster.Selector{MatchesNothing: true}}
+	return Group{Kind: Affinity, Key: Zone, Signature: -1, Hard: true, terms: []cluster.Term{none}}
 }
 
 // Zone is the label with a node's availability zone.
@@ -357,7 +357,7 @@ func (b *Index) prepareLookup() {
 			s := &g.terms[i].Selector
 			// An empty selector matches every pod, but kube-scheduler counts no pod
 			// for a spread with an empty selector (podtopologyspread, countPodsMatchSelector).
-			nothing = nothing || s.Nothing || g.Kind == Spread && len(s.Labels) == 0
+			nothing = nothing || s.MatchesNothing || g.Kind == Spread && len(s.Labels) == 0
 			for _, key := range s.Labels.Keys() {
 				keys[key] = true
 				if value, ok := s.Labels[key].Single(); ok && anchor == "" {
@@ -368,9 +368,9 @@ func (b *Index) prepareLookup() {
 		switch {
 		case nothing:
 		case anchor != "":
-			b.anchors[anchor] = append(b.anchors[anchor], n)
+			b.groupsByLabel[anchor] = append(b.groupsByLabel[anchor], n)
 		default:
-			b.loose = append(b.loose, n)
+			b.otherGroups = append(b.otherGroups, n)
 		}
 	}
 	b.labels = slices.Sorted(maps.Keys(keys))
@@ -382,7 +382,7 @@ func (b *Index) GroupsOf(namespace string, labels requirements.Labels) []int {
 		return nil
 	}
 	key := memberKey(nil, b.labels, namespace, labels)
-	if out, ok := b.seen[string(key)]; ok {
+	if out, ok := b.groupsCache[string(key)]; ok {
 		return out
 	}
 	var out []int
@@ -393,23 +393,23 @@ func (b *Index) GroupsOf(namespace string, labels requirements.Labels) []int {
 			}
 		}
 	}
-	consider(b.loose)
+	consider(b.otherGroups)
 	for _, k := range b.labels {
 		if value, ok := labels[k]; ok {
-			consider(b.anchors[k+"\x00"+value])
+			consider(b.groupsByLabel[k+"\x00"+value])
 		}
 	}
 	slices.Sort(out)
-	b.seen[string(key)] = out
+	b.groupsCache[string(key)] = out
 	return out
 }
 
-// withoutAway returns the groups of in, without the spreads that never count the pod. A spread never counts a pod if no
+// withoutUncountable returns the groups of in, without the spreads that never count the pod. A spread never counts a pod if no
 // node can run both this pod and the owner of the spread.
-func (b *Index) withoutAway(in []int, p PodRef) []int {
+func (b *Index) withoutUncountable(in []int, p PodRef) []int {
 	away := func(n int) bool {
 		g := &b.Groups[n]
-		return g.Kind == Spread && !g.AnyNode && g.Nodes != p.Nodes && b.isAway(n, p)
+		return g.Kind == Spread && !g.AnyNode && g.Signature != p.Signature && b.sharesNoNode(n, p)
 	}
 	if !slices.ContainsFunc(in, away) {
 		return in
@@ -417,10 +417,10 @@ func (b *Index) withoutAway(in []int, p PodRef) []int {
 	return slices.DeleteFunc(slices.Clone(in), away)
 }
 
-// isAway reports whether no node can run both the pod and the owner of a spread. group is the number of the spread's
+// sharesNoNode reports whether no node can run both the pod and the owner of a spread. group is the number of the spread's
 // group.
-func (b *Index) isAway(group int, p PodRef) bool {
-	key := [2]int{group, p.Nodes}
+func (b *Index) sharesNoNode(group int, p PodRef) bool {
+	key := [2]int{group, p.Signature}
 	away, ok := b.away[key]
 	if !ok {
 		ofOwner := b.accepts[group]

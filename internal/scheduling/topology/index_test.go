@@ -84,7 +84,7 @@ func indexOf(residents []cluster.Resident, pods ...cluster.Pod) *Index {
 
 func TestNewIndex(t *testing.T) {
 	t.Parallel()
-	avoidsWeb := []cluster.Resident{{Kind: &cluster.Kind{Avoids: []cluster.Term{about(Zone, "web")}}, Count: 1}}
+	avoidsWeb := []cluster.Resident{{PodKind: &cluster.PodKind{RequiredAntiAffinity: []cluster.Term{about(Zone, "web")}}, Count: 1}}
 	everywhere := about(Zone, "web")
 	everywhere.Namespaces, everywhere.AllNamespaces = nil, true
 	for name, c := range map[string]struct {
@@ -122,7 +122,7 @@ func TestNewIndex(t *testing.T) {
 		},
 		"different node policies: different groups": {
 			[]cluster.Pod{
-				pod("web", spread(Zone, 1, "web"), spread(Zone, 1, "web", func(s *cluster.Spread) { s.AnyNode = true })),
+				pod("web", spread(Zone, 1, "web"), spread(Zone, 1, "web", func(s *cluster.Spread) { s.IgnoresNodeAffinity = true })),
 				pod("web", spread(Zone, 1, "web", func(s *cluster.Spread) { s.HonorTaints = true })),
 			}, nil, 3, []int{1, 2},
 		},
@@ -145,8 +145,8 @@ func TestNewIndex(t *testing.T) {
 		},
 	} {
 		b := indexOf(c.residents, c.pods...)
-		if len(b.Groups) != c.groups || !slices.Equal(b.Of, c.of) {
-			t.Errorf("%s: %d groups, profiles %v; want %d, %v", name, len(b.Groups), b.Of, c.groups, c.of)
+		if len(b.Groups) != c.groups || !slices.Equal(b.ProfileOf, c.of) {
+			t.Errorf("%s: %d groups, profiles %v; want %d, %v", name, len(b.Groups), b.ProfileOf, c.groups, c.of)
 		}
 		again := indexOf(c.residents, c.pods...)
 		if !reflect.DeepEqual(b.Groups, again.Groups) || !reflect.DeepEqual(b.Profiles, again.Profiles) {
@@ -161,13 +161,13 @@ func TestGroupsBySignature(t *testing.T) {
 	t.Parallel()
 	p := pod("web", spread(Zone, 1, "web"), near(about(Zone, "web")))
 	b := NewIndex([]PodRef{{&p, 0}, {&p, 1}, {&p, 0}}, nil, nil)
-	if got, want := b.Of, []int{1, 2, 1}; !slices.Equal(got, want) {
+	if got, want := b.ProfileOf, []int{1, 2, 1}; !slices.Equal(got, want) {
 		t.Errorf("profiles %v, want %v", got, want)
 	}
 	want := []Group{
-		{Kind: Spread, Key: Zone, Nodes: 0, Hard: true},
-		{Kind: Affinity, Key: Zone, Nodes: -1, Hard: true},
-		{Kind: Spread, Key: Zone, Nodes: 1, Hard: true},
+		{Kind: Spread, Key: Zone, Signature: 0, Hard: true},
+		{Kind: Affinity, Key: Zone, Signature: -1, Hard: true},
+		{Kind: Spread, Key: Zone, Signature: 1, Hard: true},
 	}
 	if diff := cmp.Diff(want, b.Groups, cmpopts.IgnoreUnexported(Group{})); diff != "" {
 		t.Errorf("groups (-want +got):\n%s", diff)
@@ -209,7 +209,7 @@ func TestRules(t *testing.T) {
 		"a volume": {pod("web", volume("default/data")), []Rule{{Kind: Affinity, Self: true, Volume: true}}},
 	} {
 		b := indexOf(nil, c.pod)
-		if diff := cmp.Diff(c.want, b.Profiles[b.Of[0]].Domain, cmpopts.IgnoreUnexported(Rule{})); diff != "" {
+		if diff := cmp.Diff(c.want, b.Profiles[b.ProfileOf[0]].Domain, cmpopts.IgnoreUnexported(Rule{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -223,7 +223,7 @@ func TestProfile(t *testing.T) {
 		pod("web", spread(Hostname, 1, "web"), spread(Zone, 1, "web"), near(weighted(3, about(capacityType, "db")))),
 		pod("db", near(about(Hostname, "web"))),
 		pod("cache"))
-	web, db := &b.Profiles[b.Of[0]], &b.Profiles[b.Of[1]]
+	web, db := &b.Profiles[b.ProfileOf[0]], &b.Profiles[b.ProfileOf[1]]
 	if want := []string{capacityType, Zone}; !slices.Equal(web.Keys, want) {
 		t.Errorf("the keys of web are %v, want %v: the labels of the spread and of the preference", web.Keys, want)
 	}
@@ -236,7 +236,7 @@ func TestProfile(t *testing.T) {
 	if web.HasRequiredHostAffinity() || !db.HasRequiredHostAffinity() {
 		t.Error("want required host affinity for db, and not for web")
 	}
-	if web.IsPlain() || db.IsPlain() || b.Of[2] != Plain || !b.Profiles[Plain].IsPlain() {
+	if web.IsPlain() || db.IsPlain() || b.ProfileOf[2] != Plain || !b.Profiles[Plain].IsPlain() {
 		t.Error("want only cache to be plain")
 	}
 	preferring := indexOf(nil, pod("db", near(weighted(1, about(Hostname, "web")))))
@@ -260,12 +260,12 @@ func TestMaxPerNode(t *testing.T) {
 		"rules over zones":       {pod("web", away(about(Zone, "web"))), math.MaxInt, 0},
 	} {
 		b := indexOf(nil, c.pod)
-		if most, group := b.Profiles[b.Of[0]].MaxPerNode(nil); most != c.most || group != c.group {
+		if most, group := b.Profiles[b.ProfileOf[0]].MaxPerNode(nil); most != c.most || group != c.group {
 			t.Errorf("%s: at most %d pods by group %d, want %d by group %d", name, most, group, c.most, c.group)
 		}
 	}
 	b := indexOf(nil, pod("web", spread(Hostname, 1, "web")))
-	if most, _ := b.Profiles[b.Of[0]].MaxPerNode(func(int) bool { return false }); most != math.MaxInt {
+	if most, _ := b.Profiles[b.ProfileOf[0]].MaxPerNode(func(int) bool { return false }); most != math.MaxInt {
 		t.Errorf("a spread without an empty node limits a node to %d pods, want no limit", most)
 	}
 }
@@ -280,10 +280,10 @@ func TestGroupsOf(t *testing.T) {
 	b := indexOf(nil, pod("x",
 		spread(Zone, 1, "web"), // 0
 		spread(Zone, 1, "", func(s *cluster.Spread) { s.Selector = cluster.Selector{} }), // 1: no pod
-		away(everywhere, not, both),                                                                    // 2, 3, 4
-		away(cluster.Term{Key: Zone, Namespaces: []string{"default"}}),                                 // 5: all pods of the namespace
-		away(cluster.Term{Key: Zone, AllNamespaces: true, Selector: cluster.Selector{Nothing: true}}),  // 6: no pod
-		away(cluster.Term{Key: Zone, Namespaces: []string{"a", "other"}, Selector: apps("db", "web")}), // 7
+		away(everywhere, not, both),                                                                          // 2, 3, 4
+		away(cluster.Term{Key: Zone, Namespaces: []string{"default"}}),                                       // 5: all pods of the namespace
+		away(cluster.Term{Key: Zone, AllNamespaces: true, Selector: cluster.Selector{MatchesNothing: true}}), // 6: no pod
+		away(cluster.Term{Key: Zone, Namespaces: []string{"a", "other"}, Selector: apps("db", "web")}),       // 7
 		volume("default/data"), // 8: pods with the volume, with any labels
 	))
 	for _, c := range []struct {
@@ -310,10 +310,10 @@ func TestGroupsOf(t *testing.T) {
 		}
 	}
 	// Selectors do not distinguish the first three pods above. The cache also has the owner of the rules.
-	if got, want := len(b.seen), 11-2+1; got != want {
+	if got, want := len(b.groupsCache), 11-2+1; got != want {
 		t.Errorf("the cache has %d entries, want %d", got, want)
 	}
-	if got, want := b.Profiles[b.Of[0]].In, []int{3, 5, 8}; !slices.Equal(got, want) {
+	if got, want := b.Profiles[b.ProfileOf[0]].In, []int{3, 5, 8}; !slices.Equal(got, want) {
 		t.Errorf("groups %v count the owner of the rules, want %v", got, want)
 	}
 }
@@ -323,7 +323,7 @@ func TestGroupsOfVolumes(t *testing.T) {
 	t.Parallel()
 	b := indexOf(nil, pod("db", volume("default/data")), // 0
 		pod("web", volume("default/data"), away(about(Zone, "web"), about(capacityType, "web"), about("rack", "web")))) // 1, 2, 3
-	if got, want := b.Profiles[b.Of[1]].In, []int{0, 1, 2, 3}; !slices.Equal(got, want) {
+	if got, want := b.Profiles[b.ProfileOf[1]].In, []int{0, 1, 2, 3}; !slices.Equal(got, want) {
 		t.Errorf("groups %v count the pod, want %v", got, want)
 	}
 	if got, want := b.GroupsOf("default", requirements.Labels{"app": "web"}), []int{1, 2, 3}; !slices.Equal(got, want) {

@@ -9,14 +9,14 @@ import (
 // length, so different groups have different keys.
 func groupKey(b []byte, g *Group) []byte {
 	b = hashkey.Flag(append(b, byte(g.Kind)), g.AnyNode, g.HonorTaints)
-	b = hashkey.Text(hashkey.Int(b, g.Nodes), g.Key)
+	b = hashkey.Text(hashkey.Int(b, g.Signature), g.Key)
 	b = hashkey.Int(hashkey.Int(b, len(g.Keys)), g.keyList)
 	if g.keyList == 0 {
 		b = hashkey.Text(b, g.Keys...)
 	}
 	b = hashkey.Int(b, g.memberSet)
 	for i := range g.terms {
-		b = appendTerm(b, &g.terms[i], g.terms[i].Selector.Nothing)
+		b = appendTerm(b, &g.terms[i], g.terms[i].Selector.MatchesNothing)
 	}
 	return b
 }
@@ -24,7 +24,7 @@ func groupKey(b []byte, g *Group) []byte {
 // appendTerm appends a key that is equal only for equal terms. The key contains the topology key of the term only if
 // withKey is true.
 func appendTerm(b []byte, t *cluster.Term, withKey bool) []byte {
-	b = hashkey.Flag(b, t.AllNamespaces, t.Selector.Nothing)
+	b = hashkey.Flag(b, t.AllNamespaces, t.Selector.MatchesNothing)
 	if withKey {
 		b = hashkey.Text(b, t.Key)
 	}

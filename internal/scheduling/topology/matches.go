@@ -10,22 +10,22 @@ type Matches struct {
 
 // MatchesOf returns the groups that matter for residents of the kind. It caches the result by
 // pointer, because there are far fewer kinds than residents. It must not be called concurrently.
-func (b *Index) MatchesOf(kind *cluster.Kind) *Matches {
+func (b *Index) MatchesOf(kind *cluster.PodKind) *Matches {
 	if s, ok := b.matches[kind]; ok {
 		return s
 	}
 	s := &Matches{In: b.GroupsOf(kind.Namespace, kind.Labels)}
 	s.Avoids = b.avoids[kind]
-	for i := range kind.Avoids {
+	for i := range kind.RequiredAntiAffinity {
 		if b.avoids != nil {
 			break
 		}
-		if g, ok := b.AntiAffinityGroup(&kind.Avoids[i]); ok {
+		if g, ok := b.AntiAffinityGroup(&kind.RequiredAntiAffinity[i]); ok {
 			s.Avoids = append(s.Avoids, g)
 		}
 	}
 	if b.matches == nil {
-		b.matches = map[*cluster.Kind]*Matches{}
+		b.matches = map[*cluster.PodKind]*Matches{}
 	}
 	b.matches[kind] = s
 	return s
@@ -36,7 +36,7 @@ func (b *Index) MatchesOf(kind *cluster.Kind) *Matches {
 // GroupsOf for each pod to schedule. dropUnmatched renumbers the groups, also in the results of GroupsOf.
 func (b *Index) dropUnmatched(first int) {
 	numbers := make([]int, len(b.Groups)) // by old number: the new number plus one; 0 if the group is dropped
-	for _, in := range b.seen {
+	for _, in := range b.groupsCache {
 		for _, g := range in {
 			numbers[g] = 1
 		}
@@ -58,13 +58,13 @@ func (b *Index) dropUnmatched(first int) {
 		}
 		return left
 	}
-	for _, in := range b.seen {
+	for _, in := range b.groupsCache {
 		renumber(in) // none of these groups was dropped
 	}
-	for anchor, groups := range b.anchors {
-		b.anchors[anchor] = renumber(groups)
+	for anchor, groups := range b.groupsByLabel {
+		b.groupsByLabel[anchor] = renumber(groups)
 	}
-	b.loose = renumber(b.loose)
+	b.otherGroups = renumber(b.otherGroups)
 	for key, g := range b.numbers {
 		if b.numbers[key] = numbers[g] - 1; numbers[g] == 0 {
 			delete(b.numbers, key)

@@ -14,14 +14,14 @@ func TestMatchesOf(t *testing.T) {
 	b := indexOf(nil, pod("web", spread(Zone, 1, "web"), away(about(Hostname, "web"), about(Zone, "db")))) // 0, 1, 2
 	mine, theirs, unknown := about(Zone, "db"), about(Hostname, "web"), about(Zone, "cache")
 	for name, c := range map[string]struct {
-		kind       cluster.Kind
+		kind       cluster.PodKind
 		in, avoids []int
 	}{
-		"counted pods":    {kind: cluster.Kind{Namespace: "default", Labels: requirements.Labels{"app": "web"}}, in: []int{0, 1}},
-		"other namespace": {kind: cluster.Kind{Namespace: "other", Labels: requirements.Labels{"app": "web"}}},
-		"other app":       {kind: cluster.Kind{Namespace: "default", Labels: requirements.Labels{"app": "cache"}}},
+		"counted pods":    {kind: cluster.PodKind{Namespace: "default", Labels: requirements.Labels{"app": "web"}}, in: []int{0, 1}},
+		"other namespace": {kind: cluster.PodKind{Namespace: "other", Labels: requirements.Labels{"app": "web"}}},
+		"other app":       {kind: cluster.PodKind{Namespace: "default", Labels: requirements.Labels{"app": "cache"}}},
 		"anti-affinity": {
-			kind: cluster.Kind{Namespace: "default", Labels: requirements.Labels{"app": "db"}, Avoids: []cluster.Term{mine, unknown, theirs, mine}},
+			kind: cluster.PodKind{Namespace: "default", Labels: requirements.Labels{"app": "db"}, RequiredAntiAffinity: []cluster.Term{mine, unknown, theirs, mine}},
 			in:   []int{2}, avoids: []int{2, 1, 2},
 		},
 	} {
@@ -39,7 +39,7 @@ func TestMatchesOf(t *testing.T) {
 func TestForeignRules(t *testing.T) {
 	t.Parallel()
 	avoiding := func(terms ...cluster.Term) cluster.Resident {
-		return cluster.Resident{Count: 1, Kind: &cluster.Kind{Namespace: "default", Labels: requirements.Labels{"app": "db"}, Avoids: terms}}
+		return cluster.Resident{Count: 1, PodKind: &cluster.PodKind{Namespace: "default", Labels: requirements.Labels{"app": "db"}, RequiredAntiAffinity: terms}}
 	}
 	residents := []cluster.Resident{
 		avoiding(about(Hostname, "other"), about(Zone, "db")), avoiding(about(Zone, "web")), avoiding(about(Hostname, "web")),
@@ -49,14 +49,14 @@ func TestForeignRules(t *testing.T) {
 	if got, want := len(b.Groups), 3; got != want {
 		t.Fatalf("%d groups, want the spread and the two rules about web", got)
 	}
-	if p := b.Profiles[b.Of[0]]; !slices.Equal(p.In, []int{1}) || !slices.Equal(p.HostIn, []int{2}) {
+	if p := b.Profiles[b.ProfileOf[0]]; !slices.Equal(p.In, []int{1}) || !slices.Equal(p.HostIn, []int{2}) {
 		t.Errorf("groups %v and host groups %v count web; want 1 and 2", p.In, p.HostIn)
 	}
-	if b.Of[1] != Plain {
-		t.Errorf("api has the profile %+v, want the plain one", b.Profiles[b.Of[1]])
+	if b.ProfileOf[1] != Plain {
+		t.Errorf("api has the profile %+v, want the plain one", b.Profiles[b.ProfileOf[1]])
 	}
 	for i, want := range []Matches{{In: []int{0}}, {In: []int{0}, Avoids: []int{1}}, {In: []int{0}, Avoids: []int{2}}, {In: []int{0}}} {
-		if got := b.MatchesOf(residents[i].Kind); !slices.Equal(got.In, want.In) || !slices.Equal(got.Avoids, want.Avoids) {
+		if got := b.MatchesOf(residents[i].PodKind); !slices.Equal(got.In, want.In) || !slices.Equal(got.Avoids, want.Avoids) {
 			t.Errorf("resident %d: counted by %v, avoids %v; want %v and %v", i, got.In, got.Avoids, want.In, want.Avoids)
 		}
 	}

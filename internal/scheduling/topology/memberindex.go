@@ -75,7 +75,7 @@ func (c *memberIndex) emptySet() bitset.Set { return bitset.New(len(c.keys)) }
 // matched returns the members that the term counts.
 func (c *memberIndex) matched(t *cluster.Term) bitset.Set {
 	out := c.emptySet()
-	if t.Selector.Nothing {
+	if t.Selector.MatchesNothing {
 		return out
 	}
 	if t.AllNamespaces {

@@ -45,12 +45,12 @@ func TestAssignProperties(t *testing.T) {
 			}
 		}
 		for i := range kinds {
-			p := &index.Profiles[index.Of[i]]
+			p := &index.Profiles[index.ProfileOf[i]]
 			n := rapid.IntRange(0, 7).Draw(t, "pods")
 			places := drawPlaces(t, p, cells)
 			otherIndex, other := prepare(kinds, residents, counted)
 			for k := range i { // the same pods, in another index
-				profile := &otherIndex.Profiles[otherIndex.Of[k]]
+				profile := &otherIndex.Profiles[otherIndex.ProfileOf[k]]
 				for _, q := range reference.placed {
 					if q.pod == &kinds[k] {
 						other.Add(profile, domainsOf(profile, q.node), 1)
@@ -62,7 +62,7 @@ func TestAssignProperties(t *testing.T) {
 			if again := before.Assign(p, n, places); !slices.Equal(counts, again) {
 				t.Fatalf("kind %d: Assign returned %v, and for a copy of the counts %v", i, counts, again)
 			}
-			other.Assign(&otherIndex.Profiles[otherIndex.Of[i]], n, places)
+			other.Assign(&otherIndex.Profiles[otherIndex.ProfileOf[i]], n, places)
 			if !reflect.DeepEqual(other.counts, domainCounts.counts) {
 				t.Fatalf("kind %d: another index of the same pods has the counts\n%+v, want\n%+v", i, other.counts, domainCounts.counts)
 			}
@@ -316,7 +316,7 @@ func drawSelector(t *rapid.T) cluster.Selector {
 	case 0:
 		return cluster.Selector{}
 	case 1:
-		return cluster.Selector{Nothing: true}
+		return cluster.Selector{MatchesNothing: true}
 	}
 	return apps(rapid.SampledFrom([]string{"web", "db"}).Draw(t, "of"))
 }

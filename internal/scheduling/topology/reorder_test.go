@@ -48,10 +48,10 @@ func TestPodsOnOtherNodesAreNotCounted(t *testing.T) {
 	owner.Required, other.Required = arch("amd64"), arch("arm64")
 	b := NewIndex([]PodRef{{&owner, 0}, {&other, 1}}, nil, nil)
 	c := NewDomainCounts(b, map[string]int{Zone: 2})
-	if p := &b.Profiles[b.Of[1]]; len(p.In) > 0 {
+	if p := &b.Profiles[b.ProfileOf[1]]; len(p.In) > 0 {
 		t.Errorf("groups %v count the pod, want none", p.In)
 	}
-	got := c.Assign(&b.Profiles[b.Of[0]], 4, []Place{{Domains: []int{0}, Most: 9}, {Domains: []int{1}, Most: 9}})
+	got := c.Assign(&b.Profiles[b.ProfileOf[0]], 4, []Place{{Domains: []int{0}, Most: 9}, {Domains: []int{1}, Most: 9}})
 	if want := []int{2, 2}; !slices.Equal(got, want) {
 		t.Errorf("assigned %v, want %v", got, want)
 	}

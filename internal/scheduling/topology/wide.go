@@ -12,28 +12,28 @@ import (
 
 // Limits beyond which the Index is wide. A wide Index uses sets of pods instead of selectors.
 const (
-	mostRules       = 16      // rules of one pod; ordinary pods have up to four
-	mostComparisons = 100_000 // comparisons of labels with selectors
+	maxRules       = 16      // rules of one pod; ordinary pods have up to four
+	maxComparisons = 100_000 // comparisons of labels with selectors
 )
 
 // Limits of a wide Index: the number of pairs of a rule and a pod that the rule counts, for preferred and for required
-// rules. Beyond mostPreferred, the preferences of the pods with the most pairs are ignored. Beyond mostRequired, the
+// rules. Beyond maxPreferredPairs, the preferences of the pods with the most pairs are ignored. Beyond maxRequiredPairs, the
 // pods with the most pairs wait for another plan.
 const (
-	mostPreferred = 60_000
-	mostRequired  = 250_000
+	maxPreferredPairs = 60_000
+	maxRequiredPairs  = 250_000
 )
 
-// mostLevels is the maximum number of distinct weights of one pod's preferences. Similar weights are replaced by one
+// maxWeightLevels is the maximum number of distinct weights of one pod's preferences. Similar weights are replaced by one
 // weight, so that the preferences with these weights can be combined into one rule.
-const mostLevels = 8
+const maxWeightLevels = 8
 
 // wide builds an Index for many selectors. The set of pods that a rule counts identifies the rule, so rules with the
 // same set are one rule. A pod's anti-affinity terms over one label are one rule. The elements of a set are members: a
 // member stands for all pods that no selector distinguishes, see memberIndex.
 //
-// Plans are the same as with an ordinary Index, except for the preferences of pods with more than mostLevels weights,
-// and for pods beyond mostPreferred or mostRequired.
+// Plans are the same as with an ordinary Index, except for the preferences of pods with more than maxWeightLevels weights,
+// and for pods beyond maxPreferredPairs or maxRequiredPairs.
 type wide struct {
 	*Index
 	memberIndex *memberIndex
@@ -51,17 +51,17 @@ type draft struct {
 	members bitset.Set
 }
 
-// isWide reports whether some pod or resident has more than mostRules rules.
+// isWide reports whether some pod or resident has more than maxRules rules.
 func isWide(pods []PodRef, residents []cluster.Resident) bool {
-	many := func(p PodRef) bool { return len(p.Spread)+len(p.Affinity)+len(p.AntiAffinity) > mostRules }
-	avoids := func(r cluster.Resident) bool { return len(r.Avoids) > mostRules }
+	many := func(p PodRef) bool { return len(p.Spread)+len(p.Affinity)+len(p.AntiAffinity) > maxRules }
+	avoids := func(r cluster.Resident) bool { return len(r.RequiredAntiAffinity) > maxRules }
 	return slices.ContainsFunc(pods, many) || slices.ContainsFunc(residents, avoids)
 }
 
 // isTooSlow reports whether an ordinary Index would compare pods and kinds of residents with too many selectors. It is
 // false if kinds is nil.
-func (b *Index) isTooSlow(pods []PodRef, like []bool, kinds func() []*cluster.Kind) bool {
-	if kinds == nil || len(b.Groups)*len(pods) <= mostComparisons && len(b.loose) == 0 {
+func (b *Index) isTooSlow(pods []PodRef, like []bool, kinds func() []*cluster.PodKind) bool {
+	if kinds == nil || len(b.Groups)*len(pods) <= maxComparisons && len(b.otherGroups) == 0 {
 		return false
 	}
 	seen, comparisons := map[string]bool{}, 0
@@ -74,21 +74,21 @@ func (b *Index) isTooSlow(pods []PodRef, like []bool, kinds func() []*cluster.Ki
 			continue
 		}
 		seen[string(key)] = true
-		comparisons += len(b.loose)
+		comparisons += len(b.otherGroups)
 		for _, k := range b.labels {
 			if value, ok := p.Labels[k]; ok {
-				comparisons += len(b.anchors[k+"\x00"+value])
+				comparisons += len(b.groupsByLabel[k+"\x00"+value])
 			}
 		}
 	}
-	if comparisons > mostComparisons {
+	if comparisons > maxComparisons {
 		return true
 	}
-	return len(b.loose) > mostRules && len(b.loose)*len(kinds()) > mostComparisons
+	return len(b.otherGroups) > maxRules && len(b.otherGroups)*len(kinds()) > maxComparisons
 }
 
 // newWide returns the Index of the pods. kinds are the kinds of all residents.
-func newWide(pods []PodRef, like []bool, residents []cluster.Resident, kinds []*cluster.Kind) *Index {
+func newWide(pods []PodRef, like []bool, residents []cluster.Resident, kinds []*cluster.PodKind) *Index {
 	w := &wide{Index: emptyIndex(len(pods)), sets: map[string]int{}, lists: map[string]int{}}
 	w.Omitted, w.Deferred = make([]int, len(pods)), make([]bool, len(pods))
 	w.labels = selectorKeys(pods, residents)
@@ -113,9 +113,9 @@ func newWide(pods []PodRef, like []bool, residents []cluster.Resident, kinds []*
 		switch {
 		case w.Deferred[i]:
 		case like[i] && len(p.Volumes) == 0:
-			w.Of[i] = w.Of[i-1]
+			w.ProfileOf[i] = w.ProfileOf[i-1]
 		default:
-			w.Of[i] = profiles.number(rules[i], ins[memberOf[i]], p)
+			w.ProfileOf[i] = profiles.number(rules[i], ins[memberOf[i]], p)
 		}
 	}
 	return w.Index
@@ -145,7 +145,7 @@ func selectorKeys(pods []PodRef, residents []cluster.Resident) []string {
 		addTerms(p.AntiAffinity)
 	}
 	for _, r := range residents {
-		addTerms(r.Avoids)
+		addTerms(r.RequiredAntiAffinity)
 	}
 	return slices.Sorted(maps.Keys(found))
 }
@@ -170,12 +170,12 @@ func (w *wide) rulesOf(pods []PodRef, like []bool, memberOf []int) [][]Rule {
 	for _, i := range order {
 		drafts := w.drafts(pods[i], memberOf[i])
 		preferred, required := w.newPairs(drafts)
-		if w.required+required > mostRequired {
+		if w.required+required > maxRequiredPairs {
 			w.Deferred[i] = true
 			continue
 		}
-		if w.preferred+preferred > mostPreferred {
-			w.preferred = mostPreferred // also ignore the preferences of the following pods, which have at least as many pairs
+		if w.preferred+preferred > maxPreferredPairs {
+			w.preferred = maxPreferredPairs // also ignore the preferences of the following pods, which have at least as many pairs
 			w.Omitted[i] = len(drafts)
 			drafts = slices.DeleteFunc(drafts, func(d draft) bool { return d.rule.Weight > 0 })
 			w.Omitted[i] -= len(drafts)
@@ -206,8 +206,8 @@ func (w *wide) newPairs(drafts []draft) (preferred, required int) {
 		if _, ok := w.numbers[string(groupKey(nil, &d.group))]; ok {
 			continue
 		}
-		// The memory of the set itself counts as one pair for every mostRules words.
-		n := w.memberIndex.weightOf(d.members) + len(d.members)/mostRules + 1
+		// The memory of the set itself counts as one pair for every maxRules words.
+		n := w.memberIndex.weightOf(d.members) + len(d.members)/maxRules + 1
 		if d.rule.Weight > 0 {
 			preferred += n
 		} else {
@@ -253,7 +253,7 @@ func (w *wide) drafts(p PodRef, member int) []draft {
 		others, number := otherKeys(s)
 		d := draft{
 			group: Group{
-				Kind: Spread, Key: s.Key, Nodes: p.Nodes, AnyNode: s.AnyNode, HonorTaints: s.HonorTaints, Hard: !s.Soft,
+				Kind: Spread, Key: s.Key, Signature: p.Signature, AnyNode: s.IgnoresNodeAffinity, HonorTaints: s.HonorTaints, Hard: !s.Soft,
 				Keys: others, keyList: number,
 			},
 			rule: Rule{Kind: Spread, MaxSkew: max(s.MaxSkew, 1), MinDomains: s.MinDomains},
@@ -277,12 +277,12 @@ func (w *wide) drafts(p PodRef, member int) []draft {
 	return out
 }
 
-// keysBesideFunc returns a function like keysBeside for the spreads of a pod. If the pod has more than mostRules
+// keysBesideFunc returns a function like keysBeside for the spreads of a pod. If the pod has more than maxRules
 // spreads, all required spreads share one list of labels, and all preferred spreads share a second list. number
 // identifies a shared list; 0 means that the list is not shared. A shared list also contains the spread's own label.
 // That changes nothing, because a node without this label does not count anyway.
 func (w *wide) keysBesideFunc(all []cluster.Spread) func(s cluster.Spread) (beside []string, number int) {
-	if len(all) <= mostRules {
+	if len(all) <= maxRules {
 		return func(s cluster.Spread) ([]string, int) { return keysBeside(all, s), 0 }
 	}
 	var lists [2][]string
@@ -329,7 +329,7 @@ func (w *wide) affinityDrafts(terms []cluster.Term) []draft {
 	for i := range terms {
 		t := &terms[i]
 		d := draft{
-			group:   Group{Kind: Affinity, Key: t.Key, Nodes: -1, Hard: t.Weight == 0},
+			group:   Group{Kind: Affinity, Key: t.Key, Signature: -1, Hard: t.Weight == 0},
 			rule:    Rule{Kind: Affinity, Weight: levels[t.Weight]},
 			members: required,
 		}
@@ -374,7 +374,7 @@ func (w *wide) antiAffinityDrafts(terms []cluster.Term) []draft {
 			continue
 		}
 		out = append(out, draft{
-			group:   Group{Kind: AntiAffinity, Key: t.Key, Nodes: -1, Hard: weight == 0},
+			group:   Group{Kind: AntiAffinity, Key: t.Key, Signature: -1, Hard: weight == 0},
 			rule:    Rule{Kind: AntiAffinity, Weight: weight},
 			members: members,
 		})
@@ -382,7 +382,7 @@ func (w *wide) antiAffinityDrafts(terms []cluster.Term) []draft {
 	return out
 }
 
-// levelsOf divides the weights of the preferred terms into at most mostLevels levels. It returns, for each weight, the
+// levelsOf divides the weights of the preferred terms into at most maxWeightLevels levels. It returns, for each weight, the
 // heaviest weight of its level.
 func levelsOf(terms []cluster.Term) map[int]int {
 	seen := map[int]bool{}
@@ -393,8 +393,8 @@ func levelsOf(terms []cluster.Term) map[int]int {
 	}
 	weights := slices.Sorted(maps.Keys(seen))
 	out := map[int]int{}
-	for level := range mostLevels {
-		from, to := len(weights)*level/mostLevels, len(weights)*(level+1)/mostLevels
+	for level := range maxWeightLevels {
+		from, to := len(weights)*level/maxWeightLevels, len(weights)*(level+1)/maxWeightLevels
 		for _, weight := range weights[from:to] {
 			out[weight] = weights[to-1]
 		}
@@ -404,12 +404,12 @@ func levelsOf(terms []cluster.Term) map[int]int {
 
 // addResidentGroups adds the groups of the residents' required anti-affinity rules that count any of the pods.
 func (w *wide) addResidentGroups(residents []cluster.Resident) {
-	w.avoids = map[*cluster.Kind][]int{}
+	w.avoids = map[*cluster.PodKind][]int{}
 	for _, r := range residents {
-		for _, d := range w.antiAffinityDrafts(r.Avoids) {
+		for _, d := range w.antiAffinityDrafts(r.RequiredAntiAffinity) {
 			if d.group.Hard && w.memberIndex.weightOf(d.members) > 0 {
 				d.group.memberSet = w.setNumber(d.members)
-				w.avoids[r.Kind] = append(w.avoids[r.Kind], w.addDraft(d, PodRef{}).Group)
+				w.avoids[r.PodKind] = append(w.avoids[r.PodKind], w.addDraft(d, PodRef{}).Group)
 			}
 		}
 	}
@@ -422,7 +422,7 @@ func (w *wide) memberships() [][]int {
 		members.Each(func(i int) { ins[i] = append(ins[i], g) })
 	}
 	for i, key := range w.memberIndex.keys {
-		w.seen[key] = ins[i]
+		w.groupsCache[key] = ins[i]
 	}
 	return ins
 }

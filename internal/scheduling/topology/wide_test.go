@@ -55,10 +55,10 @@ func TestWideEqualsOrdinary(t *testing.T) {
 			pods = append(pods, PodRef{&p, 0})
 		}
 		resident := drawRuled(t, "resident", 4)
-		kind := &cluster.Kind{Namespace: resident.Namespace, Labels: resident.Labels, Avoids: resident.AntiAffinity}
-		residents := []cluster.Resident{{Kind: kind, Count: 1}}
+		kind := &cluster.PodKind{Namespace: resident.Namespace, Labels: resident.Labels, RequiredAntiAffinity: resident.AntiAffinity}
+		residents := []cluster.Resident{{PodKind: kind, Count: 1}}
 		ordinary := NewIndex(pods, residents, nil)
-		wide := newWide(pods, make([]bool, len(pods)), residents, []*cluster.Kind{kind})
+		wide := newWide(pods, make([]bool, len(pods)), residents, []*cluster.PodKind{kind})
 		order := rapid.Permutation(slices.Collect(func(yield func(int) bool) {
 			for i := range pods {
 				if !yield(i) {
@@ -77,7 +77,7 @@ func TestWideEqualsOrdinary(t *testing.T) {
 			var rooms [2]int
 			var refused [2]bool
 			for k, b := range []*Index{ordinary, wide} {
-				p := &b.Profiles[b.Of[i]]
+				p := &b.Profiles[b.ProfileOf[i]]
 				rooms[k] = hostCounts[k].Room(b, p, Limits{})
 				cell := slices.Repeat([]int{domain}, len(p.Keys))
 				refused[k] = domainCounts[k].Refusal(p, cell) != nil
@@ -93,7 +93,7 @@ func TestWideEqualsOrdinary(t *testing.T) {
 }
 
 // addResident adds a resident to the node, and to the first zone.
-func addResident(b *Index, kind *cluster.Kind, hostCounts *HostCounts, domainCounts *DomainCounts) {
+func addResident(b *Index, kind *cluster.PodKind, hostCounts *HostCounts, domainCounts *DomainCounts) {
 	s := b.MatchesOf(kind)
 	for _, g := range s.In {
 		if b.Groups[g].Key == Hostname {
@@ -131,16 +131,16 @@ func TestWideIsBounded(t *testing.T) {
 			Namespace: "b", Name: "web", Labels: requirements.Labels{"app": "web"},
 			AntiAffinity: []cluster.Term{{Key: Hostname, Weight: weight, Namespaces: []string{"b"}, Selector: web}},
 		}, 0})
-		return NewIndex(pods, nil, func() []*cluster.Kind { return nil })
+		return NewIndex(pods, nil, func() []*cluster.PodKind { return nil })
 	}
 	for _, weight := range []int{0, 1} {
 		b := index(weight)
 		counted := 0
 		for i := range hostile {
-			p := &b.Profiles[b.Of[i]]
+			p := &b.Profiles[b.ProfileOf[i]]
 			counted += len(p.HostIn)
 		}
-		if most := max(mostPreferred, mostRequired) * 2; counted > most {
+		if most := max(maxPreferredPairs, maxRequiredPairs) * 2; counted > most {
 			t.Errorf("weight %d: pods are counted %d times, want at most %d", weight, counted, most)
 		}
 		leftOut := 0
@@ -150,7 +150,7 @@ func TestWideIsBounded(t *testing.T) {
 		if leftOut == 0 {
 			t.Errorf("weight %d: no rule is left out, want some", weight)
 		}
-		if b.Omitted[hostile] > 0 || b.Deferred[hostile] || len(b.Profiles[b.Of[hostile]].Host) != 1 {
+		if b.Omitted[hostile] > 0 || b.Deferred[hostile] || len(b.Profiles[b.ProfileOf[hostile]].Host) != 1 {
 			t.Errorf("weight %d: the ordinary pod lost its rule, want it kept", weight)
 		}
 	}

@@ -68,7 +68,7 @@ func (f liveFlags) run(cmd *cobra.Command) error {
 	for _, spec := range f.specs() {
 		r, err := f.resultOf(cmd, spec)
 		if err != nil {
-			return fmt.Errorf("%s: %w", name(spec), err)
+			return fmt.Errorf("%s: %w", resultName(spec), err)
 		}
 		all = append(all, r)
 	}
@@ -81,7 +81,7 @@ func (f liveFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	return writeBetween(f.out, "bench-live", live.Markdown(kinds, plots))
+	return replaceMarkedText(f.out, "bench-live", live.Markdown(kinds, plots))
 }
 
 // runInProcesses carries out the runs without a stored result, several at the same time. Each run is a process of its
@@ -104,7 +104,7 @@ func (f liveFlags) runInProcesses(cmd *cobra.Command) error {
 			run.Stderr = cmd.ErrOrStderr()
 			run.Cancel = func() error { return run.Process.Signal(os.Interrupt) }
 			if err := run.Run(); err != nil {
-				return fmt.Errorf("%s: %w", name(spec), err)
+				return fmt.Errorf("%s: %w", resultName(spec), err)
 			}
 			return nil
 		})
@@ -153,14 +153,14 @@ func (f liveFlags) specs() []live.Spec {
 	return out
 }
 
-// name returns the file name of a run's result, without extension.
-func name(s live.Spec) string {
+// resultName returns the file name of a run's result, without extension.
+func resultName(s live.Spec) string {
 	return strings.Join([]string{s.Script, string(s.Mix), strings.Join(slices.Concat(s.Market.CapacityTypes, s.Market.Architectures), "-"),
 		string(s.Boots), fmt.Sprint(s.Seed), string(s.Side)}, "_")
 }
 
 // pathOf returns the path of a run's stored result.
-func (f liveFlags) pathOf(s live.Spec) string { return filepath.Join(f.keep, name(s)+".json") }
+func (f liveFlags) pathOf(s live.Spec) string { return filepath.Join(f.keep, resultName(s)+".json") }
 
 // resultOf returns the stored result of a run. If there is none, it carries out the run and stores the result.
 func (f liveFlags) resultOf(cmd *cobra.Command, s live.Spec) (live.Result, error) {
@@ -175,7 +175,7 @@ func (f liveFlags) resultOf(cmd *cobra.Command, s live.Spec) (live.Result, error
 			return r, err
 		}
 	}
-	log := func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), name(s)+": "+line) }
+	log := func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), resultName(s)+": "+line) }
 	r, err := live.Run(cmd.Context(), f.programs, s, log)
 	if err != nil || f.keep == "" {
 		return r, err

@@ -53,7 +53,7 @@ func sizingCommand() *cobra.Command {
 			if path == "" {
 				return err
 			}
-			return errors.Join(err, writeBetween(path, "sizing", sizing.Markdown(results)))
+			return errors.Join(err, replaceMarkedText(path, "sizing", sizing.Markdown(results)))
 		},
 	}
 	cmd.Flags().StringVar(&joiner, "joiner", "", "the joiner program; empty: build it from the checkout of the working folder")
@@ -77,9 +77,9 @@ func memoryLimit(nodes int) int64 {
 	return 6144
 }
 
-// writeBetween replaces the text between the two markers of a page. target is the make target that the first marker
+// replaceMarkedText replaces the text between the two markers of a page. target is the make target that the first marker
 // names.
-func writeBetween(path, target, text string) error {
+func replaceMarkedText(path, target, text string) error {
 	page, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("write the table: %w", err)

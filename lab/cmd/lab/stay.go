@@ -36,7 +36,7 @@ func (k keptLab) stay(ctx context.Context) error {
 	if _, err := io.WriteString(k.out, exports.String()); err != nil {
 		return fmt.Errorf("print the variables of the lab: %w", err)
 	}
-	if err := welcome(k.errs, k.lab, k.controller != nil); err != nil {
+	if err := printFirstSteps(k.errs, k.lab, k.controller != nil); err != nil {
 		return err
 	}
 	var ended <-chan struct{} // nil without a controller

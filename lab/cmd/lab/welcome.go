@@ -15,8 +15,8 @@ import (
 //go:embed first.yaml
 var firstManifest string
 
-// welcome prints the first steps: the resources of the account, and the path of a manifest that uses them.
-func welcome(w io.Writer, l *lab.Lab, hasController bool) error {
+// printFirstSteps prints the first steps: the resources of the account, and the path of a manifest that uses them.
+func printFirstSteps(w io.Writer, l *lab.Lab, hasController bool) error {
 	path := filepath.Join(l.Home, "first.yaml")
 	if err := os.WriteFile(path, []byte(fillFirstManifest(l.Cluster)), 0o600); err != nil {
 		return fmt.Errorf("write the first manifest: %w", err)

@@ -21,23 +21,23 @@ const (
 
 // Cluster is an EKS cluster as DescribeCluster returns it. Its control plane is not part of the world.
 type Cluster struct {
-	Name        string            // unique in the region
-	ARN         string            // "arn:aws:eks:…:cluster/demo"; CreateCluster sets it
-	Version     string            // "1.31"
-	Endpoint    string            // "https://…"
-	CA          string            // certificate of the CA, PEM in base64
-	ServiceCIDR string            // "10.100.0.0/16"; in an IPv6 cluster "fd30:1c53:5f8a::/108"
-	Issuer      string            // URL of the issuer of service account tokens
-	AuthMode    string            // AuthConfigMap, AuthAPI or AuthBoth
-	Status      string            // "ACTIVE", "CREATING", "DELETING"
-	RoleARN     string            // the cluster's role; empty: not set
-	VPCID       string            // "vpc-0…"; empty: not set
-	SubnetIDs   []string          // subnets of the control plane's network interfaces
-	GroupIDs    []string          // additional security groups of the control plane
-	GroupID     string            // the cluster security group
-	CreatedAt   time.Time         // when CreateCluster was called
-	Tags        map[string]string // nil: none
-	ZonalShift  bool              // the cluster takes part in zonal shifts
+	Name           string            // unique in the region
+	ARN            string            // "arn:aws:eks:…:cluster/demo"; CreateCluster sets it
+	Version        string            // "1.31"
+	Endpoint       string            // "https://…"
+	CA             string            // certificate of the CA, PEM in base64
+	ServiceCIDR    string            // "10.100.0.0/16"; in an IPv6 cluster "fd30:1c53:5f8a::/108"
+	Issuer         string            // URL of the issuer of service account tokens
+	AuthMode       string            // AuthConfigMap, AuthAPI or AuthBoth
+	Status         string            // "ACTIVE", "CREATING", "DELETING"
+	RoleARN        string            // the cluster's role; empty: not set
+	VPCID          string            // "vpc-0…"; empty: not set
+	SubnetIDs      []string          // subnets of the control plane's network interfaces
+	GroupIDs       []string          // additional security groups of the control plane
+	ClusterGroupID string            // the cluster security group
+	CreatedAt      time.Time         // when CreateCluster was called
+	Tags           map[string]string // nil: none
+	ZonalShift     bool              // the cluster takes part in zonal shifts
 
 	// NoPublicAccess and PrivateAccess are settings of the endpoint. By default the endpoint has public access only.
 	// PublicCIDRs are the addresses that may use the public access; none: 0.0.0.0/0.

@@ -87,7 +87,7 @@ func (s *EKS) CreateFargateProfile(now time.Time, cluster string, p FargateProfi
 	p.Status = ProfileActive
 	if wait := s.site.Timing.Profile; wait > 0 {
 		p.Status = ProfileCreating
-		s.site.Due.Enter(now.Add(wait), func(time.Time) { p.Status = ProfileActive })
+		s.site.Due.Schedule(now.Add(wait), func(time.Time) { p.Status = ProfileActive })
 	}
 	return &p, nil
 }

@@ -84,7 +84,7 @@ func (s *STS) ScheduleRemoval(due *site.Timetable, old *Session) {
 	if old == nil {
 		return
 	}
-	due.Enter(old.Expires, func(time.Time) { delete(s.sessions, old.AccessKey) })
+	due.Schedule(old.Expires, func(time.Time) { delete(s.sessions, old.AccessKey) })
 }
 
 // RoleName returns the name of a role from its name or ARN.

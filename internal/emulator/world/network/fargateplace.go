@@ -5,8 +5,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/site"
 )
 
-// FargatePlace is the network address of the host of one Fargate pod. The host is not an instance of the account.
-type FargatePlace struct {
+// FargateAddress is the network address of the host of one Fargate pod. The host is not an instance of the account.
+type FargateAddress struct {
 	SubnetID string    // subnet of the address
 	Zone     site.Zone // zone of the subnet
 	IP       string    // IPv4
@@ -14,21 +14,21 @@ type FargatePlace struct {
 }
 
 // TakeFargatePlace assigns an address in the first of the subnets that has a free one.
-func (net *Network) TakeFargatePlace(subnetIDs []string) (FargatePlace, error) {
+func (net *Network) TakeFargatePlace(subnetIDs []string) (FargateAddress, error) {
 	for _, id := range subnetIDs {
 		s := net.Subnet(id)
 		if s == nil {
 			continue
 		}
 		if a, ok := s.TakeAddress(); ok {
-			return FargatePlace{SubnetID: id, Zone: s.Zone, IP: a.String(), Name: PrivateName(net.site.Region, a.String())}, nil
+			return FargateAddress{SubnetID: id, Zone: s.Zone, IP: a.String(), Name: PrivateName(net.site.Region, a.String())}, nil
 		}
 	}
-	return FargatePlace{}, failure.New("InsufficientFreeAddresses", "One or more of the subnets associated with your Fargate profile do not have enough available IP addresses.")
+	return FargateAddress{}, failure.New("InsufficientFreeAddresses", "One or more of the subnets associated with your Fargate profile do not have enough available IP addresses.")
 }
 
 // ReleaseFargatePlace releases the address after the pod's deletion.
-func (net *Network) ReleaseFargatePlace(p FargatePlace) {
+func (net *Network) ReleaseFargatePlace(p FargateAddress) {
 	if s := net.Subnet(p.SubnetID); s != nil {
 		s.ReleaseAddress(p.IP)
 	}

@@ -76,7 +76,7 @@ type RouteTable struct {
 type Route struct {
 	Destination string // "0.0.0.0/0"
 	Target      string // "local", "igw-…", "nat-…", "vpce-…"
-	Gone        bool   // the target was deleted: the route is a black hole
+	IsBlackhole bool   // the target was deleted: the route is a black hole
 }
 
 // Endpoint is a VPC endpoint.

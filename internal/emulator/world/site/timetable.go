@@ -19,8 +19,8 @@ type event struct {
 	happens func(at time.Time)
 }
 
-// Enter adds an event.
-func (t *Timetable) Enter(at time.Time, happens func(at time.Time)) {
+// Schedule adds an event.
+func (t *Timetable) Schedule(at time.Time, happens func(at time.Time)) {
 	t.serial++
 	heap.Push(t, event{at: at, serial: t.serial, happens: happens})
 }

@@ -37,7 +37,7 @@ func Read(r *userdata.Reader, t userdata.Text) {
 	judgeSettings(r, settings, positions)
 	reportOverridden(r, settings, positions)
 	kubernetes, _ := settings["kubernetes"].(map[string]any)
-	s := userdata.Start{By: userdata.BySetting, Sure: true, Config: map[string]any{}, Positions: map[string]userdata.Position{}}
+	s := userdata.Start{By: userdata.BySetting, IsUnconditional: true, Config: map[string]any{}, Positions: map[string]userdata.Position{}}
 	valueOf := func(key string) userdata.Value {
 		word, _ := kubernetes[key].(string)
 		return userdata.Value{Text: word, At: positions["settings.kubernetes."+key]}
@@ -73,7 +73,7 @@ func reportOtherForm(r *userdata.Reader, t userdata.Text) bool {
 // readTOML returns the table [settings]. It reports text that is not TOML or has no such table, and then returns false.
 func readTOML(r *userdata.Reader, t userdata.Text) (map[string]any, bool) {
 	var doc map[string]any
-	_, err := userdata.Guarded(func() (any, error) { return nil, toml.Unmarshal([]byte(t.Body), &doc) })
+	_, err := userdata.CatchPanic(func() (any, error) { return nil, toml.Unmarshal([]byte(t.Body), &doc) })
 	if err != nil {
 		position := t.At
 		var broken *toml.DecodeError

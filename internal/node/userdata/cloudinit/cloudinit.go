@@ -84,7 +84,7 @@ func readCloudConfig(r *userdata.Reader, p userdata.Part) {
 		r.Files[f.Path] = userdata.Text{Body: f.Content, At: position, Vague: f.Encoding != ""}
 		kubelet.RecordWritten(r, f.Path, r.Files[f.Path])
 		if !kubelet.SetsProxies(r.Files[f.Path]) {
-			shell.NoteTouched(r, f.Path, position)
+			shell.RecordStartFileChange(r, f.Path, position)
 		}
 	}
 	readCommands(r, "bootcmd", doc.BootCommands, positions, p.Text.At)

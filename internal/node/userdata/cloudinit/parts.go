@@ -77,7 +77,7 @@ func splitMIME(r *userdata.Reader, message string, depth int, out *[]userdata.Pa
 
 // unreadableHarm returns the harm of a message that cannot be read. For the family Custom, Joiner adds no part, and the
 // image may start the kubelet by itself. For the other families, Joiner's part is lost as well.
-func unreadableHarm(r *userdata.Reader) userdata.Harm {
+func unreadableHarm(r *userdata.Reader) userdata.Severity {
 	if r.In.Family == userdata.FamilyCustom {
 		return userdata.UnlessStarted
 	}

@@ -66,7 +66,7 @@ func JudgeConfig(r *userdata.Reader, s userdata.Start) {
 // positionOf returns the position of a field, or of the nearest table above it.
 func (c *configCheck) positionOf(path string) userdata.Position {
 	top, _, _ := strings.Cut(path, ".")
-	return userdata.FirstKnown(c.start.Within["spec.kubelet.config."+path], userdata.FirstKnown(c.start.Positions[top], c.start.At))
+	return userdata.FirstKnown(c.start.NodeConfigPositions["spec.kubelet.config."+path], userdata.FirstKnown(c.start.Positions[top], c.start.At))
 }
 
 // reject reports a field with which the kubelet does not start. The text is format with args. fix may be empty.
@@ -237,7 +237,7 @@ func (c *configCheck) checkTexts(path string, table map[string]any) {
 // reportUnknown reports a field that the kubelet does not know. The kubelet ignores only this field.
 func (c *configCheck) reportUnknown(table, path, name string) {
 	certainty := userdata.Likely // a kubelet of another version may have this field
-	if minor := Minor(c.r); minor == newest {
+	if minor := Minor(c.r); minor == newestMinor {
 		certainty = userdata.Certain
 	}
 	var known []string
@@ -295,7 +295,7 @@ func (c *configCheck) checkGates(value any) {
 
 // judgeGate reports a feature gate with which the kubelet does not start: a gate that is unknown, that belongs to
 // nodeadm, or whose fixed value differs from the given value on.
-func judgeGate(r *userdata.Reader, name string, on bool, position userdata.Position, harm userdata.Harm) {
+func judgeGate(r *userdata.Reader, name string, on bool, position userdata.Position, harm userdata.Severity) {
 	locked, known := KubeletGates[name]
 	minor := Minor(r)
 	switch {
@@ -304,20 +304,20 @@ func judgeGate(r *userdata.Reader, name string, on bool, position userdata.Posit
 			"%s is a feature gate of nodeadm, not of the kubelet, and the kubelet does not start with it", name).
 			Suggest("write it into spec.featureGates of the NodeConfig", "")
 	case name == "AllAlpha" || name == "AllBeta":
-	case known && locked != "" && locked != strconv.FormatBool(on) && (minor == 0 || minor >= newest):
+	case known && locked != "" && locked != strconv.FormatBool(on) && (minor == 0 || minor >= newestMinor):
 		certainty := userdata.Likely
-		if minor == newest {
+		if minor == newestMinor {
 			certainty = userdata.Certain
 		}
-		r.Report(userdata.SettingInvalid, certainty, harm, position, "the feature gate %s is always %s in Kubernetes 1.%d, and the kubelet does not start when it is set to %t", name, locked, newest, on).
+		r.Report(userdata.SettingInvalid, certainty, harm, position, "the feature gate %s is always %s in Kubernetes 1.%d, and the kubelet does not start when it is set to %t", name, locked, newestMinor, on).
 			Suggest("remove it", "")
 	case known:
 	default:
 		certainty := userdata.Likely // a kubelet of another version may have this gate
-		if minor == newest {
+		if minor == newestMinor {
 			certainty = userdata.Certain
 		}
-		p := r.Report(userdata.SettingUnknown, certainty, harm, position, "the kubelet of Kubernetes 1.%d knows no such feature gate%s, and does not start with an unknown one", newest, userdata.Quoted(name))
+		p := r.Report(userdata.SettingUnknown, certainty, harm, position, "the kubelet of Kubernetes 1.%d knows no such feature gate%s, and does not start with an unknown one", newestMinor, userdata.Quoted(name))
 		p.Suggest("remove it", "")
 		if near := userdata.Nearest(name, slices.Sorted(maps.Keys(KubeletGates))); near != "" {
 			p.Suggest("write", near)
@@ -326,7 +326,7 @@ func judgeGate(r *userdata.Reader, name string, on bool, position userdata.Posit
 }
 
 // judgeGateFlag checks the gates of --feature-gates=A=true,B=false.
-func judgeGateFlag(r *userdata.Reader, a userdata.Argument, harm userdata.Harm) {
+func judgeGateFlag(r *userdata.Reader, a userdata.Argument, harm userdata.Severity) {
 	for gate := range strings.SplitSeq(a.Value, ",") {
 		name, value, ok := strings.Cut(strings.TrimSpace(gate), "=")
 		on, err := strconv.ParseBool(strings.TrimSpace(value))

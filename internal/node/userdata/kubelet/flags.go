@@ -50,8 +50,8 @@ const (
 		volume-stats-agg-period `
 )
 
-// newest is the minor Kubernetes version of Switches, Values, kubeletFields and KubeletGates.
-const newest = 36
+// newestMinor is the minor Kubernetes version of Switches, Values, kubeletFields and KubeletGates.
+const newestMinor = 36
 
 // Removed maps flags that the kubelet no longer has to the minor version that removed them. A flag that was removed
 // before all versions that EKS offers has the oldest of these versions.
@@ -65,8 +65,8 @@ var Removed = map[string]int{
 	"logtostderr": 26, "one-output": 26, "skip-headers": 26, "skip-log-headers": 26, "stderrthreshold": 26,
 	"container-runtime": 27, "pod-infra-container-image": 35,
 	// Removed in newest or an earlier version.
-	"azure-container-registry-config": newest, "cloud-config": newest, "keep-terminated-pod-volumes": newest,
-	"master-service-namespace": newest,
+	"azure-container-registry-config": newestMinor, "cloud-config": newestMinor, "keep-terminated-pod-volumes": newestMinor,
+	"master-service-namespace": newestMinor,
 }
 
 // removedFlagFixes maps a removed flag to its fix. Flags that are not listed have the fix "leave it out".
@@ -117,7 +117,7 @@ func Arguments(flags []userdata.Flag) (out []userdata.Argument, stray []userdata
 
 // JudgeFlags reports stray words, unknown flags, removed flags, and flags with a missing or wrong value. The kubelet
 // does not start with any of them.
-func JudgeFlags(r *userdata.Reader, all []userdata.Argument, stray []userdata.Flag, harm userdata.Harm) {
+func JudgeFlags(r *userdata.Reader, all []userdata.Argument, stray []userdata.Flag, harm userdata.Severity) {
 	for _, f := range stray {
 		if !strings.Contains(f.Text, "…") && f.Text != "" {
 			r.Report(userdata.FlagUnknown, userdata.Likely, harm, f.At,
@@ -133,7 +133,7 @@ func JudgeFlags(r *userdata.Reader, all []userdata.Argument, stray []userdata.Fl
 			certainty := userdata.Likely
 			if version := Minor(r); version >= minor {
 				certainty = userdata.Certain
-			} else if version > 0 && minor < newest {
+			} else if version > 0 && minor < newestMinor {
 				continue
 			}
 			p := r.Report(userdata.FlagRemoved, certainty, harm, a.At,
@@ -156,10 +156,10 @@ func JudgeFlags(r *userdata.Reader, all []userdata.Argument, stray []userdata.Fl
 }
 
 // judgeFlagWord reports a flag whose value is not one of its allowed words.
-func judgeFlagWord(r *userdata.Reader, a userdata.Argument, harm userdata.Harm) {
+func judgeFlagWord(r *userdata.Reader, a userdata.Argument, harm userdata.Severity) {
 	for field, list := range configWords {
 		words := strings.Fields(list)
-		if kebab(field) != a.Name || slices.Contains(words, a.Value) || a.Value == "" || strings.ContainsAny(a.Value, userdata.Mark+"$`") {
+		if kebab(field) != a.Name || slices.Contains(words, a.Value) || a.Value == "" || strings.ContainsAny(a.Value, userdata.UnknownText+"$`") {
 			continue
 		}
 		fix := ""
@@ -174,7 +174,7 @@ func judgeFlagWord(r *userdata.Reader, a userdata.Argument, harm userdata.Harm) 
 // since returns " since Kubernetes 1.N" for the version that removed a flag. It returns "" for newest, because an
 // earlier version may have removed the flag.
 func since(minor int) string {
-	if minor == newest {
+	if minor == newestMinor {
 		return ""
 	}
 	return " since Kubernetes 1." + strconv.Itoa(minor)
@@ -182,12 +182,12 @@ func since(minor int) string {
 
 // reportUnknownFlag reports a flag that no kubelet has. The problem is Certain if the name resembles a known one and
 // the kubelet is not newer than newest.
-func reportUnknownFlag(r *userdata.Reader, a userdata.Argument, harm userdata.Harm) {
+func reportUnknownFlag(r *userdata.Reader, a userdata.Argument, harm userdata.Severity) {
 	p := r.Report(userdata.FlagUnknown, userdata.Likely, harm, a.At,
 		"the kubelet knows no such flag%s, and does not start with an unknown one", userdata.Quoted("--"+a.Name))
 	p.Suggest("leave it out", "")
 	if near := userdata.Nearest(a.Name, strings.Fields(Switches+Values)); near != "" {
-		if version := Minor(r); version > 0 && version <= newest { // a later kubelet may have a flag of this name
+		if version := Minor(r); version > 0 && version <= newestMinor { // a later kubelet may have a flag of this name
 			p.Certainty = userdata.Certain
 		}
 		p.Suggest("write", "--"+near)
@@ -234,7 +234,7 @@ func CorrectArguments(all []string) []string {
 	}
 	var out, taints []string
 	for _, a := range args {
-		if !slices.Contains(harmless, a.Name) || strings.ContainsAny(a.Value, userdata.Mark+"'\" $`") {
+		if !slices.Contains(harmless, a.Name) || strings.ContainsAny(a.Value, userdata.UnknownText+"'\" $`") {
 			return nil
 		}
 		if a.Name == "register-with-taints" {

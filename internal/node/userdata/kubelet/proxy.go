@@ -77,7 +77,7 @@ func addEnvironmentFile(r *userdata.Reader, path string, environment map[string]
 func addAssignment(environment map[string]userdata.Value, pair string, at userdata.Position) {
 	name, value, ok := strings.Cut(pair, "=")
 	if ok && name != "" && !strings.HasPrefix(name, "#") {
-		environment[name] = userdata.Value{Text: strings.Trim(value, `"'`), Vague: strings.Contains(value, userdata.Mark), At: at}
+		environment[name] = userdata.Value{Text: strings.Trim(value, `"'`), Vague: strings.Contains(value, userdata.UnknownText), At: at}
 	}
 }
 
@@ -121,7 +121,7 @@ func JudgeProxy(r *userdata.Reader, s userdata.Start) {
 
 // firstKnownText returns a, or b if a is empty or contains Mark.
 func firstKnownText(a, b string) string {
-	if a == "" || strings.Contains(a, userdata.Mark) {
+	if a == "" || strings.Contains(a, userdata.UnknownText) {
 		return b
 	}
 	return a
@@ -166,7 +166,7 @@ func excludes(noProxy, host string) bool {
 			return true
 		case isAddress && err == nil && block.Contains(address):
 			return true
-		case name == "" || strings.Contains(name, userdata.Mark):
+		case name == "" || strings.Contains(name, userdata.UnknownText):
 		case host == "" && (strings.HasSuffix(name, "amazonaws.com") || strings.HasSuffix(name, "amazonaws.com.cn")):
 			return true
 		case host == name || !isAddress && strings.HasSuffix(host, "."+name):

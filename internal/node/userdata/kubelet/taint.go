@@ -87,7 +87,7 @@ func AddTaints(r *userdata.Reader, args []userdata.Argument, s userdata.Start) {
 		addConfigTaints(r, s)
 		return
 	}
-	r.Flag = last
+	r.TaintFlag = last
 	if _, both := s.Config["registerWithTaints"]; both && s.By == userdata.ByNodeadm {
 		r.Report(userdata.Overridden, userdata.Certain, userdata.JoinsDifferently, last.At, "the flag --register-with-taints wins over registerWithTaints of the kubelet's configuration, whose taints are lost").
 			Suggest("write taints into the NodePool: spec.template.spec.taints or startupTaints", "")
@@ -98,7 +98,7 @@ func AddTaints(r *userdata.Reader, args []userdata.Argument, s userdata.Start) {
 		}
 		t, ok := parseTaint(text)
 		if strings.Contains(text, "…") {
-			r.Starts[0].Hidden = true
+			r.Starts[0].HasUnknownFlags = true
 			continue
 		}
 		if !ok {
@@ -168,7 +168,7 @@ func JudgeStartup(r *userdata.Reader, s userdata.Start) {
 			return
 		}
 	}
-	if s.Hidden || len(r.Opaque) > 0 && len(r.Out.Taints) == 0 {
+	if s.HasUnknownFlags || len(r.Unevaluated) > 0 && len(r.Out.Taints) == 0 {
 		r.Report(userdata.TaintMissing, userdata.Possible, userdata.JoinsDifferently, s.At,
 			"the user data does not show whether the node registers with the taint %s", want).
 			Suggest("make sure that the kubelet gets", StartupFlag)
@@ -182,8 +182,8 @@ func JudgeStartup(r *userdata.Reader, s userdata.Start) {
 	}
 	cause := "no node registers with the taint %s, so pods may come before it is set up"
 	position := s.At
-	if r.Flag != nil {
-		cause, position = "no node registers with the taint %s, because the kubelet's --register-with-taints does not contain it", r.Flag.At
+	if r.TaintFlag != nil {
+		cause, position = "no node registers with the taint %s, because the kubelet's --register-with-taints does not contain it", r.TaintFlag.At
 	}
 	for _, p := range r.Out.Problems {
 		if p.Kind == userdata.TaintInvalid {
@@ -203,7 +203,7 @@ const StartupFlag = "--register-with-taints=karpenter.sh/unregistered:NoExecute"
 // startupFix returns the arguments of Problem.Suggest for a missing startup taint, in the syntax of the program that
 // starts the kubelet.
 func startupFix(r *userdata.Reader, s userdata.Start) (fix, write string) {
-	if r.Flag != nil && s.By == userdata.ByNodeadm && r.In.Family != userdata.FamilyCustom {
+	if r.TaintFlag != nil && s.By == userdata.ByNodeadm && r.In.Family != userdata.FamilyCustom {
 		return "remove the flag, and write its taints into the NodePool: spec.template.spec.taints or startupTaints", ""
 	}
 	switch s.By {
@@ -225,7 +225,7 @@ func startupFix(r *userdata.Reader, s userdata.Start) (fix, write string) {
 		}
 		return "add to the word behind " + ExtraArgs, StartupFlag
 	case userdata.ByNodeadm:
-		if r.Flag != nil {
+		if r.TaintFlag != nil {
 			return "add to the flag", bootstrap.Unregistered().String()
 		}
 		return "write into spec.kubelet.config", "registerWithTaints: [" + startupText(s.By) + "]"

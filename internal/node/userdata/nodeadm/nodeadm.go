@@ -108,22 +108,22 @@ func Read(r *userdata.Reader, parts []userdata.Text) {
 func addStart(r *userdata.Reader, config nodeConfig, all []configPart, positions map[string]userdata.Position) {
 	cluster := config.Spec.Cluster
 	s := userdata.Start{
-		By:          userdata.ByNodeadm,
-		At:          all[len(all)-1].at,
-		Sure:        true,
-		Config:      config.Spec.Kubelet.Config,
-		Positions:   map[string]userdata.Position{},
-		Within:      positions,
-		Environment: kubelet.EnvironmentOf(config.Spec.Instance, positions),
-		Cluster:     userdata.Value{Text: cluster.Name, At: positions["spec.cluster.name"]},
-		Endpoint:    userdata.Value{Text: cluster.APIServerEndpoint, At: positions["spec.cluster.apiServerEndpoint"]},
-		CA:          userdata.Value{Text: string(cluster.CertificateAuthority), At: positions["spec.cluster.certificateAuthority"]},
+		By:                  userdata.ByNodeadm,
+		At:                  all[len(all)-1].at,
+		IsUnconditional:     true,
+		Config:              config.Spec.Kubelet.Config,
+		Positions:           map[string]userdata.Position{},
+		NodeConfigPositions: positions,
+		Environment:         kubelet.EnvironmentOf(config.Spec.Instance, positions),
+		Cluster:             userdata.Value{Text: cluster.Name, At: positions["spec.cluster.name"]},
+		Endpoint:            userdata.Value{Text: cluster.APIServerEndpoint, At: positions["spec.cluster.apiServerEndpoint"]},
+		CA:                  userdata.Value{Text: string(cluster.CertificateAuthority), At: positions["spec.cluster.certificateAuthority"]},
 	}
 	for name := range s.Config {
 		s.Positions[name] = positions["spec.kubelet.config."+name]
 	}
 	for i, part := range all {
-		flags, _ := userdata.Dig(part.doc, "spec", "kubelet", "flags").([]any)
+		flags, _ := userdata.ValueAt(part.doc, "spec", "kubelet", "flags").([]any)
 		for j, f := range flags {
 			line, _ := f.(string)
 			position := positions[fmt.Sprintf("%d:spec.kubelet.flags.%d", i, j)]
@@ -161,7 +161,7 @@ func readConfig(r *userdata.Reader, t userdata.Text) (configPart, bool) {
 		return part, false
 	}
 	if t.Vague {
-		r.Opaque = append(r.Opaque, "the NodeConfig at "+t.At.String()+" has words in it that only the instance knows")
+		r.Unevaluated = append(r.Unevaluated, "the NodeConfig at "+t.At.String()+" has words in it that only the instance knows")
 		return part, false
 	}
 	if err := yaml.Unmarshal([]byte(t.Body), &part.doc); err != nil {
@@ -216,7 +216,7 @@ func reportUnknownFields(r *userdata.Reader, part configPart) {
 	for _, table := range slices.Sorted(maps.Keys(nodeConfigFields)) {
 		fields := part.doc
 		if table != "" {
-			fields, _ = userdata.Dig(part.doc, strings.Split(table, ".")...).(map[string]any)
+			fields, _ = userdata.ValueAt(part.doc, strings.Split(table, ".")...).(map[string]any)
 		}
 		known := strings.Fields(nodeConfigFields[table])
 		for _, name := range slices.Sorted(maps.Keys(fields)) {
@@ -241,7 +241,7 @@ var diskStrategies = []string{"RAID0", "RAID10", "Mount", "None"}
 
 // judgeNodeadmValues reports values with which nodeadm fails before the kubelet starts.
 func judgeNodeadmValues(r *userdata.Reader, part configPart, shape nodeConfig) {
-	strategy := userdata.Dig(part.doc, "spec", "instance", "localStorage", "strategy")
+	strategy := userdata.ValueAt(part.doc, "spec", "instance", "localStorage", "strategy")
 	name, isText := strategy.(string)
 	isKnown := func(s string) bool { return strings.EqualFold(s, name) }
 	if strategy != nil && name != "" && !slices.ContainsFunc(diskStrategies, isKnown) || strategy != nil && !isText {
@@ -259,7 +259,7 @@ func judgeNodeadmValues(r *userdata.Reader, part configPart, shape nodeConfig) {
 
 // judgeNodeadmGates reports feature gates that nodeadm ignores, and the node names that InstanceIdNodeName results in.
 func judgeNodeadmGates(r *userdata.Reader, part configPart) {
-	gates, _ := userdata.Dig(part.doc, "spec", "featureGates").(map[string]any)
+	gates, _ := userdata.ValueAt(part.doc, "spec", "featureGates").(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(gates)) {
 		position := userdata.FirstKnown(part.positions["spec.featureGates."+name], part.at)
 		_, ofKubelet := kubelet.KubeletGates[name]

@@ -19,7 +19,7 @@ func reportOverridden(r *userdata.Reader, all []configPart) {
 			for _, later := range all[i+1:] {
 				value, _ := kubelet.Find(later.doc, strings.Split(l.Path, "."))
 				if value == nil && l.Path == "spec.kubelet.maxPodsExpression" {
-					value = userdata.Dig(later.doc, "spec", "kubelet", "config", "maxPods")
+					value = userdata.ValueAt(later.doc, "spec", "kubelet", "config", "maxPods")
 				}
 				if _, isTable := value.(map[string]any); value == nil || isTable ||
 					fmt.Sprint(userdata.List(value)...) == fmt.Sprint(userdata.List(l.Value)...) {

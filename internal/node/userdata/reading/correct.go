@@ -10,10 +10,10 @@ import (
 
 // Correction is a change of the user data that an instance's console output suggests.
 type Correction struct {
-	Flag    string // flag of the kubelet to remove, without dashes; empty: none
-	Program string // program whose calls are replaced by true; empty: none
-	Forgive string // program whose failure must not end the script; empty: none
-	MaxPods int    // max-pods to set if the image does not know the instance type; 0: not set
+	Flag            string // flag of the kubelet to remove, without dashes; empty: none
+	Program         string // program whose calls are replaced by true; empty: none
+	IgnoreFailureOf string // program whose failure must not end the script; empty: none
+	MaxPods         int    // max-pods to set if the image does not know the instance type; 0: not set
 }
 
 // Correct fixes the problems of the user's own user data, in.Own, that can be fixed without a decision of the user. If
@@ -72,8 +72,8 @@ func ApplyCorrection(in userdata.Input, c Correction) string {
 	if c.Program != "" {
 		own = replaceCalls(own, c.Program, func(string) string { return "true" })
 	}
-	if c.Forgive != "" {
-		own = replaceCalls(own, c.Forgive, func(call string) string { return call + " || true" })
+	if c.IgnoreFailureOf != "" {
+		own = replaceCalls(own, c.IgnoreFailureOf, func(call string) string { return call + " || true" })
 	}
 	return own
 }
@@ -123,7 +123,7 @@ func candidates(in userdata.Input, own string, p userdata.Problem) []string {
 	switch {
 	case userdata.FormOf(own) != userdata.FormScript:
 		return lineCandidates(l, p)
-	case bootWords(own) == nil && (p.Kind == userdata.NothingJoins || p.Kind == userdata.Obscure):
+	case bootWords(own) == nil && (p.Kind == userdata.NothingJoins || p.Kind == userdata.Undetermined):
 		return joiningCandidate(in, own)
 	}
 	if text, ok := rewriteCall(in, own, ""); ok {

@@ -122,7 +122,7 @@ func TestApplyCorrection(t *testing.T) {
 	}{
 		"a flag":       {Correction{Flag: "feature-gates"}, "--feature-gates=No=true ", ""},
 		"a program":    {Correction{Program: "swapon"}, "swapon /swapfile", "true"},
-		"a failure":    {Correction{Forgive: "fetch-the-agent"}, "--now", "--now || true"},
+		"a failure":    {Correction{IgnoreFailureOf: "fetch-the-agent"}, "--now", "--now || true"},
 		"pods":         {Correction{MaxPods: 29}, "--kubelet-extra-args '", "--use-max-pods false --kubelet-extra-args '--max-pods=29 "},
 		"nothing else": {Correction{Program: "mkswap"}, "", ""},
 	} {

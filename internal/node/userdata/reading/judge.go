@@ -30,8 +30,8 @@ func judge(r *userdata.Reader) {
 	judgeCluster(r, s)
 	judgeAuthority(r, s)
 	kubelet.JudgeProxy(r, s)
-	if len(r.Opaque) > 0 {
-		r.Report(userdata.Obscure, userdata.Possible, userdata.JoinsDifferently, userdata.Position{}, "the result may differ: %s", r.Opaque[0])
+	if len(r.Unevaluated) > 0 {
+		r.Report(userdata.Undetermined, userdata.Possible, userdata.JoinsDifferently, userdata.Position{}, "the result may differ: %s", r.Unevaluated[0])
 	}
 }
 
@@ -73,14 +73,14 @@ func applyStart(r *userdata.Reader, s userdata.Start) {
 			r.Out.NodeIP = value
 		}
 	}
-	s.Hidden = s.Hidden || r.Starts[0].Hidden // s is a copy, and kubelet.AddTaints changes r.Starts[0]
+	s.HasUnknownFlags = s.HasUnknownFlags || r.Starts[0].HasUnknownFlags // s is a copy, and kubelet.AddTaints changes r.Starts[0]
 	kubelet.JudgeStartup(r, s)
-	r.Soften(first, s.Sure)
+	r.LowerCertainty(first, s.IsUnconditional)
 }
 
 // reportSeveralStarts reports user data that starts the kubelet more than once.
 func reportSeveralStarts(r *userdata.Reader) {
-	if len(r.Starts) < 2 || !r.Starts[0].Sure {
+	if len(r.Starts) < 2 || !r.Starts[0].IsUnconditional {
 		return
 	}
 	p := r.Report(userdata.StartsTwice, userdata.Certain, userdata.JoinsDifferently, r.Starts[0].At,
@@ -102,12 +102,12 @@ func reportNoStart(r *userdata.Reader) {
 	switch {
 	case r.In.Family == userdata.FamilyCustom && r.System() == "",
 		r.System() == userdata.WindowsSystem && r.In.Family == userdata.FamilyCustom:
-		r.Report(userdata.Obscure, userdata.Possible, userdata.JoinsDifferently, userdata.Position{},
+		r.Report(userdata.Undetermined, userdata.Possible, userdata.JoinsDifferently, userdata.Position{},
 			"only the image determines how it reads its user data").
 			Suggest("make sure that the kubelet gets", kubelet.StartupFlag)
-	case len(r.Opaque) > 0:
-		r.Report(userdata.Obscure, userdata.Possible, userdata.NeverJoins, userdata.Position{},
-			"no part of it is known to start the kubelet: %s", r.Opaque[0])
+	case len(r.Unevaluated) > 0:
+		r.Report(userdata.Undetermined, userdata.Possible, userdata.NeverJoins, userdata.Position{},
+			"no part of it is known to start the kubelet: %s", r.Unevaluated[0])
 	default:
 		what := map[string]string{
 			catalog.AL2: "calls " + userdata.BySh, catalog.AL2023: "is a NodeConfig for nodeadm",
@@ -132,7 +132,7 @@ func settleHarm(r *userdata.Reader) {
 			p.Harm = harm
 		}
 		// For the family Custom, text that is known only on the instance may still start the kubelet.
-		if r.In.Family == userdata.FamilyCustom && len(r.Opaque) > 0 && p.IsFatal() && p.Kind != userdata.OtherFamily &&
+		if r.In.Family == userdata.FamilyCustom && len(r.Unevaluated) > 0 && p.IsFatal() && p.Kind != userdata.OtherFamily &&
 			p.Kind != userdata.TooLong {
 			p.Certainty = userdata.Likely
 		}
@@ -173,7 +173,7 @@ func judgeCluster(r *userdata.Reader, s userdata.Start) {
 			called = "the cluster " + name.Text
 		}
 		certainty := userdata.Certain
-		if !s.Sure {
+		if !s.IsUnconditional {
 			certainty = userdata.Likely
 		}
 		r.Report(userdata.OtherCluster, certainty, userdata.NeverJoins, name.At,
@@ -194,7 +194,7 @@ func judgeAuthority(r *userdata.Reader, s userdata.Start) {
 		return
 	}
 	certainty := userdata.Certain
-	if !s.Sure {
+	if !s.IsUnconditional {
 		certainty = userdata.Likely
 	}
 	r.Report(userdata.OtherAuthority, certainty, userdata.NeverJoins, s.CA.At, "it has another cluster's certificate authority, so the kubelet does not trust the API server's certificate").

@@ -67,7 +67,7 @@ func parseScript(own string) *syntax.File {
 	if len(own) > shell.MaxScript || shell.Nesting(own) > shell.MaxBraces {
 		return nil
 	}
-	file, err := userdata.Guarded(func() (*syntax.File, error) {
+	file, err := userdata.CatchPanic(func() (*syntax.File, error) {
 		return syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true)).Parse(strings.NewReader(own), "")
 	})
 	if err != nil {
@@ -265,7 +265,7 @@ func allowedLabels(value string) string {
 // returns "" and true.
 func parseLiteral(source string) (string, bool) {
 	var out *syntax.Word
-	_, err := userdata.Guarded(func() (any, error) {
+	_, err := userdata.CatchPanic(func() (any, error) {
 		for w, err := range syntax.NewParser(syntax.Variant(syntax.LangBash)).WordsSeq(strings.NewReader(source)) {
 			if err != nil {
 				return nil, err

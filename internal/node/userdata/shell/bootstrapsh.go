@@ -38,12 +38,12 @@ func readBootstrapCall(r *userdata.Reader, c command) {
 		return
 	}
 	call := &shCall{r: r, command: c, options: map[string]userdata.Word{}, valueIndex: map[string]int{}}
-	call.start = userdata.Start{By: userdata.BySh, At: c.at, Sure: c.sure, Config: map[string]any{}, Positions: map[string]userdata.Position{}}
+	call.start = userdata.Start{By: userdata.BySh, At: c.at, IsUnconditional: c.sure, Config: map[string]any{}, Positions: map[string]userdata.Position{}}
 	first := len(r.Out.Problems)
 	call.parse()
 	call.reportStrayWords()
 	call.fill()
-	r.Soften(first, c.sure)
+	r.LowerCertainty(first, c.sure)
 	if !call.dead {
 		r.Starts = append(r.Starts, call.start)
 	}
@@ -66,14 +66,14 @@ func (s *shCall) parse() {
 	for i := 0; i < len(words); i++ {
 		w := words[i]
 		switch {
-		case w.Text == userdata.Vanished:
+		case w.Text == userdata.EmptyExpansion:
 		case w.Text == "-h" || w.Text == "--help":
 			s.dead = true
 		case !slices.Contains(ShOptions, w.Text):
 			s.rest = append(s.rest, w)
 		default:
 			j := i + 1
-			for j < len(words) && words[j].Text == userdata.Vanished {
+			for j < len(words) && words[j].Text == userdata.EmptyExpansion {
 				j++
 			}
 			if j > i+1 {
@@ -247,16 +247,16 @@ func (s *shCall) addExtraArgs(extra userdata.Word) {
 			"%s is set nowhere in the user data, so it is empty in the kubelet's arguments", userdata.Variable(name)).
 			Suggest("set it before, or remove it", "")
 	}
-	s.start.Hidden = extra.IsVague()
+	s.start.HasUnknownFlags = extra.IsVague()
 	begin := extra.At
-	if i := s.valueIndex[kubelet.ExtraArgs]; extra.Whole && i < len(s.command.sources) {
+	if i := s.valueIndex[kubelet.ExtraArgs]; extra.IsLiteral && i < len(s.command.sources) {
 		begin = userdata.Inner(s.command.sources[i], begin)
 	}
 	for _, word := range userdata.Split(extra.Text) {
 		position := extra.At
-		if extra.Whole {
+		if extra.IsLiteral {
 			position = userdata.PositionAfter(begin, extra.Text[:word.From])
 		}
-		s.start.Flags = append(s.start.Flags, userdata.Flag{Text: strings.ReplaceAll(word.Text, userdata.Mark, "…"), At: position})
+		s.start.Flags = append(s.start.Flags, userdata.Flag{Text: strings.ReplaceAll(word.Text, userdata.UnknownText, "…"), At: position})
 	}
 }

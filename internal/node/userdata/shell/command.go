@@ -53,7 +53,7 @@ var wrappers = []string{"sudo", "exec", "command", "env", "nohup", "time", "eval
 // do processes a command whose words are expanded: a function, a start of the kubelet, a wrapper, a builtin, or another
 // program that may write files.
 func (w *walker) do(c command, s *syntax.Stmt) {
-	words := slices.DeleteFunc(slices.Clone(c.words), func(word userdata.Word) bool { return word.Text == userdata.Vanished })
+	words := slices.DeleteFunc(slices.Clone(c.words), func(word userdata.Word) bool { return word.Text == userdata.EmptyExpansion })
 	if len(words) == 0 {
 		return
 	}
@@ -109,7 +109,7 @@ func (w *walker) changeSetting(name, argument string) {
 	case "unset":
 		delete(w.vars.Set, argument)
 	default:
-		w.vars.Assign(argument, userdata.Mark)
+		w.vars.Assign(argument, userdata.UnknownText)
 	}
 }
 
@@ -119,7 +119,7 @@ func (w *walker) doWrapped(base string, c command, rest []userdata.Word, s *synt
 		w.vars.Foreign = true
 	}
 	if i := slices.IndexFunc(rest, func(word userdata.Word) bool { return word.Text == "-c" }); (base == "bash" || base == "sh") && i >= 0 {
-		w.r.Opaque = append(w.r.Opaque, "the command at "+c.at.String()+" is a script within a script")
+		w.r.Unevaluated = append(w.r.Unevaluated, "the command at "+c.at.String()+" is a script within a script")
 		return
 	}
 	skip := len(c.words) - len(rest) // do may have removed vanished words before rest
@@ -148,10 +148,10 @@ func (w *walker) recordWrites(base string, c command, s *syntax.Stmt) {
 		if known && !w.appends(s) {
 			w.r.Files[target] = output
 		} else {
-			w.r.Files[target] = userdata.Text{Vague: true, Body: userdata.Mark, At: c.at}
+			w.r.Files[target] = userdata.Text{Vague: true, Body: userdata.UnknownText, At: c.at}
 		}
 		if !known || !kubelet.SetsProxies(output) {
-			NoteTouched(w.r, target, c.at)
+			RecordStartFileChange(w.r, target, c.at)
 		}
 	}
 	if !slices.Contains([]string{"cat", "tee", "echo", "grep", "ls", "stat", "test", "logger", "printf", "mkdir"}, base) {
@@ -167,12 +167,12 @@ func (w *walker) output(base string, c command) (userdata.Text, bool) {
 	case "echo":
 		var words []string
 		for _, word := range c.words[1:] {
-			if word.Text != userdata.Vanished && !strings.HasPrefix(word.Text, "-") {
+			if word.Text != userdata.EmptyExpansion && !strings.HasPrefix(word.Text, "-") {
 				words = append(words, word.Text)
 			}
 		}
 		body := strings.Join(words, " ") + "\n"
-		out := userdata.Text{Body: body, At: c.at, Vague: strings.Contains(body, userdata.Mark)}
+		out := userdata.Text{Body: body, At: c.at, Vague: strings.Contains(body, userdata.UnknownText)}
 		if len(c.words) > 1 {
 			out.At = c.words[len(c.words)-1].At
 		}
@@ -232,10 +232,10 @@ func (w *walker) hereDocument(s *syntax.Stmt) (userdata.Text, bool) {
 				body = strings.ReplaceAll("\n"+body, "\n\t", "\n")[1:]
 			}
 			at := w.position(redirect.Hdoc.Pos())
-			return userdata.Text{Body: body, At: at, Vague: strings.Contains(body, userdata.Mark)}, true
+			return userdata.Text{Body: body, At: at, Vague: strings.Contains(body, userdata.UnknownText)}, true
 		case syntax.WordHdoc:
 			body := w.vars.Literal(redirect.Word)
-			return userdata.Text{Body: body + "\n", At: w.position(redirect.Word.Pos()), Vague: strings.Contains(body, userdata.Mark)}, true
+			return userdata.Text{Body: body + "\n", At: w.position(redirect.Word.Pos()), Vague: strings.Contains(body, userdata.UnknownText)}, true
 		default:
 		}
 	}
@@ -248,14 +248,14 @@ func (w *walker) assign(a *syntax.Assign) {
 		return
 	}
 	if a.Array != nil || a.Index != nil {
-		w.vars.Assign(a.Name.Value, userdata.Mark)
+		w.vars.Assign(a.Name.Value, userdata.UnknownText)
 		return
 	}
 	value := w.vars.Literal(a.Value)
 	if a.Append {
 		old, ok := w.vars.Set[a.Name.Value]
 		if !ok && w.vars.Foreign {
-			old = userdata.Mark
+			old = userdata.UnknownText
 		}
 		value = old + value
 	}
@@ -293,16 +293,16 @@ func (w *walker) option(option string) {
 var startFiles = []string{"/etc/eks/bootstrap.sh", "/etc/systemd/system/kubelet", "/etc/kubernetes/kubelet/",
 	"/var/lib/kubelet/config", "/etc/default/kubelet", "/etc/sysconfig/kubelet"}
 
-// NoteTouched records in r.Opaque that the script changes the file, if the kubelet's start depends on the file.
-func NoteTouched(r *userdata.Reader, file string, position userdata.Position) {
+// RecordStartFileChange records in r.Opaque that the script changes the file, if the kubelet's start depends on the file.
+func RecordStartFileChange(r *userdata.Reader, file string, position userdata.Position) {
 	if slices.ContainsFunc(startFiles, func(prefix string) bool { return strings.HasPrefix(file, prefix) }) {
-		r.Opaque = append(r.Opaque, "the script changes, at "+position.String()+", files that the kubelet is started with")
+		r.Unevaluated = append(r.Unevaluated, "the script changes, at "+position.String()+", files that the kubelet is started with")
 	}
 }
 
-// noteAllTouched calls NoteTouched for the text of each word.
+// noteAllTouched calls RecordStartFileChange for the text of each word.
 func noteAllTouched(r *userdata.Reader, words []userdata.Word, position userdata.Position) {
 	for _, word := range words {
-		NoteTouched(r, word.Text, position)
+		RecordStartFileChange(r, word.Text, position)
 	}
 }

@@ -41,7 +41,7 @@ func (w *walker) evaluateCall(c *syntax.CallExpr) (succeeds, known bool) {
 			if word.IsVague() {
 				return false, false
 			}
-			if word.Text != userdata.Vanished {
+			if word.Text != userdata.EmptyExpansion {
 				words = append(words, word.Text)
 			}
 		}
@@ -88,7 +88,7 @@ func (w *walker) evaluateExpr(x syntax.TestExpr) (succeeds, known bool) {
 		return w.evaluateExpr(x.X)
 	case *syntax.Word:
 		text := w.vars.Literal(x)
-		return text != "", !strings.Contains(text, userdata.Mark)
+		return text != "", !strings.Contains(text, userdata.UnknownText)
 	case *syntax.UnaryTest:
 		return w.evaluateUnary(x)
 	case *syntax.BinaryTest:
@@ -98,7 +98,7 @@ func (w *walker) evaluateExpr(x syntax.TestExpr) (succeeds, known bool) {
 			return false, false
 		}
 		a, b := w.vars.Literal(left), w.vars.Literal(right)
-		if strings.Contains(a+b, userdata.Mark) || strings.ContainsAny(b, `*?[\`) {
+		if strings.Contains(a+b, userdata.UnknownText) || strings.ContainsAny(b, `*?[\`) {
 			return false, false
 		}
 		switch x.Op {
@@ -123,5 +123,5 @@ func (w *walker) evaluateUnary(x *syntax.UnaryTest) (succeeds, known bool) {
 		return false, false
 	}
 	text := w.vars.Literal(word)
-	return (text == "") == (x.Op == syntax.TsEmpStr), !strings.Contains(text, userdata.Mark)
+	return (text == "") == (x.Op == syntax.TsEmpStr), !strings.Contains(text, userdata.UnknownText)
 }

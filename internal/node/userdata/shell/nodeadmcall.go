@@ -24,6 +24,6 @@ func readNodeadmCall(r *userdata.Reader, c command) {
 		}
 	}
 	if slices.ContainsFunc(c.words, func(w userdata.Word) bool { return w.Text == "init" || w.Text == "install" }) {
-		r.Opaque = append(r.Opaque, "nodeadm is called at "+c.at.String()+" with a configuration that is not in the user data")
+		r.Unevaluated = append(r.Unevaluated, "nodeadm is called at "+c.at.String()+" with a configuration that is not in the user data")
 	}
 }

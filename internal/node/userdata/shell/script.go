@@ -72,7 +72,7 @@ func ReadScript(r *userdata.Reader, p userdata.Part) {
 		return
 	case p.Kind == userdata.TypeBoothook:
 	case !isShell(first):
-		r.Opaque = append(r.Opaque, "the script at "+at.String()+" is not a shell script")
+		r.Unevaluated = append(r.Unevaluated, "the script at "+at.String()+" is not a shell script")
 		return
 	}
 	w := &walker{r: r, part: at.Part, vars: &userdata.Variables{Set: map[string]string{}}, funcs: map[string]*syntax.Stmt{}}
@@ -108,7 +108,7 @@ func isShell(first string) bool {
 // run parses the script and follows it, up to the first statement that cannot be parsed.
 func (w *walker) run(body string) {
 	if len(body) > MaxScript || Nesting(body) > MaxBraces {
-		w.r.Opaque = append(w.r.Opaque, "a script is too long, or too deep, to be read")
+		w.r.Unevaluated = append(w.r.Unevaluated, "a script is too long, or too deep, to be read")
 		return
 	}
 	var stmts []*syntax.Stmt
@@ -237,7 +237,7 @@ func (w *walker) compound(c syntax.Command, sure bool) {
 		w.conditionally(func() { w.stmts(c.Do, false) })
 	case *syntax.ForClause:
 		if each, ok := c.Loop.(*syntax.WordIter); ok {
-			w.vars.Assign(each.Name.Value, userdata.Mark)
+			w.vars.Assign(each.Name.Value, userdata.UnknownText)
 		}
 		w.conditionally(func() { w.stmts(c.Do, false) })
 	case *syntax.CaseClause:
@@ -264,7 +264,7 @@ func (w *walker) conditionally(walk func()) {
 	w.ended = nil
 	for name, value := range w.vars.Set {
 		if old, ok := before.Set[name]; !ok || old != value {
-			w.vars.Assign(name, userdata.Mark)
+			w.vars.Assign(name, userdata.UnknownText)
 		}
 	}
 }

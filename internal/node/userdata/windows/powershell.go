@@ -56,7 +56,7 @@ func commandText(r *userdata.Reader, t userdata.Text) (userdata.Text, bool) {
 	switch {
 	case from < 0 && to < 0:
 		if strings.Contains(lower, "tasks:") {
-			r.Opaque = append(r.Opaque, "it is a task list of EC2Launch")
+			r.Unevaluated = append(r.Unevaluated, "it is a task list of EC2Launch")
 		} else if strings.TrimSpace(t.Body) != "" {
 			r.Report(userdata.UnknownPart, userdata.Certain, r.ScriptHarm(), t.At, "it has no <powershell>, so EC2Launch runs none of it").
 				Suggest("write the commands between <powershell> and </powershell>", "")
@@ -118,7 +118,7 @@ func (p *psReader) run(t userdata.Text) {
 // assign processes the words of an assignment, $name = value. A value of several words is known only on the instance.
 func (p *psReader) assign(words []userdata.Word) {
 	_, name, _ := strings.Cut(lowerASCII(words[0].Text), "$")
-	value := userdata.Word{Text: userdata.Mark}
+	value := userdata.Word{Text: userdata.UnknownText}
 	if len(words) == 3 {
 		value = words[2]
 	}
@@ -129,12 +129,12 @@ func (p *psReader) assign(words []userdata.Word) {
 
 // call reads a call of Start-EKSBootstrap.ps1. It adds no start if the script would end with an error.
 func (p *psReader) call(words []userdata.Word) {
-	s := userdata.Start{By: userdata.ByPS, At: words[0].At, Sure: true, Config: map[string]any{}, Positions: map[string]userdata.Position{}}
+	s := userdata.Start{By: userdata.ByPS, At: words[0].At, IsUnconditional: true, Config: map[string]any{}, Positions: map[string]userdata.Position{}}
 	for i := 1; i < len(words); i++ {
 		name, isOption := strings.CutPrefix(words[i].Text, "-")
 		if !isOption || name == "" {
 			if strings.HasPrefix(words[i].Text, "@") || words[i].IsVague() {
-				s.Hidden = true
+				s.HasUnknownFlags = true
 			}
 			continue
 		}
@@ -150,7 +150,7 @@ func (p *psReader) call(words []userdata.Word) {
 		}
 		value := userdata.Word{Text: joined, At: words[i].At}
 		if !hasColon || joined == "" {
-			if i++; i >= len(words) || strings.HasPrefix(words[i].Text, "-") && !words[i].Whole {
+			if i++; i >= len(words) || strings.HasPrefix(words[i].Text, "-") && !words[i].IsLiteral {
 				p.r.Report(userdata.ValueMissing, userdata.Certain, userdata.NeverJoins, words[i-1].At,
 					"-%s has no value, and %s ends with an error", option, userdata.ByPS)
 				return
@@ -159,7 +159,7 @@ func (p *psReader) call(words []userdata.Word) {
 		}
 		p.setParameter(&s, option, value)
 	}
-	if !s.Cluster.IsSet() && !s.Hidden {
+	if !s.Cluster.IsSet() && !s.HasUnknownFlags {
 		p.r.Report(userdata.ValueMissing, userdata.Certain, userdata.NeverJoins, s.At,
 			"%s is called without -EKSClusterName, and ends with an error", userdata.ByPS).Suggest("add -EKSClusterName", "")
 		return
@@ -197,14 +197,14 @@ func (p *psReader) setParameter(s *userdata.Start, option string, value userdata
 	case "DNSClusterIP":
 		s.Config["clusterDNS"], s.Positions["clusterDNS"] = []any{value.Value().Text}, value.At
 	case "KubeletExtraArgs":
-		s.Hidden = s.Hidden || value.IsVague()
+		s.HasUnknownFlags = s.HasUnknownFlags || value.IsVague()
 		for _, word := range userdata.Split(value.Text) {
 			position := value.At
-			if value.Whole {
+			if value.IsLiteral {
 				begin := userdata.Position{Part: value.At.Part, Line: value.At.Line, Column: value.At.Column + 1}
 				position = userdata.PositionAfter(begin, value.Text[:word.From])
 			}
-			s.Flags = append(s.Flags, userdata.Flag{Text: strings.ReplaceAll(word.Text, userdata.Mark, "…"), At: position})
+			s.Flags = append(s.Flags, userdata.Flag{Text: strings.ReplaceAll(word.Text, userdata.UnknownText, "…"), At: position})
 		}
 	}
 }
@@ -260,10 +260,10 @@ func (p *psReader) word() userdata.Word {
 		switch c := body[p.i]; {
 		case c == '\'':
 			out.WriteString(p.singleQuoted())
-			w.Whole = p.isEnd() && body[from] == '\''
+			w.IsLiteral = p.isEnd() && body[from] == '\''
 		case c == '"':
 			out.WriteString(p.doubleQuoted())
-			w.Whole = p.isEnd() && body[from] == '"' && !strings.ContainsAny(body[from:p.i], "`$")
+			w.IsLiteral = p.isEnd() && body[from] == '"' && !strings.ContainsAny(body[from:p.i], "`$")
 		case p.isEnd():
 			w.Text = p.resolve(out.String())
 			return w
@@ -286,7 +286,7 @@ func (p *psReader) isEnd() bool {
 // the path of Start-EKSBootstrap.ps1.
 func (p *psReader) resolve(text string) string {
 	name, ok := strings.CutPrefix(text, "$")
-	if !ok || strings.Contains(text, userdata.Mark) {
+	if !ok || strings.Contains(text, userdata.UnknownText) {
 		return text
 	}
 	for i := p.i; i < len(p.text.Body) && strings.IndexByte(" \t=", p.text.Body[i]) >= 0; i++ {
@@ -300,7 +300,7 @@ func (p *psReader) resolve(text string) string {
 	if strings.EqualFold(name, "EKSBootstrapScriptFile") {
 		return text
 	}
-	return userdata.Mark
+	return userdata.UnknownText
 }
 
 // singleQuoted reads a word in single quotes, in which two single quotes mean one.
@@ -355,7 +355,7 @@ func (p *psReader) variable() string {
 			if end := strings.IndexByte(body[from:], ')'); end >= 0 {
 				p.i = from + end
 			}
-			return userdata.Mark
+			return userdata.UnknownText
 		}
 		return "$"
 	}
@@ -363,5 +363,5 @@ func (p *psReader) variable() string {
 	if value, ok := p.vars[lowerASCII(body[from:to])]; ok && len(value.Text) <= userdata.MaxValue {
 		return value.Text
 	}
-	return userdata.Mark
+	return userdata.UnknownText
 }

@@ -175,7 +175,7 @@ func (bu Bundler) addBundles(members []pending.Member, n int, preferred bool) bo
 	if !ok || !bu.canShareNode(b.Members, preferred) {
 		return false
 	}
-	b.Base, b.InitialUnits, b.Preferred = len(bu.queue.Classes), n, preferred
+	b.WholeClass, b.InitialUnits, b.Preferred = len(bu.queue.Classes), n, preferred
 	b.Stages = bu.bundleStages(&b, members)
 	b.HardSet, b.FirstStage = bu.bundleHardSet(members), -1
 	if len(b.Stages) == 0 && !bu.anyNodeFits(b.Ask, b.Nodes) {
@@ -240,7 +240,7 @@ func (bu Bundler) canShareNode(members []pending.Member, preferred bool) bool {
 		if host.Room(bu.queue.Pods.Topology, bu.queue.Profile(c), limits) < m.N {
 			return false
 		}
-		bu.queue.AddToTally(&host, c, m.N)
+		bu.queue.AddToHostCounts(&host, c, m.N)
 	}
 	return true
 }

@@ -17,7 +17,7 @@ type Class struct {
 	PodsPerUnit    int // 1 or more
 	InitialUnits   int // number of units before the class was split into parts
 
-	Base        int        // for a part: number of its whole class; else number of the class itself
+	WholeClass  int        // for a part: number of its whole class; else number of the class itself
 	Domains     []int      // for a part: its topology domains, by key of the profile
 	Nodes       bitset.Set // existing nodes: those in a part's domains, or those that all members of a bundle accept; nil means all
 	Members     []Member   // for a bundle: the members of one unit

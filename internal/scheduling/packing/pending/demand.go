@@ -7,8 +7,8 @@ import "github.com/joiner-sh/joiner/internal/scheduling/packing/dualprice"
 // chose the domains of the part, but the bound must hold for every plan.
 func (q *Queue) DemandOf(c int) (class, set int) {
 	p := &q.Classes[c]
-	if whole := &q.Classes[p.Base]; p.Domains != nil && q.Stage[c] == 0 && whole.FirstStage == whole.HardSet {
-		return p.Base, whole.HardSet
+	if whole := &q.Classes[p.WholeClass]; p.Domains != nil && q.Stage[c] == 0 && whole.FirstStage == whole.HardSet {
+		return p.WholeClass, whole.HardSet
 	}
 	return c, q.CurrentSet(c)
 }
@@ -28,8 +28,8 @@ func (q *Queue) Demands(active []int) []dualprice.Demand {
 func (q *Queue) AddBaseDemand(units map[dualprice.Demand]int, class, n int) {
 	c := &q.Classes[class]
 	if c.Members == nil || c.OneNodeOnly {
-		base := &q.Classes[c.Base]
-		dualprice.Add(units, c.Base, base.HardSet, n)
+		base := &q.Classes[c.WholeClass]
+		dualprice.Add(units, c.WholeClass, base.HardSet, n)
 		return
 	}
 	for _, m := range c.Members {

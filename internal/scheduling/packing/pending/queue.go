@@ -14,7 +14,7 @@ import (
 type Queue struct {
 	Pods       *podgroup.Queue      // the pods in their groups
 	Classes    []Class              // highest priority first, then largest first; parts and bundles follow the whole classes
-	Whole      int                  // number of classes before parts and bundles were added
+	WholeCount int                  // number of classes before parts and bundles were added
 	DaemonPods *existing.DaemonPods // nil if no rule matches a DaemonSet pod
 
 	Order                  []int        // numbers of the classes, highest priority first, then largest first
@@ -27,9 +27,9 @@ type Queue struct {
 
 // NewQueue returns the queue of grouped pods, none of them placed.
 func NewQueue(pods *podgroup.Queue) *Queue {
-	q := &Queue{Pods: pods, Whole: len(pods.Classes)}
+	q := &Queue{Pods: pods, WholeCount: len(pods.Classes)}
 	for c, group := range pods.Classes {
-		q.Classes = append(q.Classes, Class{Class: group, PodsPerUnit: 1, Base: c, InitialUnits: len(group.Pods)})
+		q.Classes = append(q.Classes, Class{Class: group, PodsPerUnit: 1, WholeClass: c, InitialUnits: len(group.Pods)})
 	}
 	return q
 }
@@ -165,7 +165,7 @@ func (q *Queue) TiersOf(classes []int) [][]int {
 func (q *Queue) SortClasses() {
 	for len(q.Stage) < len(q.Classes) {
 		c := len(q.Stage)
-		q.Stage, q.DroppedWeight = append(q.Stage, 0), append(q.DroppedWeight, q.InitialDroppedWeight(q.Classes[c].Base))
+		q.Stage, q.DroppedWeight = append(q.Stage, 0), append(q.DroppedWeight, q.InitialDroppedWeight(q.Classes[c].WholeClass))
 	}
 	q.Order = q.Order[:0]
 	for c := range q.Classes {
@@ -174,7 +174,7 @@ func (q *Queue) SortClasses() {
 	slices.SortStableFunc(q.Order, func(a, b int) int {
 		x, y := &q.Classes[a], &q.Classes[b]
 		return cmp.Or(
-			cmp.Compare(y.Priority, x.Priority), y.Amounts.Compare(x.Amounts), cmp.Compare(x.Base, y.Base), cmp.Compare(a, b),
+			cmp.Compare(y.Priority, x.Priority), y.Amounts.Compare(x.Amounts), cmp.Compare(x.WholeClass, y.WholeClass), cmp.Compare(a, b),
 		)
 	})
 }
@@ -216,7 +216,7 @@ func (q *Queue) PlacedByPart() map[string]int {
 	for c := range q.Classes {
 		p := &q.Classes[c]
 		if n := q.UnitCount(c) - q.Left[c]; p.Domains != nil && n > 0 {
-			out[PartKey(p.Base, p.Domains)] = n
+			out[PartKey(p.WholeClass, p.Domains)] = n
 		}
 	}
 	return out
@@ -227,7 +227,7 @@ func (q *Queue) AssignedByPart() map[string]int {
 	out := map[string]int{}
 	for c, n := range q.Assigned {
 		p := &q.Classes[c]
-		out[PartKey(p.Base, p.Domains)] = n
+		out[PartKey(p.WholeClass, p.Domains)] = n
 	}
 	return out
 }
@@ -247,10 +247,10 @@ func (q *Queue) SoleClasses() []int {
 		c := &q.Classes[i]
 		p := q.Profile(c)
 		for r := range p.Host {
-			add(p.Host[r].Group, c.Base)
+			add(p.Host[r].Group, c.WholeClass)
 		}
 		for _, g := range p.HostIn {
-			add(g, c.Base)
+			add(g, c.WholeClass)
 		}
 	}
 	return out
@@ -259,7 +259,7 @@ func (q *Queue) SoleClasses() []int {
 // HasPortConflict reports whether a host port of the class conflicts with one in the lists, which are numbers in
 // Pods.Ports.
 func (q *Queue) HasPortConflict(c *Class, lists []int) bool {
-	return slices.ContainsFunc(c.PortLists, func(list int) bool { return q.Pods.Ports.ClashAny(list, lists) })
+	return slices.ContainsFunc(c.PortLists, func(list int) bool { return q.Pods.Ports.ConflictAny(list, lists) })
 }
 
 // AffinityFollowers returns the classes with unplaced pods that have required host affinity.
@@ -289,8 +289,8 @@ func (q *Queue) IsInHostSpread(c int) bool {
 		slices.ContainsFunc(p.HostIn, func(g int) bool { return q.Pods.Topology.Groups[g].Kind == topology.Spread })
 }
 
-// AddToTally adds n units of the class to the host counts t.
-func (q *Queue) AddToTally(t *topology.HostCounts, c *Class, n int) {
+// AddToHostCounts adds n units of the class to the host counts t.
+func (q *Queue) AddToHostCounts(t *topology.HostCounts, c *Class, n int) {
 	if c.Members == nil {
 		if p := q.Profile(c); len(p.Host) > 0 || len(p.HostIn) > 0 {
 			t.Add(p, n)

@@ -238,14 +238,14 @@ func (e *explanation) checkVariant(v *offering.Variant, p *offering.Pool, reqs r
 // labelCause returns the code and the detail for offerings of the variant whose value of the label the class does not
 // accept.
 func (e *explanation) labelCause(v *offering.Variant, p *offering.Pool, key string, needed requirements.Values) (Code, string) {
-	if _, offered := v.Labels[key]; !offering.IsCloudKey(key) && !offered && len(e.in.Stock.Labels.Of(key).Values) == 0 {
+	if _, offered := v.Labels[key]; !offering.IsCloudKey(key) && !offered && len(e.in.Stock.Labels.Column(key).Values) == 0 {
 		return LabelMissing, key + " " + needed.String()
 	}
 	allowed, limited := p.Accepts[key]
 	if _, offered := v.Labels[key]; offered || limited && !allowed.Intersects(needed) {
 		return LabelConflict, key
 	}
-	if len(e.in.Stock.Labels.Of(key).Values) == 0 || !offering.IsCloudKey(key) {
+	if len(e.in.Stock.Labels.Column(key).Values) == 0 || !offering.IsCloudKey(key) {
 		return LabelMissing, key + " " + needed.String()
 	}
 	return TypeMismatch, key
@@ -260,7 +260,7 @@ func (e *explanation) checkOffer(o int, p *offering.Pool, remaining *offering.Re
 	topologyCode, key := e.blockingTopologyRule(o)
 	limit := remaining.FirstBlocking(e.in.Stock.TypeOf(o).Capacity)
 	switch {
-	case shape.Broken:
+	case shape.IsTooSmall:
 		f.reason.Code, f.reason.Detail = TooSmall, "the DaemonSets"
 	case lacking >= 0:
 		f.reason.Code, f.reason.Detail = TooSmall, e.in.Stock.Dims[lacking] // explanationOf replaces podgroup.Unoffered
@@ -322,7 +322,7 @@ func (e *explanation) blockingTopologyRule(o int) (Code, string) {
 			(!self || slices.ContainsFunc(groups, e.in.HasHost)) {
 			return PodAffinity, topology.Hostname
 		}
-		if e.in.Topology.IsCrowded(e.in.Pods.Topology, profile, o) {
+		if e.in.Topology.DaemonPodsExceedSpread(e.in.Pods.Topology, profile, o) {
 			return TopologySpread, topology.Hostname
 		}
 		return "", ""
@@ -333,7 +333,7 @@ func (e *explanation) blockingTopologyRule(o int) (Code, string) {
 // hasPortConflict reports whether the class has a host port that DaemonSets use on nodes of the shape.
 func (e *explanation) hasPortConflict(s *offering.Shape) bool {
 	return s.PortList != podgroup.NoPorts &&
-		slices.ContainsFunc(e.class.PortLists, func(list int) bool { return e.in.Pods.Ports.ClashAny(list, []int{s.PortList}) })
+		slices.ContainsFunc(e.class.PortLists, func(list int) bool { return e.in.Pods.Ports.ConflictAny(list, []int{s.PortList}) })
 }
 
 func (e *explanation) profile() *topology.Profile {

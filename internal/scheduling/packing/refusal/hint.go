@@ -100,7 +100,7 @@ const RetryHint = "plan again: pods that are placed by then need no more work"
 func (e *explanation) poolToFix() *offering.Pool {
 	i := slices.IndexFunc(e.in.Stock.Pools, func(p *offering.Pool) bool {
 		_, repels := requirements.Untolerated(p.Taints, e.sig.Tolerations)
-		return p.Unusable != "" && !p.Closed && !repels && slices.ContainsFunc(alternatives(e.sig.Required), p.MaySuit)
+		return p.Unusable != "" && !p.UnusableByIntent && !repels && slices.ContainsFunc(alternatives(e.sig.Required), p.MaySuit)
 	})
 	if i < 0 {
 		return nil
@@ -260,7 +260,7 @@ const maxListedValues = 8
 // offeredValues returns, as text, the values of a label that the offerings have: all of them, or their number, the
 // first and the last.
 func (e *explanation) offeredValues(key string) string {
-	values := e.in.Stock.Labels.Of(key).Values
+	values := e.in.Stock.Labels.Column(key).Values
 	if len(values) <= maxListedValues {
 		return "[" + strings.Join(values, " ") + "]"
 	}

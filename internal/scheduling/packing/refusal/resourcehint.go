@@ -73,7 +73,7 @@ func (e *explanation) noPoolHint(asks string, ask requirements.Values) string {
 func (e *explanation) nearestType(ask requirements.Values) string {
 	value, _ := ask.Single()
 	family, size, ok := strings.Cut(value, ".")
-	types := e.in.Stock.Labels.Of(catalog.LabelInstanceType).Values
+	types := e.in.Stock.Labels.Column(catalog.LabelInstanceType).Values
 	var siblings []string
 	for _, name := range types {
 		otherFamily, otherSize, _ := strings.Cut(name, ".")

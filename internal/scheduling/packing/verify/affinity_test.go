@@ -77,12 +77,12 @@ func TestAffinity(t *testing.T) {
 			w.launch("a", "web-1")
 		}),
 		"resident of another namespace does not match": invalid(noMatch, func(w *world) {
-			w.node("n1", "a", existing("db", 1)).Residents[0].Kind.Namespace = "other"
+			w.node("n1", "a", existing("db", 1)).Residents[0].PodKind.Namespace = "other"
 			w.web(1, affinityTo(zone, "db"))
 			w.launch("a", "web-1")
 		}),
 		"resident of another namespace, all namespaces selected": valid(func(w *world) {
-			w.node("n1", "a", existing("db", 1)).Residents[0].Kind.Namespace = "other"
+			w.node("n1", "a", existing("db", 1)).Residents[0].PodKind.Namespace = "other"
 			w.web(1, affinityTo(zone, "db"), inAllNamespaces)
 			w.launch("a", "web-1")
 		}),
@@ -263,12 +263,12 @@ func TestAntiAffinity(t *testing.T) {
 			w.launch("a", "db-1")
 		}),
 		"resident of another namespace": valid(func(w *world) {
-			w.node("n1", "a", existing("db", 1)).Residents[0].Kind.Namespace = "other"
+			w.node("n1", "a", existing("db", 1)).Residents[0].PodKind.Namespace = "other"
 			w.web(1, antiAffinityTo(zone, "db"))
 			w.launch("a", "web-1")
 		}),
 		"resident of another namespace, all namespaces selected": invalid(ruledOut, func(w *world) {
-			w.node("n1", "a", existing("db", 1)).Residents[0].Kind.Namespace = "other"
+			w.node("n1", "a", existing("db", 1)).Residents[0].PodKind.Namespace = "other"
 			w.web(1, antiAffinityTo(zone, "db"), inAllNamespaces)
 			w.launch("a", "web-1")
 		}),

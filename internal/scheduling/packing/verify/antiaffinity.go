@@ -25,14 +25,14 @@ func (r *antiAffinityRule) counts(namespace string, labels map[string]string) bo
 }
 
 // isOf reports whether pods of the kind have the term.
-func (r *antiAffinityRule) isOf(k *cluster.Kind) bool {
+func (r *antiAffinityRule) isOf(k *cluster.PodKind) bool {
 	same := func(t *cluster.Term) bool {
 		var a, b identity
 		a.term(t)
 		b.term(r.term)
 		return slices.Equal(a, b)
 	}
-	return slices.ContainsFunc(requiredTerms(k.Avoids), same)
+	return slices.ContainsFunc(requiredTerms(k.RequiredAntiAffinity), same)
 }
 
 // concernedPods is a number of pods of one class on one place that an antiAffinityRule concerns.

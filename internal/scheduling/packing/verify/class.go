@@ -45,13 +45,13 @@ type ruleSet struct {
 	// By identity: index in kinds, classes, spreads, affinities, antiAffinities.
 	byKind, byClass, bySpread, byAffinity, byAntiAffinity map[string]int
 
-	kindOf map[*cluster.Kind]int // by kind of residents or DaemonSet pods: index in kinds
+	kindOf map[*cluster.PodKind]int // by kind of residents or DaemonSet pods: index in kinds
 }
 
 // newRuleSet collects the rules of all pods, of the residents of nodes and of DaemonSet pods.
 func newRuleSet(c *checker) *ruleSet {
 	rs := &ruleSet{
-		classOf: make(map[*cluster.Pod]int, len(c.snapshot.Pods)), kindOf: map[*cluster.Kind]int{},
+		classOf: make(map[*cluster.Pod]int, len(c.snapshot.Pods)), kindOf: map[*cluster.PodKind]int{},
 		byKind: map[string]int{}, byClass: map[string]int{}, bySpread: map[string]int{},
 		byAffinity: map[string]int{}, byAntiAffinity: map[string]int{},
 	}
@@ -63,7 +63,7 @@ func newRuleSet(c *checker) *ruleSet {
 	}
 	for i := range c.snapshot.Nodes {
 		for _, r := range c.snapshot.Nodes[i].Residents {
-			rs.addKind(r.Kind)
+			rs.addKind(r.PodKind)
 		}
 	}
 	for i := range c.snapshot.Daemons {
@@ -112,14 +112,14 @@ func relevantLabels(s *cluster.Snapshot) (keys []string, byName bool) {
 	}
 	for i := range s.Nodes {
 		for _, r := range s.Nodes[i].Residents {
-			if r.Kind != nil {
-				addTerms(r.Avoids)
+			if r.PodKind != nil {
+				addTerms(r.RequiredAntiAffinity)
 			}
 		}
 	}
 	for i := range s.Daemons {
 		if k := s.Daemons[i].Kind; k != nil {
-			addTerms(k.Avoids)
+			addTerms(k.RequiredAntiAffinity)
 		}
 	}
 	delete(seen, labelHostname)
@@ -158,7 +158,7 @@ func (rs *ruleSet) classIndex(p *cluster.Pod) int {
 		w.text(s.Key)
 		w.number(s.MaxSkew)
 		w.number(s.MinDomains)
-		w.flag(s.AnyNode)
+		w.flag(s.IgnoresNodeAffinity)
 		w.flag(s.HonorTaints)
 		w.selector(s.Selector)
 	}
@@ -280,23 +280,23 @@ func (rs *ruleSet) antiAffinityIndices(terms []*cluster.Term) []int {
 }
 
 // addKind adds the kind of residents or DaemonSet pods, and their anti-affinity terms; nil adds nothing.
-func (rs *ruleSet) addKind(k *cluster.Kind) {
+func (rs *ruleSet) addKind(k *cluster.PodKind) {
 	if _, ok := rs.kindOf[k]; ok || k == nil {
 		return
 	}
 	rs.kindOf[k] = rs.kindIndex(k.Namespace, k.Labels)
-	rs.antiAffinityIndices(requiredTerms(k.Avoids))
+	rs.antiAffinityIndices(requiredTerms(k.RequiredAntiAffinity))
 }
 
 // addResident adds the pods of a resident of a node to the rules that count them. Spread constraints do not count pods
 // that are being deleted.
 func (rs *ruleSet) addResident(at placeWithTraits, r cluster.Resident) {
-	if r.Kind == nil || r.Count <= 0 {
+	if r.PodKind == nil || r.Count <= 0 {
 		return
 	}
-	k := &rs.kinds[rs.kindOf[r.Kind]]
+	k := &rs.kinds[rs.kindOf[r.PodKind]]
 	placed := placedPods{placeWithTraits: at, pods: r.Count}
-	if !r.Ending {
+	if !r.Terminating {
 		for _, n := range k.spreads {
 			rs.spreads[n].residents = append(rs.spreads[n].residents, placed)
 		}
@@ -304,7 +304,7 @@ func (rs *ruleSet) addResident(at placeWithTraits, r cluster.Resident) {
 	for _, n := range k.affinities {
 		rs.affinities[n].residents = append(rs.affinities[n].residents, placed)
 	}
-	rs.addConcerned(k, rs.antiAffinityIndices(requiredTerms(r.Avoids)), concernedPods{
+	rs.addConcerned(k, rs.antiAffinityIndices(requiredTerms(r.RequiredAntiAffinity)), concernedPods{
 		placedPods: placed, name: "an existing pod of namespace " + r.Namespace,
 	})
 }
@@ -330,11 +330,11 @@ func (rs *ruleSet) relyOnDaemonPods(c *checker) {
 // anti-affinity, but satisfies no affinity.
 func (rs *ruleSet) addDaemonPod(d daemonPod) {
 	k := &rs.kinds[rs.kindOf[d.kind]]
-	if len(k.spreads)+len(k.affinities)+len(k.antiAffinities)+len(d.kind.Avoids) == 0 {
+	if len(k.spreads)+len(k.affinities)+len(k.antiAffinities)+len(d.kind.RequiredAntiAffinity) == 0 {
 		return
 	}
 	if d.sure {
-		rs.addResident(rs.facts.withAllTraits(d.place), cluster.Resident{Kind: d.kind, Count: 1})
+		rs.addResident(rs.facts.withAllTraits(d.place), cluster.Resident{PodKind: d.kind, Count: 1})
 		return
 	}
 	placed := placedPods{placeWithTraits: d.placeWithTraits, pods: 1}
@@ -344,7 +344,7 @@ func (rs *ruleSet) addDaemonPod(d daemonPod) {
 	for _, n := range k.affinities {
 		rs.affinities[n].daemonPods = append(rs.affinities[n].daemonPods, placed)
 	}
-	rs.addConcerned(k, rs.antiAffinityIndices(requiredTerms(d.kind.Avoids)), concernedPods{
+	rs.addConcerned(k, rs.antiAffinityIndices(requiredTerms(d.kind.RequiredAntiAffinity)), concernedPods{
 		placedPods: placed, name: "a DaemonSet's pod of namespace " + d.kind.Namespace,
 	})
 }

@@ -10,7 +10,7 @@ import (
 
 // agents adds a DaemonSet whose pods have the label app=agent. It runs in these zones; without zones, in all.
 func (w *world) agents(avoids []cluster.Term, zones ...string) {
-	w.daemon(0, zones...).Kind = &cluster.Kind{Namespace: "default", Labels: requirements.Labels{"app": "agent"}, Avoids: avoids}
+	w.daemon(0, zones...).Kind = &cluster.PodKind{Namespace: "default", Labels: requirements.Labels{"app": "agent"}, RequiredAntiAffinity: avoids}
 }
 
 // TestDaemons checks that DaemonSet pods count on a planned node before all other pods.

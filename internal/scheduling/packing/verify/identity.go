@@ -93,7 +93,7 @@ func (w *identity) taints(list []requirements.Taint) {
 }
 
 func (w *identity) selector(s cluster.Selector) {
-	w.flag(s.Nothing)
+	w.flag(s.MatchesNothing)
 	w.requirements(s.Labels)
 }
 

@@ -39,7 +39,7 @@ func newSelectorIndex() *selectorIndex { return &selectorIndex{byLabel: map[[2]s
 
 // add adds the rule with that index, unless its selector matches no pod.
 func (s *selectorIndex) add(rule int, selector *cluster.Selector) {
-	if selector.Nothing {
+	if selector.MatchesNothing {
 		return
 	}
 	for _, key := range selector.Labels.Keys() {

@@ -39,7 +39,7 @@ func (c *checker) checkMinValue(pn *packing.PlannedNode, pool *cluster.Pool, at 
 	switch {
 	case have >= asked && i >= 0:
 		c.report("%s relaxes minValues of %s, although it keeps %d of %d values", at.name, key, have, asked)
-	case have < asked && !pool.Relaxable:
+	case have < asked && !pool.RelaxesMinValues:
 		c.report("%s keeps %d values of %s, the pool requires %d", at.name, have, key, asked)
 	case have < asked && (i < 0 || pn.Relaxed[i].Have != have):
 		c.report("%s keeps %d of %d values of %s, but does not list the label as relaxed", at.name, have, asked, key)

@@ -55,12 +55,12 @@ func (w *world) String() string {
 	for _, n := range w.Nodes {
 		s += fmt.Sprintf("node %s %s %v", n.Name, n.Labels[zone], n.Taints)
 		for _, r := range n.Residents {
-			s += fmt.Sprintf(" %d %s ending=%t avoids=%v", r.Count, r.Labels["app"], r.Ending, r.Avoids)
+			s += fmt.Sprintf(" %d %s ending=%t avoids=%v", r.Count, r.Labels["app"], r.Terminating, r.RequiredAntiAffinity)
 		}
 		s += "\n"
 	}
 	for _, d := range w.Daemons {
-		s += fmt.Sprintf("daemon required=%v %s avoids=%v\n", d.Required, d.Kind.Labels["app"], d.Kind.Avoids)
+		s += fmt.Sprintf("daemon required=%v %s avoids=%v\n", d.Required, d.Kind.Labels["app"], d.Kind.RequiredAntiAffinity)
 	}
 	for _, pn := range w.plan.PlannedNodes {
 		s += fmt.Sprint(pn.Name, pn.Offerings, pn.Pods, "\n")
@@ -88,17 +88,17 @@ func drawWorld(t *rapid.T) *world {
 		if oneIn(3, "residents") {
 			r := existing(someApp(), rapid.IntRange(1, 2).Draw(t, "count"))
 			if oneIn(4, "avoids") {
-				r.Avoids = []cluster.Term{term(key(), someApp())}
+				r.RequiredAntiAffinity = []cluster.Term{term(key(), someApp())}
 			}
-			r.Ending = oneIn(4, "ending")
+			r.Terminating = oneIn(4, "ending")
 			n.Residents = append(n.Residents, r)
 		}
 	}
 	if oneIn(3, "daemon") {
 		w.daemon(0, rapid.SampledFrom([][]string{nil, nil, {"a"}, {"a", "b"}}).Draw(t, "daemon's zones")...)
-		k := &cluster.Kind{Namespace: "default", Labels: requirements.Labels{"app": someApp()}}
+		k := &cluster.PodKind{Namespace: "default", Labels: requirements.Labels{"app": someApp()}}
 		if oneIn(3, "daemon avoids") {
-			k.Avoids = []cluster.Term{term(key(), someApp())}
+			k.RequiredAntiAffinity = []cluster.Term{term(key(), someApp())}
 		}
 		w.Daemons[0].Kind = k
 	}
@@ -147,7 +147,7 @@ func drawRules(t *rapid.T, oneIn func(int, string) bool, key, someApp func() str
 	for range rapid.IntRange(0, 2).Draw(t, "spreads") {
 		p.Spread = append(p.Spread, cluster.Spread{
 			Key: key(), MaxSkew: rapid.IntRange(1, 2).Draw(t, "skew"), Selector: app(someApp()),
-			AnyNode: oneIn(4, "anyNode"), HonorTaints: oneIn(4, "honorTaints"), Soft: oneIn(6, "soft"),
+			IgnoresNodeAffinity: oneIn(4, "anyNode"), HonorTaints: oneIn(4, "honorTaints"), Soft: oneIn(6, "soft"),
 		})
 		if oneIn(6, "minDomains") {
 			p.Spread[len(p.Spread)-1].MinDomains = 2
@@ -194,7 +194,7 @@ func naiveWorlds(w *world) []*naiveWorld {
 		node := naiveNode{labels: n.Labels, taints: n.Taints}
 		for _, r := range n.Residents {
 			for range r.Count {
-				node.pods = append(node.pods, naivePod{r.Namespace, r.Labels, r.Avoids, r.Ending})
+				node.pods = append(node.pods, naivePod{r.Namespace, r.Labels, r.RequiredAntiAffinity, r.Terminating})
 			}
 		}
 		out[0].nodes = append(out[0].nodes, node)
@@ -214,7 +214,7 @@ func naiveWorlds(w *world) []*naiveWorld {
 				node := naiveNode{labels: requirements.Labels{zone: o.Zone, hostname: pn.Name}}
 				for _, d := range w.Daemons { // DaemonSet pods start first
 					if len(d.Required) == 0 || d.Required[0].Accepts(node.labels) {
-						node.pods = append(node.pods, naivePod{d.Kind.Namespace, d.Kind.Labels, d.Kind.Avoids, false})
+						node.pods = append(node.pods, naivePod{d.Kind.Namespace, d.Kind.Labels, d.Kind.RequiredAntiAffinity, false})
 					}
 				}
 				more = append(more, &naiveWorld{nodes: append(slices.Clone(n.nodes), node)})
@@ -330,7 +330,7 @@ func (n *naiveWorld) counts(p *cluster.Pod, s *cluster.Spread, node *naiveNode) 
 			return false
 		}
 	}
-	if !s.AnyNode && len(p.Required) > 0 &&
+	if !s.IgnoresNodeAffinity && len(p.Required) > 0 &&
 		!slices.ContainsFunc(p.Required, func(r requirements.Requirements) bool { return r.Accepts(node.labels) }) {
 		return false
 	}

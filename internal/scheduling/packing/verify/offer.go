@@ -37,7 +37,7 @@ type offer struct {
 	daemonPods     []*cluster.Daemon    // the DaemonSets whose pods run on its node
 	daemonRequests resources.Amounts    // sum of the requests of these pods
 	portLists      [][]cluster.HostPort // host ports of these pods, by DaemonSet with host ports
-	kinds          []*cluster.Kind      // kinds of these pods, if known
+	kinds          []*cluster.PodKind   // kinds of these pods, if known
 	problems       []string             // why the pool may not launch it, regardless of the pods; empty if it may
 	verdicts       []int8               // cache of accepts, by demand: 0 not computed, 1 accepted, -1 not accepted
 }

@@ -71,8 +71,8 @@ func TestLargeOrders(t *testing.T) {
 	})
 }
 
-// TestOutOfOrder checks small plans in which the greedy order fails and another order works.
-func TestOutOfOrder(t *testing.T) {
+// TestOrderThatGreedyMisses checks small plans in which the greedy order fails and another order works.
+func TestOrderThatGreedyMisses(t *testing.T) {
 	t.Parallel()
 	run(t, map[string]testCase{
 		"counted by one rule, limited by another": valid(func(w *world) {

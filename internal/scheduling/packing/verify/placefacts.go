@@ -14,7 +14,7 @@ type placeFacts struct {
 	relevant []string // the labels that matter, sorted; hostname is never among them
 	byName   bool     // the node affinity of pods with a spread selects a node by name, so nodeTraits include the name
 
-	axes       map[string]*axis // by label
+	axes       map[string]*labelDomains // by label
 	traits     []nodeTraits
 	traitSets  []traitSet
 	views      map[string]*view // by identity of label and nodeFilter
@@ -27,7 +27,7 @@ type placeFacts struct {
 
 // daemonPod is the pod of a DaemonSet on a planned node. It starts before all other pods.
 type daemonPod struct {
-	kind *cluster.Kind
+	kind *cluster.PodKind
 	placeWithTraits
 	sure bool // the pod starts whichever offering is launched
 }
@@ -49,15 +49,15 @@ type traitSet struct {
 	places int   // number of places with the set; 0 for a set that only daemonPods have
 }
 
-// axis numbers the domains of one label.
-type axis struct {
+// labelDomains numbers the domains of one label.
+type labelDomains struct {
 	key     string
 	names   []string       // by domain
 	byValue map[string]int // by value of the label: its domain
 }
 
 // domain returns the number of the domain with that value. It adds the domain if it is new.
-func (a *axis) domain(value string) int {
+func (a *labelDomains) domain(value string) int {
 	n, ok := a.byValue[value]
 	if !ok {
 		n = len(a.names)
@@ -71,7 +71,7 @@ func (a *axis) domain(value string) int {
 func newPlaceFacts(c *checker, relevant []string, byName bool) *placeFacts {
 	pf := &placeFacts{
 		relevant: relevant, byName: byName,
-		axes: map[string]*axis{}, views: map[string]*view{}, byTraits: map[string]int{}, bySet: map[string]int{},
+		axes: map[string]*labelDomains{}, views: map[string]*view{}, byTraits: map[string]int{}, bySet: map[string]int{},
 	}
 	traitsOf := map[int]int{} // by offer.number: index in traits
 	hosts := pf.axis(labelHostname)
@@ -115,7 +115,7 @@ func (pf *placeFacts) addDaemonPods(place int, offers []*offer, traitsOf map[int
 		return
 	}
 	var names []string // the keys of kinds and traits, in the order in which they were added
-	kinds, traits := map[string]*cluster.Kind{}, map[string][]int{}
+	kinds, traits := map[string]*cluster.PodKind{}, map[string][]int{}
 	for _, o := range offers {
 		seen := map[string]int{}
 		for _, k := range o.kinds {
@@ -137,21 +137,21 @@ func (pf *placeFacts) addDaemonPods(place int, offers []*offer, traitsOf map[int
 }
 
 // kindKey returns a key for the kind that is equal for kinds that no rule distinguishes.
-func kindKey(k *cluster.Kind) string {
+func kindKey(k *cluster.PodKind) string {
 	var w identity
 	w.text(k.Namespace)
 	w.labels(k.Labels)
-	for _, t := range requiredTerms(k.Avoids) {
+	for _, t := range requiredTerms(k.RequiredAntiAffinity) {
 		w.term(t)
 	}
 	return string(w)
 }
 
 // axis returns the axis of the label. It adds the axis if it is new.
-func (pf *placeFacts) axis(key string) *axis {
+func (pf *placeFacts) axis(key string) *labelDomains {
 	a := pf.axes[key]
 	if a == nil {
-		a = &axis{key: key, byValue: map[string]int{}}
+		a = &labelDomains{key: key, byValue: map[string]int{}}
 		pf.axes[key] = a
 	}
 	return a
@@ -212,7 +212,7 @@ type nodeFilter struct {
 // constraints.
 func nodeFilterOf(p *cluster.Pod, s *cluster.Spread, keys []string) nodeFilter {
 	out := nodeFilter{keys: keys, honorTaints: s.HonorTaints}
-	if !s.AnyNode {
+	if !s.IgnoresNodeAffinity {
 		out.required = p.Required
 	}
 	if s.HonorTaints {
@@ -262,7 +262,7 @@ func (r *reach) certain() (int, bool) {
 // view has the domains of one label that count for the rules with one nodeFilter.
 type view struct {
 	facts   *placeFacts
-	axis    *axis
+	axis    *labelDomains
 	filter  nodeFilter
 	reach   []reach // by traitSet; without domains for hostname: reachWithTraits adds them
 	counted []bool  // by traitSet: whether some traits of the set count
@@ -276,12 +276,12 @@ type bounds struct {
 	hosts int          // for hostname: maximum number of places that count
 	least int          // for hostname: number of places that certainly count
 
-	loose      []looseSet
+	loose      []uncertainPlaces
 	looseSetOf []int // by traitSet: index in loose of its set, or -1
 }
 
-// looseSet is a set of places that may be in one of several domains, or in none.
-type looseSet struct {
+// uncertainPlaces is a set of places that may be in one of several domains, or in none.
+type uncertainPlaces struct {
 	reach
 	places int // number of places
 }
@@ -344,10 +344,10 @@ func (v *view) boundsAt(gone bool) bounds {
 			b.sure[d] = true
 			continue
 		}
-		set := slices.IndexFunc(b.loose, func(l looseSet) bool { return l.sure == r.sure && slices.Equal(l.domains, r.domains) })
+		set := slices.IndexFunc(b.loose, func(l uncertainPlaces) bool { return l.sure == r.sure && slices.Equal(l.domains, r.domains) })
 		if set < 0 {
 			set = len(b.loose)
-			b.loose = append(b.loose, looseSet{reach: r})
+			b.loose = append(b.loose, uncertainPlaces{reach: r})
 		}
 		b.loose[set].places += places
 		b.looseSetOf[n] = set

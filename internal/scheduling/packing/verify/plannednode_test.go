@@ -137,7 +137,7 @@ func TestPlannedNodes(t *testing.T) {
 		"volumes within the node's":     valid(plan(func(w *world) { w.setNodeVolumes(5, 3); w.addVolumes(3, 2) })),
 		"volumes, node without a limit": valid(plan(func(w *world) { w.addVolumes(3, 99) })),
 		"a cordoned node": invalid("node n1: pod default/db-2 does not accept it",
-			plan(func(w *world) { w.Nodes[0].Taints = []requirements.Taint{cluster.Cordon()} })),
+			plan(func(w *world) { w.Nodes[0].Taints = []requirements.Taint{cluster.CordonTaint()} })),
 		"a leaving node": invalid("n1 has new pods, but is leaving", plan(func(w *world) { w.Nodes[0].Leaving = true })),
 		"node that the pod does not accept": invalid("node n1: pod default/db-2 does not",
 			plan(func(w *world) { requiring(zone, "b")(&w.Pods[3]) })),

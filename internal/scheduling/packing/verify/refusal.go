@@ -147,7 +147,7 @@ func conflicts(ports, taken []cluster.HostPort) bool {
 
 // rulesAllow reports whether the rules between pods allow the pod on a node with these labels, after all planned pods
 // are bound. place is -1 for a node that is not in the plan; daemons are the DaemonSet pods on such a node.
-func (r *roomFinder) rulesAllow(p *cluster.Pod, labels map[string]string, place int, daemons []*cluster.Kind) bool {
+func (r *roomFinder) rulesAllow(p *cluster.Pod, labels map[string]string, place int, daemons []*cluster.PodKind) bool {
 	c := &r.classes[r.classOf[p]]
 	at := func(v *view) reach { return r.reachOf(v, labels, place) }
 	for _, u := range c.uses {
@@ -185,7 +185,7 @@ func (r *roomFinder) rulesAllow(p *cluster.Pod, labels map[string]string, place 
 }
 
 // counted returns how many pods of these kinds a rule counts.
-func counted(kinds []*cluster.Kind, counts func(namespace string, labels map[string]string) bool) int {
+func counted(kinds []*cluster.PodKind, counts func(namespace string, labels map[string]string) bool) int {
 	n := 0
 	for _, k := range kinds {
 		if counts(k.Namespace, k.Labels) {

@@ -132,7 +132,7 @@ func TestRelaxed(t *testing.T) {
 		pn.Requirements = requireIn(zone, have, "a", "b", "c")
 	}
 	pool := func(w *world) {
-		w.Pools[0].Requirements, w.Pools[0].Relaxable = requireIn(zone, 3, "a", "b", "c"), true
+		w.Pools[0].Requirements, w.Pools[0].RelaxesMinValues = requireIn(zone, 3, "a", "b", "c"), true
 	}
 	run(t, map[string]testCase{
 		"kept": valid(func(w *world) { pool(w); w.pods("web-1"); w.launch("a b c", "web-1") }),
@@ -166,7 +166,7 @@ func TestRelaxed(t *testing.T) {
 		}),
 		"relaxed although not allowed": invalid("keeps 2 values of topology.kubernetes.io/zone, the pool requires 3", func(w *world) {
 			pool(w)
-			w.Pools[0].Relaxable = false
+			w.Pools[0].RelaxesMinValues = false
 			w.pod("web-1", requiring(zone, "a", "b"))
 			relax(w.launch("a b", "web-1"), 2)
 		}),

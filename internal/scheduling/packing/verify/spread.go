@@ -27,7 +27,7 @@ type spreadRule struct {
 // its deletion starts. For an empty selector, kube-scheduler counts no pods on nodes. But the selector matches the pod
 // to schedule, so spreadUse.self is 1.
 func (r *spreadRule) counts(namespace string, labels map[string]string) bool {
-	return namespace == r.namespace && (r.selector.Nothing || len(r.selector.Labels) > 0) && r.selector.Matches(labels)
+	return namespace == r.namespace && (r.selector.MatchesNothing || len(r.selector.Labels) > 0) && r.selector.Matches(labels)
 }
 
 // spreadUse is a spread rule with the parameters of one class of pods.
@@ -67,10 +67,10 @@ func (r *spreadRule) initialState(gone bool) *spreadState {
 		}
 		if d := at.domains[0]; gone && r.view.isLeaving(r.view.facts.traitSetOf[s.place]) {
 			if byHost && e.certain.count[d] == 0 {
-				e.certain.create(d)
+				e.certain.addDomain(d)
 				e.leavingHosts++
 			} else if !byHost && !e.certain.domains[d] {
-				e.certain.create(d)
+				e.certain.addDomain(d)
 			}
 		}
 		e.add(s.place, s.pods)

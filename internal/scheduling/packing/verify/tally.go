@@ -37,8 +37,8 @@ func (t *tally) add(domain, n int) {
 	}
 }
 
-// create adds a new domain without pods.
-func (t *tally) create(domain int) {
+// addDomain adds a new domain without pods.
+func (t *tally) addDomain(domain int) {
 	if !t.byHost {
 		t.domains[domain] = true
 	}

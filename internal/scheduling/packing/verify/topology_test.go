@@ -9,17 +9,17 @@ import (
 )
 
 func minDomains(n int) func(*cluster.Spread) { return func(s *cluster.Spread) { s.MinDomains = n } }
-func anyNode(s *cluster.Spread)              { s.AnyNode = true }
+func anyNode(s *cluster.Spread)              { s.IgnoresNodeAffinity = true }
 func honorTaints(s *cluster.Spread)          { s.HonorTaints = true }
 func soft(s *cluster.Spread)                 { s.Soft = true }
 func selectAll(s *cluster.Spread)            { s.Selector = cluster.Selector{} }
-func selectNone(s *cluster.Spread)           { s.Selector = cluster.Selector{Nothing: true} }
+func selectNone(s *cluster.Spread)           { s.Selector = cluster.Selector{MatchesNothing: true} }
 
 // ending returns the resident with pods that are being deleted.
 func ending(r cluster.Resident) cluster.Resident {
-	k := *r.Kind
-	k.Ending = true
-	r.Kind = &k
+	k := *r.PodKind
+	k.Terminating = true
+	r.PodKind = &k
 	return r
 }
 
@@ -62,7 +62,7 @@ func TestSpread(t *testing.T) {
 			func(w *world) {
 				w.web(2, spread(zone, 1, "web"))
 				w.launch("b", "web-1", "web-2")
-				w.node("n1", "a").Taints = []requirements.Taint{cluster.Cordon()}
+				w.node("n1", "a").Taints = []requirements.Taint{cluster.CordonTaint()}
 			}),
 		"the zone of a leaving node does not count after it is gone": valid(func(w *world) {
 			w.web(2, spread(zone, 1, "web"))
@@ -72,7 +72,7 @@ func TestSpread(t *testing.T) {
 		"the zone of a cordoned node does not count if taints are honored": valid(func(w *world) {
 			w.web(2, spread(zone, 1, "web", honorTaints))
 			w.launch("b", "web-1", "web-2")
-			w.node("n1", "a").Taints = []requirements.Taint{cluster.Cordon()}
+			w.node("n1", "a").Taints = []requirements.Taint{cluster.CordonTaint()}
 		}),
 		"an empty zone counts": invalid(skewed, func(w *world) {
 			w.web(4, spread(zone, 1, "web"))
@@ -133,7 +133,7 @@ func TestSpread(t *testing.T) {
 		}),
 		"other namespaces do not count": valid(func(w *world) {
 			w.web(1, spread(zone, 1, "web"))
-			w.node("n1", "a", existing("web", 5)).Residents[0].Kind.Namespace = "other"
+			w.node("n1", "a", existing("web", 5)).Residents[0].PodKind.Namespace = "other"
 			w.node("n2", "b")
 			w.place("n1", "web-1")
 		}),

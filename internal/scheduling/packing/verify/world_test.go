@@ -205,7 +205,7 @@ func requiring(key string, values ...string) func(*cluster.Pod) {
 
 // existing returns n pods of an app that already run on a node.
 func existing(appName string, n int, avoids ...cluster.Term) cluster.Resident {
-	return cluster.Resident{Count: n, Kind: &cluster.Kind{Namespace: "default", Labels: requirements.Labels{"app": appName}, Avoids: avoids}}
+	return cluster.Resident{Count: n, PodKind: &cluster.PodKind{Namespace: "default", Labels: requirements.Labels{"app": appName}, RequiredAntiAffinity: avoids}}
 }
 
 // Changes of a world, most of them for one test case.
