@@ -59,7 +59,7 @@ func newFailingController(t *testing.T) controller {
 			m.CallWait.WithLabelValues("CreateFleet").Observe(50)
 			m.Scheduling.Duration.WithLabelValues("provisioner").Observe(50)
 		}
-		m.Failures.WithLabelValues("nodeclaim", "tell").Add(2)
+		m.Failures.WithLabelValues("nodeclaim", "Tell").Add(2)
 		m.TerminateErrors.Add(2)
 		m.BreakerOpen.WithLabelValues("instance").Set(1)
 		m.SameName.Set(3)

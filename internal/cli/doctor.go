@@ -210,7 +210,9 @@ type doctorReport struct {
 
 // report returns the output of joiner doctor -o json.
 func report(e diagnosis.Evidence, findings []diagnosis.Finding) doctorReport {
-	return doctorReport{Cluster: e.Name, Region: e.Region, At: e.At, Findings: findings, Unseen: e.UnreadableSystems(), Truncated: e.Truncated()}
+	return doctorReport{
+		Cluster: e.Name, Region: e.Region, At: e.At, Findings: findings, Unseen: e.UnreadableSystems(), Truncated: e.Truncated(),
+	}
 }
 
 // evidence returns the evidence in the bundle that -f names, or collects it from the cluster and AWS.

@@ -114,7 +114,8 @@ func (r *renderFlags) parseUserData(class *awsv1.EC2NodeClass, in userdata.Input
 		return []userdata.Problem{{Kind: userdata.Unwritable, Certainty: userdata.Certain, Harm: userdata.NeverJoins, Cause: err.Error()}}
 	}
 	// The problems do not depend on the instance type.
-	node, err := conversion.BootstrapNodeOfPool(nil, class, packing.Choice{InstanceType: "m5.large", CapacityType: karpv1.CapacityTypeOnDemand}, 110)
+	choice := packing.Choice{InstanceType: "m5.large", CapacityType: karpv1.CapacityTypeOnDemand}
+	node, err := conversion.BootstrapNodeOfPool(nil, class, choice, 110)
 	if err != nil {
 		return unwritable(err)
 	}

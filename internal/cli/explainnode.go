@@ -94,7 +94,8 @@ func (e *explainNodeFlags) print(s Streams, rows []output.NodeExplanation, since
 			rows[i].NoControllerSince, rows[i].Why = since, strings.TrimSuffix(rows[i].Why, recheckNote)
 		}
 	}
-	if err := e.out.write(s.Out, func() string { return output.NodeExplanations(rows, e.out.width(s.Out)) }, func() any { return rows }); err != nil {
+	text := func() string { return output.NodeExplanations(rows, e.out.width(s.Out)) }
+	if err := e.out.write(s.Out, text, func() any { return rows }); err != nil {
 		return err
 	}
 	if !since.IsZero() {

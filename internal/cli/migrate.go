@@ -151,7 +151,9 @@ func (m *migrateFlags) installation(ctx context.Context, s Streams) (migration.I
 }
 
 // objects reads the objects and controllers of the manifests, or those of the cluster if isOffline is false.
-func (m *migrateFlags) objects(ctx context.Context, s Streams, isOffline bool) (migration.Installation, []evidence.InstalledController, error) {
+func (m *migrateFlags) objects(ctx context.Context, s Streams, isOffline bool) (
+	migration.Installation, []evidence.InstalledController, error,
+) {
 	if isOffline {
 		all, err := evidence.ReadManifests(m.files, s.In)
 		if err != nil {

@@ -89,7 +89,8 @@ func (e Evidence) ofKubernetes() []absent {
 func (e Evidence) ofAWS() []absent {
 	return []absent{withoutValue(e.Cluster), withoutValue(e.Entries), withoutValue(e.NodeGroups), withoutValue(e.Fargate), withoutValue(e.VPC),
 		withoutValue(e.Subnets), withoutValue(e.Routes),
-		withoutValue(e.Endpoints), withoutValue(e.ACLs), withoutValue(e.Groups), withoutValue(e.NATAddresses), withoutValue(e.Instances), withoutValue(e.Impaired)}
+		withoutValue(e.Endpoints), withoutValue(e.ACLs), withoutValue(e.Groups), withoutValue(e.NATAddresses),
+		withoutValue(e.Instances), withoutValue(e.Impaired)}
 }
 
 // restOfAWS returns the items of AWS that are not in ofAWS. Explains compares their reasons too.

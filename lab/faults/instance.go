@@ -90,7 +90,8 @@ func breakFirstBoot(instanceType string) func(context.Context, *Scene) error {
 		requirements := s.Pool.Spec.Template.Spec.Requirements
 		requirements[len(requirements)-1] = In(corev1.LabelInstanceTypeStable, instanceType)
 		return s.ChangeAWS(func(w *world.World, _ time.Time) error {
-			w.Faults.BootFaults = append(w.Faults.BootFaults, &world.BootFault{Pool: world.CapacityPool{Type: instanceType}, Count: 1, SkipsUserData: true})
+			pool := world.CapacityPool{Type: instanceType}
+			w.Faults.BootFaults = append(w.Faults.BootFaults, &world.BootFault{Pool: pool, Count: 1, SkipsUserData: true})
 			return nil
 		})
 	}

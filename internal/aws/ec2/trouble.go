@@ -97,7 +97,9 @@ func troublesOf(s awstypes.InstanceStatus) []StatusProblem {
 			!slices.Contains(eventCodes(), string(e.Code)) {
 			continue
 		}
-		out = append(out, StatusProblem{ID: id, Kind: EventScheduled, Since: aws.ToTime(e.NotBefore).UTC(), Detail: string(e.Code) + ": " + description})
+		out = append(out, StatusProblem{
+			ID: id, Kind: EventScheduled, Since: aws.ToTime(e.NotBefore).UTC(), Detail: string(e.Code) + ": " + description,
+		})
 	}
 	return out
 }

@@ -89,7 +89,8 @@ func (e eviction) reportFailed(node *corev1.Node, pods []drain.Pod, errs []error
 // fail in the same way.
 func isRefused(err error) bool {
 	next := kubeclient.Classify(err)
-	return next == kubeclient.ReportToUser || next == kubeclient.Reject || apierrors.IsInternalError(err) && strings.Contains(err.Error(), "webhook")
+	return next == kubeclient.ReportToUser || next == kubeclient.Reject ||
+		apierrors.IsInternalError(err) && strings.Contains(err.Error(), "webhook")
 }
 
 // forcedPods returns the pods that are deleted by force.

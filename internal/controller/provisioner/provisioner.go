@@ -264,7 +264,9 @@ func (p *Provisioner) logOnce(why string) {
 }
 
 // report sets the metrics of a plan, emits its events and logs its result.
-func (p *Provisioner) report(window loop.Window, plannedAt time.Time, pods []cluster.Pod, plan packing.Plan, created []writer.CreateResult) {
+func (p *Provisioner) report(
+	window loop.Window, plannedAt time.Time, pods []cluster.Pod, plan packing.Plan, created []writer.CreateResult,
+) {
 	p.measure(window, plannedAt, created)
 	p.measureRefusals(slices.Concat(plan.Refusals, p.Costly.Refusals(pods)))
 	failed := p.reportResults(pods, plan, created)

@@ -66,7 +66,8 @@ const (
 func (c *costlyPods) init() {
 	if c.turns == nil {
 		c.share = fairness.DefaultShare()
-		c.turns, c.costs, c.Seats, c.refused = map[string]costlyTurn{}, map[string]int{}, map[string]fairness.Nomination{}, map[string]packing.Refusal{}
+		c.turns, c.costs = map[string]costlyTurn{}, map[string]int{}
+		c.Seats, c.refused = map[string]fairness.Nomination{}, map[string]packing.Refusal{}
 		c.done, c.Ended = make(chan slice, 1), make(chan struct{}, 1)
 	}
 }

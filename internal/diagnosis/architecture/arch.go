@@ -362,7 +362,8 @@ func runOn(p diagnosis.Pod, good, bad string) fix.Step {
 	workload, ok := fix.Workload(p.Namespace, p.Owner)
 	switch {
 	case !ok && p.Owner == "":
-		return fix.AdviceStep("recreate pod %s with a nodeSelector on "+diagnosis.LabelArch+"=%s, or build its image for %s", p.String(), good, bad)
+		return fix.AdviceStep("recreate pod %s with a nodeSelector on "+diagnosis.LabelArch+"=%s, or build its image for %s",
+			p.String(), good, bad)
 	case !ok:
 		return fix.AdviceStep("give the pods of %s in namespace %s a nodeSelector on "+diagnosis.LabelArch+
 			"=%s, or build their image for %s", p.Owner, p.Namespace, good, bad)

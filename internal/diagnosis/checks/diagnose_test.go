@@ -35,6 +35,14 @@ func TestHealthy(t *testing.T) {
 				s.e.Endpoints.Value = append(s.e.Endpoints.Value, Endpoint{Service: "com.amazonaws.us-east-1." + service})
 			}
 		},
+		"private endpoint, without NAT gateway and Fargate": func(s *situation) {
+			s.cluster().PublicAccess, s.cluster().PrivateAccess = false, true
+			s.e.Routes.Value[0].Routes = s.e.Routes.Value[0].Routes[:1]
+			s.e.Fargate.Value = nil
+			for _, service := range []string{"ec2", "ecr.api", "ecr.dkr", "s3"} { // not STS: nodes do not call it
+				s.e.Endpoints.Value = append(s.e.Endpoints.Value, Endpoint{Service: "com.amazonaws.us-east-1." + service})
+			}
+		},
 		"Windows": family("Windows2022", "Windows_Server-2022-English-Core-EKS_Optimized-1.33-2026.04.01", "amd64",
 			Step{Name: "kubernetes.io/os In [windows]", Left: map[string]int{"amd64": 700}}),
 		"Windows, in a pool that allows both architectures": func(s *situation) {

@@ -246,6 +246,7 @@ func judgeFargateSubnets(ix *index.Index) []diagnosis.Finding {
 		for _, id := range p.Subnets {
 			table, ok := network.RouteTableOf(ix, id)
 			i := slices.IndexFunc(table.Routes, func(r diagnosis.Route) bool { return r.To == "0.0.0.0/0" })
+			lacking := network.LackingEndpoints(ix, "sts") // the controller gets its role by IRSA, so it calls STS
 			switch {
 			case !ok:
 			case i >= 0 && strings.HasPrefix(table.Routes[i].Target, "igw-"):
@@ -254,10 +255,10 @@ func judgeFargateSubnets(ix *index.Index) []diagnosis.Finding {
 					p.Name).With(ix.Evidence.Routes.Source+": "+table.ID).
 					FixedBy(fix.Call("eks", "delete-fargate-profile", ix.RegionParam(), ix.ClusterParam(),
 						fix.P("--fargate-profile-name", fix.FargateProfile(p.Name))), makeProfile(ix)))
-			case i < 0 && len(network.LackingEndpoints(ix)) > 0 && ix.Evidence.Endpoints.Known():
+			case i < 0 && len(lacking) > 0 && ix.Evidence.Endpoints.Known():
 				out = append(out, diagnosis.ReportBroken("Fargate profile "+p.Name, diagnosis.Certain,
 					"subnet %s of Fargate profile %s has no route out, and the VPC has no endpoints for %s", id,
-					p.Name, strings.Join(network.LackingEndpoints(ix), ", ")).
+					p.Name, strings.Join(lacking, ", ")).
 					With(ix.Evidence.Routes.Source+": "+table.ID).FixedBy(fix.Call("ec2", "create-route", network.ThroughNAT(ix, table, id)...)))
 			}
 		}

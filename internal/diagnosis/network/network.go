@@ -352,10 +352,11 @@ func getsPublicAddress(ix *index.Index, c diagnosis.Class, subnet string) bool {
 	return i < 0 || ix.Evidence.Subnets.Value[i].Public
 }
 
-// LackingEndpoints returns the services that every node calls and for which the VPC has no endpoint.
-func LackingEndpoints(ix *index.Index) []string {
+// LackingEndpoints returns the services that every node calls, and those of more, for which the VPC has no endpoint. A
+// node does not call STS to join: its token is a signed STS request, which the API server's authenticator sends.
+func LackingEndpoints(ix *index.Index, more ...string) []string {
 	var out []string
-	for _, service := range []string{"ec2", "ecr.api", "ecr.dkr", "s3", "sts"} {
+	for _, service := range append([]string{"ec2", "ecr.api", "ecr.dkr", "s3"}, more...) {
 		if !slices.ContainsFunc(ix.Evidence.Endpoints.Value,
 			func(e diagnosis.Endpoint) bool { return strings.HasSuffix(e.Service, "."+service) }) {
 			out = append(out, service)

@@ -2,8 +2,8 @@ package replacement
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -28,7 +28,8 @@ type MoveState struct {
 	// the move is still needed.
 	Obsolete string
 
-	// DefaultInitializationTimeout is how long a replacement may take from joining to being initialized; zero: the constant DefaultInitializationTimeout.
+	// InitializationTimeout is how long a replacement may take from joining to being initialized; zero means
+	// DefaultInitializationTimeout.
 	InitializationTimeout time.Duration
 }
 
@@ -57,22 +58,22 @@ type Replacement struct {
 	// Claim is the name of its NodeClaim.
 	Claim string
 	// State is its progress.
-	State ReplacementState
+	State Progress
 	// Joined is when its Node registered; zero if it has not.
 	Joined time.Time
 	// Why is the reason why the replacement is not initialized, or why it will not join; may be empty.
 	Why string
 }
 
-// ReplacementState is the progress of a replacement.
-type ReplacementState int
+// Progress is the progress of a replacement.
+type Progress int
 
 // The states of a replacement.
 const (
-	Launching   ReplacementState = iota // it is not initialized yet
-	Ready                               // it is initialized
-	Lost                                // the NodeClaim was deleted, or is being deleted
-	WillNotJoin                         // the NodeClaim exists, and a diagnosis says that it will not join
+	Launching   Progress = iota // it is not initialized yet
+	Ready                       // it is initialized
+	Lost                        // the NodeClaim was deleted, or is being deleted
+	WillNotJoin                 // the NodeClaim exists, and a diagnosis says that it will not join
 )
 
 // Step is the next step of a move.
@@ -131,7 +132,8 @@ func Next(s MoveState, now time.Time) Step {
 		return Step{Action: Close}
 	}
 	if n := s.launching(); n > 0 {
-		return Step{Action: Wait, Reason: strconv.Itoa(n) + " of " + strconv.Itoa(s.ReplacementCount) + " nodes are not ready yet", Until: s.readyBy()}
+		reason := fmt.Sprintf("%d of %d nodes are not ready yet", n, s.ReplacementCount)
+		return Step{Action: Wait, Reason: reason, Until: s.readyBy()}
 	}
 	if s.Blocked != "" {
 		return Step{Action: Wait, Reason: s.Blocked, Until: s.BlockedSince.Add(BlockedFor)}
@@ -169,7 +171,7 @@ func (s MoveState) failure(now time.Time) string {
 	case len(lost) > 0:
 		return "replacement NodeClaim " + strings.Join(lost, ", ") + " did not become a node"
 	case len(s.Replacements) < s.ReplacementCount:
-		return strconv.Itoa(s.ReplacementCount-len(s.Replacements)) + " of " + strconv.Itoa(s.ReplacementCount) + " replacement NodeClaims were not created"
+		return fmt.Sprintf("%d of %d replacement NodeClaims were not created", s.ReplacementCount-len(s.Replacements), s.ReplacementCount)
 	case len(failing) > 0:
 		return "replacement NodeClaim " + strings.Join(failing, ", ") + " does not join the cluster" + s.because(failing[0])
 	case len(unfit) > 0:

@@ -27,7 +27,7 @@ func seen(t *testing.T, text string) MoveState {
 		if w == "missing" {
 			continue
 		}
-		state, ok := map[string]ReplacementState{"launching": Launching, "ready": Ready, "lost": Lost, "hopeless": WillNotJoin, "joined": Launching}[w]
+		state, ok := map[string]Progress{"launching": Launching, "ready": Ready, "lost": Lost, "hopeless": WillNotJoin, "joined": Launching}[w]
 		if !ok {
 			t.Fatalf("no such state: %s", w)
 		}
@@ -106,14 +106,14 @@ func TestMovesEnd(t *testing.T) {
 	t.Parallel()
 	for fate := range 16 {
 		for crash := range 6 {
-			simulate(t, []ReplacementState{ReplacementState(fate % 4), ReplacementState(fate / 4)}, crash)
+			simulate(t, []Progress{Progress(fate % 4), Progress(fate / 4)}, crash)
 		}
 	}
 }
 
 // simulate simulates a move to its end. fate has the states that the replacements reach. In step number crash it makes
 // only half of the changes, like a controller that crashes.
-func simulate(t *testing.T, fate []ReplacementState, crash int) {
+func simulate(t *testing.T, fate []Progress, crash int) {
 	t.Helper()
 	s := MoveState{Started: started, ReplacementCount: 2, Candidates: []Candidate{{Claim: "a"}, {Claim: "b"}},
 		Replacements: []Replacement{{Claim: "c"}, {Claim: "d"}}}

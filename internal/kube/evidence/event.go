@@ -62,7 +62,8 @@ func (r *Reader) eachEvent(ctx context.Context, namespace, kind string, limit in
 	selector := fields.SelectorFromSet(fields.Set{"type": corev1.EventTypeWarning, "involvedObject.kind": kind}).String()
 	token, read := "", 0
 	for {
-		list, err := r.clientset.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: selector, Limit: pageSize, Continue: token})
+		options := metav1.ListOptions{FieldSelector: selector, Limit: pageSize, Continue: token}
+		list, err := r.clientset.CoreV1().Events(namespace).List(ctx, options)
 		switch {
 		case err != nil && read > 0:
 			return true, nil // the caller uses the events that were read

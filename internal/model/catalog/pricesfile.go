@@ -31,7 +31,7 @@ func PriceRegions(text string) []string {
 // are separated by tabs:
 //
 //	region  REGION              …  // the names of the regions
-//	zones   ZONE-ID ZONE-ID     …  // the IDs of each region's zones
+//	zones   ZONE-IDS            …  // the IDs of each region's zones, separated by spaces
 //	TYPE    PRICE SPOT [ZONES]  …  // in each region; empty: the region does not offer the type
 //
 // PRICE is the on-demand price per hour. SPOT is the typical spot price: "35%" of PRICE, rounded to microdollars; a

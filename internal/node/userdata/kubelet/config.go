@@ -66,7 +66,8 @@ func JudgeConfig(r *userdata.Reader, s userdata.Start) {
 // positionOf returns the position of a field, or of the nearest table above it.
 func (c *configCheck) positionOf(path string) userdata.Position {
 	top, _, _ := strings.Cut(path, ".")
-	return userdata.FirstKnown(c.start.NodeConfigPositions["spec.kubelet.config."+path], userdata.FirstKnown(c.start.Positions[top], c.start.At))
+	inNodeConfig := c.start.NodeConfigPositions["spec.kubelet.config."+path]
+	return userdata.FirstKnown(inNodeConfig, userdata.FirstKnown(c.start.Positions[top], c.start.At))
 }
 
 // reject reports a field with which the kubelet does not start. The text is format with args. fix may be empty.

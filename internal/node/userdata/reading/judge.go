@@ -31,7 +31,8 @@ func judge(r *userdata.Reader) {
 	judgeAuthority(r, s)
 	kubelet.JudgeProxy(r, s)
 	if len(r.Unevaluated) > 0 {
-		r.Report(userdata.Undetermined, userdata.Possible, userdata.JoinsDifferently, userdata.Position{}, "the result may differ: %s", r.Unevaluated[0])
+		r.Report(userdata.Undetermined, userdata.Possible, userdata.JoinsDifferently, userdata.Position{},
+			"the result may differ: %s", r.Unevaluated[0])
 	}
 }
 

@@ -38,7 +38,9 @@ func readBootstrapCall(r *userdata.Reader, c command) {
 		return
 	}
 	call := &shCall{r: r, command: c, options: map[string]userdata.Word{}, valueIndex: map[string]int{}}
-	call.start = userdata.Start{By: userdata.BySh, At: c.at, IsUnconditional: c.sure, Config: map[string]any{}, Positions: map[string]userdata.Position{}}
+	call.start = userdata.Start{
+		By: userdata.BySh, At: c.at, IsUnconditional: c.sure, Config: map[string]any{}, Positions: map[string]userdata.Position{},
+	}
 	first := len(r.Out.Problems)
 	call.parse()
 	call.reportStrayWords()

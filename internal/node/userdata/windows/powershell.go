@@ -129,7 +129,9 @@ func (p *psReader) assign(words []userdata.Word) {
 
 // call reads a call of Start-EKSBootstrap.ps1. It adds no start if the script would end with an error.
 func (p *psReader) call(words []userdata.Word) {
-	s := userdata.Start{By: userdata.ByPS, At: words[0].At, IsUnconditional: true, Config: map[string]any{}, Positions: map[string]userdata.Position{}}
+	s := userdata.Start{
+		By: userdata.ByPS, At: words[0].At, IsUnconditional: true, Config: map[string]any{}, Positions: map[string]userdata.Position{},
+	}
 	for i := 1; i < len(words); i++ {
 		name, isOption := strings.CutPrefix(words[i].Text, "-")
 		if !isOption || name == "" {
