@@ -238,7 +238,7 @@ func (r *recorder) Register(c prometheus.Collector) error {
 }
 
 // TestQueriesFindSeriesOfLab runs the queries on metrics that were scraped twice from a controller in the lab: while pods
-// ran on its nodes, and after the pods were removed (testdata/lab-*.txt: no help texts, two buckets of each histogram).
+// ran on its nodes, and after the pods were removed (testdata/lab-*.txt: the queried metrics, without help texts, and with two buckets of each histogram).
 // The test repeats the two scrapes, so rates are 0; but every panel must find its series.
 func TestQueriesFindSeriesOfLab(t *testing.T) {
 	t.Parallel()
