@@ -2,92 +2,84 @@ package charts
 
 import (
 	"os"
-	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/pmezard/go-difflib/difflib"
 )
 
-const (
-	// defaultsName is the values file that sets only the required value. Its golden file has every rendered object.
-	defaultsName = "defaults"
-	// sameMark begins a document of another golden file whose object is the same as in defaults.golden.yaml.
-	sameMark = "# as in defaults.golden.yaml: "
-)
+// defaultsName is the values file that sets only the required value. Its golden file has the rendered manifests. The
+// golden file of another values file has the difference to it, which shows what the values change, or the rendered
+// manifests if these are shorter.
+const defaultsName = "defaults"
 
-var (
-	kindLine = regexp.MustCompile(`(?m)^kind: (\S+)$`)
-	nameLine = regexp.MustCompile(`(?m)^  name: (\S+)$`)
-)
+// diffStart is the first line of a golden file that has a difference.
+const diffStart = "--- " + defaultsName + "\n"
 
 // goldenPath returns the path of the golden file of a values file.
-func goldenPath(name string) string { return "testdata/" + name + ".golden.yaml" }
+func goldenPath(name string) string { return "testdata/" + name + ".golden" }
 
-// golden returns the rendered manifests in the golden file of a values file.
+// golden returns the rendered manifests that the golden file of a values file stands for.
 func golden(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(goldenPath(name))
 	if err != nil {
 		t.Fatal(err)
 	}
+	if strings.HasPrefix(string(text), diffStart) {
+		return applyDiff(t, golden(t, defaultsName), string(text))
+	}
+	return string(text)
+}
+
+// goldenText returns the content of the golden file of a values file for its rendered manifests.
+func goldenText(t *testing.T, name, manifests string) string {
+	t.Helper()
 	if name == defaultsName {
-		return string(text)
+		return manifests
 	}
-	return expand(t, string(text), defaultObjects(t))
+	diff, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
+		A: strings.SplitAfter(golden(t, defaultsName), "\n"), B: strings.SplitAfter(manifests, "\n"),
+		FromFile: defaultsName, ToFile: name, Context: 2,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(diff) > len(manifests) {
+		return manifests
+	}
+	return diff
 }
 
-// defaultObjects returns the documents of defaults.golden.yaml by kind and name.
-func defaultObjects(t *testing.T) map[string]string {
+// applyDiff applies a unified difference, which goldenText has written, to a text.
+func applyDiff(t *testing.T, text, diff string) string {
 	t.Helper()
-	out := map[string]string{}
-	for _, doc := range documents(golden(t, defaultsName)) {
-		out[objectID(t, doc)] = doc
-	}
-	return out
-}
-
-// compact replaces each document that is the same as in defaults.golden.yaml by a comment. So a golden file shows what
-// its values file changes.
-func compact(t *testing.T, manifests string, defaults map[string]string) string {
-	t.Helper()
-	docs := documents(manifests)
-	for i, doc := range docs {
-		if id := objectID(t, doc); defaults[id] == doc {
-			docs[i] = sameMark + id
+	before := strings.SplitAfter(text, "\n")
+	var out strings.Builder
+	copied := 0 // lines of before
+	copyUntil := func(n int) {
+		for ; copied < n; copied++ {
+			out.WriteString(before[copied])
 		}
 	}
-	return joinDocuments(docs)
-}
-
-// expand reverses compact.
-func expand(t *testing.T, text string, defaults map[string]string) string {
-	t.Helper()
-	docs := documents(text)
-	for i, doc := range docs {
-		id, isSame := strings.CutPrefix(doc, sameMark)
-		if !isSame {
-			continue
+	for _, line := range strings.SplitAfter(diff, "\n")[2:] { // the first lines are the names
+		switch {
+		case strings.HasPrefix(line, "@@ -"):
+			number, _, _ := strings.Cut(strings.TrimPrefix(line, "@@ -"), ",")
+			first, err := strconv.Atoi(strings.Fields(number)[0])
+			if err != nil || first > len(before) {
+				t.Fatalf("invalid line in a golden file: %s", line)
+			}
+			copyUntil(first - 1)
+		case strings.HasPrefix(line, "+"):
+			out.WriteString(line[1:])
+		case strings.HasPrefix(line, "-"):
+			copied++
+		case line != "":
+			copyUntil(copied + 1)
 		}
-		if defaults[id] == "" {
-			t.Fatalf("defaults.golden.yaml has no %s", id)
-		}
-		docs[i] = defaults[id]
 	}
-	return joinDocuments(docs)
-}
-
-// documents returns the YAML documents of manifests that helm template printed. joinDocuments reverses documents.
-func documents(manifests string) []string {
-	return strings.Split(strings.TrimSuffix(strings.TrimPrefix(manifests, "---\n"), "\n"), "\n---\n")
-}
-
-func joinDocuments(docs []string) string { return "---\n" + strings.Join(docs, "\n---\n") + "\n" }
-
-// objectID returns the kind and name of the object in a document.
-func objectID(t *testing.T, doc string) string {
-	t.Helper()
-	kind, name := kindLine.FindStringSubmatch(doc), nameLine.FindStringSubmatch(doc)
-	if kind == nil || name == nil {
-		t.Fatalf("a document has no kind or name:\n%s", doc)
-	}
-	return kind[1] + " " + name[1]
+	copyUntil(len(before))
+	return out.String()
 }

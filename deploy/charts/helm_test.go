@@ -72,11 +72,7 @@ func TestRendered(t *testing.T) {
 				t.Fatalf("helm template: %v\n%s", err, errs)
 			}
 			if *rewrite {
-				text := got
-				if name != defaultsName {
-					text = compact(t, got, defaultObjects(t))
-				}
-				if err := os.WriteFile(goldenPath(name), []byte(text), 0o600); err != nil {
+				if err := os.WriteFile(goldenPath(name), []byte(goldenText(t, name, got)), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}

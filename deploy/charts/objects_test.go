@@ -35,7 +35,7 @@ type objects struct {
 func goldenObjects(t *testing.T, name string) objects {
 	t.Helper()
 	var out objects
-	for _, doc := range documents(golden(t, name)) {
+	for _, doc := range strings.Split(golden(t, name), "\n---\n") {
 		var kind metav1.TypeMeta
 		if err := yaml.Unmarshal([]byte(doc), &kind); err != nil {
 			t.Fatalf("%v in\n%s", err, doc)

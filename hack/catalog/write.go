@@ -105,10 +105,14 @@ func (t table) files() ([]file, error) {
 }
 
 func (t table) leftOutFile() []byte {
-	var out bytes.Buffer
-	out.WriteString("# Written by hack/catalog: types that are not in the table, and why.\n")
+	names := map[string][]string{} // by reason
 	for _, l := range t.leftOut {
-		fmt.Fprintf(&out, "%s\t%s\n", l.name, l.why)
+		names[l.why] = append(names[l.why], l.name)
+	}
+	var out bytes.Buffer
+	out.WriteString("# Written by hack/catalog: reasons why types are not in the table, each with these types.\n")
+	for _, why := range sortedNames(names) {
+		fmt.Fprintf(&out, "%s\t%s\n", why, strings.Join(names[why], " "))
 	}
 	return out.Bytes()
 }
