@@ -26,7 +26,7 @@ bin/joiner:
 bin/bench:
 	@mkdir -p bin && hack/build bin/bench bench ./cmd/bench
 bin/helm:
-	@mkdir -p bin && hack/build bin/helm hack/helm helm.sh/helm/v4/cmd/helm
+	@mkdir -p bin && hack/build bin/helm hack/tools helm.sh/helm/v4/cmd/helm
 bin/release:
 	@mkdir -p bin && hack/build bin/release hack/release .
 bin/lab:
