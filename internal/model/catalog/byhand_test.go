@@ -100,9 +100,14 @@ func sizeRows(t *testing.T) []sizeRow {
 		}
 		r.family, r.condition, _ = strings.Cut(r.Node, "+")
 		for _, device := range w[13:] {
-			if name, count, ok := strings.Cut(device, "="); ok { // else "-": none
-				r.Devices[name] = parseInt(t, count)
+			name, count, ok := strings.Cut(device, "=")
+			if !ok {
+				continue // "-": none
 			}
+			if !strings.Contains(name, "/") {
+				name = "vpc.amazonaws.com/" + name
+			}
+			r.Devices[name] = parseInt(t, count)
 		}
 		rows = append(rows, r)
 	}
