@@ -36,8 +36,8 @@ func TestNothingOscillates(t *testing.T) {
 	}, "m5.large", "m5.xlarge", "m5.2xlarge", "c5.large", "c5.xlarge", "r5.large", "r5.xlarge")
 
 	// In each period of stillEvery minutes, the workloads do not change in the last stillFor minutes. The fleet has time to
-	// converge in the first settled of these.
-	const minutes, stillEvery, stillFor, settled = 1000, 500, 120, 60
+	// converge in the first settled of these: an hour in which workloads may be held, and the moves that follow.
+	const minutes, stillEvery, stillFor, settled = 1000, 500, 120, 80
 	var paidSum, freshSum, boundSum catalog.Price // of all measurements
 	evictionsBefore := 0                          // evictions until the fleet had time to converge
 	for minute := range minutes {
