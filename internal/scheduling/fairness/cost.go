@@ -14,8 +14,8 @@ const (
 	soleResourceCost = 8
 )
 
-// maxCountedRules is the maximum number of rules and host ports of a pod for which Cost also counts the details of
-// each. A pod with more of them costs more than Share.CostlyAbove in any case.
+// maxCountedRules is the maximum number of rules and host ports of a pod of which Cost also counts the details. A pod
+// with more of them costs more than Share.CostlyAbove in any case.
 const maxCountedRules = 1000
 
 // Cost returns what the pod costs in a plan, in units of Share. It does not include soleResourceCost, which depends on

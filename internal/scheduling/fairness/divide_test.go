@@ -103,7 +103,7 @@ func TestAllTogether(t *testing.T) {
 	}
 }
 
-// TestCostlyPodsWait checks that pods that cost more than their share do not delay others, and that each is served.
+// TestCostlyPodsWait checks that costly pods do not delay other pods, and that each costly pod is served.
 func TestCostlyPodsWait(t *testing.T) {
 	t.Parallel()
 	for name, newPod := range map[string]func(i int) cluster.Pod{
@@ -272,7 +272,7 @@ func TestPace(t *testing.T) {
 		share = share.AfterSlice(share.MaxSliceCost, time.Duration(share.MaxSliceCost)*100*time.Millisecond)
 	}
 	if share.MaxPlanCost != 100 || share.MaxSliceCost < 1 || share.MaxSliceCost > 10 {
-		t.Errorf("the share is %+v after slow plans, want Whole 100 and Slice between 1 and 10", share)
+		t.Errorf("the share is %+v after slow plans, want MaxPlanCost 100 and MaxSliceCost 1 to 10", share)
 	}
 	small := share.AfterPlan(share.MaxPlanCost/10, time.Millisecond)
 	if small != share {
@@ -286,7 +286,7 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// TestSeated checks that pods with a seat are counted on a copy of the seat's node.
+// TestSeated checks that nominated pods are counted on a copy of their node.
 func TestSeated(t *testing.T) {
 	t.Parallel()
 	room := resources.Amounts{CPU: 1000, Pods: 10}

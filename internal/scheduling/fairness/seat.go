@@ -12,7 +12,7 @@ type Nomination struct {
 	Node string // name of the NodeClaim, or of the Node if it has no NodeClaim
 }
 
-// NewNomination returns the seat of the pod on the node.
+// NewNomination returns the nomination of the node for the pod.
 func NewNomination(p *cluster.Pod, n *cluster.Node) Nomination {
 	if n.Claim != "" {
 		return Nomination{UID: p.UID, Node: n.Claim} // cluster.Node.Name changes when the node joins
@@ -20,8 +20,8 @@ func NewNomination(p *cluster.Pod, n *cluster.Node) Nomination {
 	return Nomination{UID: p.UID, Node: n.Name}
 }
 
-// CountNominated returns the nodes with each waiting pod counted on the node of its seat, if the pod still fits there. seats
-// has the seats by "namespace/name" of the pod. Seated does not change the given nodes.
+// CountNominated returns the nodes with each waiting pod counted on its nominated node, if the pod still fits there.
+// seats has the nominations by "namespace/name" of the pod. CountNominated does not change the given nodes.
 func CountNominated(nodes []cluster.Node, waiting []cluster.Pod, seats map[string]Nomination) []cluster.Node {
 	if len(seats) == 0 {
 		return nodes

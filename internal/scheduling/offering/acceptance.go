@@ -48,8 +48,8 @@ func (st *Stock) Accept(q *podgroup.Queue) *Acceptance {
 	return a
 }
 
-// Stages returns the accept sets in the order to try them: preferences are dropped from the lowest weight up, NodePools
-// with a higher weight come first. Each set has an offer with room for a pod of the class.
+// Stages returns the accept sets in the order to try them: the lightest preferences are dropped first; with the same
+// preferences, the heaviest NodePools come first. Each set has an offer with room for a pod of the class.
 func (a *Acceptance) Stages(c *podgroup.Class) []int {
 	sets := a.plain[c.Sig]
 	if sets == nil {

@@ -199,7 +199,7 @@ pods
 		some.Remove(removed)
 		kept := st.Choices(some.Next(0), some, false)
 		if len(kept) == 0 || !slices.IsSortedFunc(kept, func(a, b int) int { return int(st.Offers[a].Price - st.Offers[b].Price) }) {
-			t.Errorf("without %s the choices are %s, want some, cheapest first", names(st, []int{removed}), names(st, kept))
+			t.Errorf("without %s the choices are %s, want at least one, cheapest first", names(st, []int{removed}), names(st, kept))
 		}
 		has := func(same func(o int) bool) bool { return slices.ContainsFunc(kept, same) }
 		x := &st.Offers[removed]

@@ -122,7 +122,7 @@ func distinguished(allowed requirements.Values, reqs []requirements.Values) []st
 
 // anyInteger returns an integer that allowed accepts and no requirement lists, as text; false if it finds none. It
 // tries the lowest allowed integers, or the highest if only the maximum is limited. Each listed value excludes one
-// integer, so one try more than listed values is enough.
+// integer, so one more try than there are listed values is enough.
 func anyInteger(allowed requirements.Values, reqs []requirements.Values) (string, bool) {
 	from, step := int64(1), int64(1)
 	switch {

@@ -58,7 +58,7 @@ func TestCost(t *testing.T) {
 		}
 		few, many, twice := cost(1), cost(1000), cost(2000)
 		if few != 1 || many < 50 || twice < 2*many-10 {
-			t.Errorf("%s: 1 cost %d, 1,000 cost %d, 2,000 cost %d; want 1, at least 50, twice as much", name, few, many, twice)
+			t.Errorf("%s: 1 cost %d, 1,000 cost %d, 2,000 cost %d; want 1, at least 50, about twice the second", name, few, many, twice)
 		}
 	}
 }

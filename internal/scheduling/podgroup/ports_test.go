@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
 
-// TestPortsClash checks that two lists clash exactly if cluster.HostPort.Conflicts is true for a port of each.
+// TestPortsClash checks that two lists conflict exactly if cluster.HostPort.Conflicts is true for a port of each list.
 func TestPortsClash(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -31,7 +31,7 @@ func TestPortsClash(t *testing.T) {
 			for k := range lists {
 				if got, want := ports.Conflict(numbers[i], numbers[k]), clash(lists[i], lists[k]); got != want ||
 					ports.ConflictAny(numbers[i], numbers[k:k+1]) != want {
-					t.Fatalf("%v and %v clash: %t, want %t", lists[i], lists[k], got, want)
+					t.Fatalf("%v and %v conflict: %t, want %t", lists[i], lists[k], got, want)
 				}
 			}
 		}

@@ -147,9 +147,8 @@ func (q *Queue) withoutDeferred(wanted []topology.PodRef) []topology.PodRef {
 	return wanted[:kept]
 }
 
-// alike reports whether two pods, the only elements of pods, are certainly of one class. profiles are the numbers of
-// their profiles. alike may be false for equal pods. It only needs to recognize the pods of one workload, because these
-// are mostly adjacent.
+// alike reports whether the two elements of pods are certainly of one class. profiles are the numbers of their
+// profiles. alike may be false for equal pods: it only needs to recognize pods of one workload that are adjacent.
 func (q *Queue) alike(pods []topology.PodRef, profiles []int) bool {
 	a, b := pods[0].Pod, pods[1].Pod
 	return pods[0].Signature == pods[1].Signature && profiles[0] == profiles[1] && a.Priority == b.Priority &&

@@ -27,7 +27,7 @@ func text(q *podgroup.Queue) string {
 	return b.String()
 }
 
-// TestClasses checks that pods are one class exactly if their requirements are equal, in any order.
+// TestClasses checks that pods are one class exactly if their requirements are equal, whatever the order of the pods.
 func TestClasses(t *testing.T) {
 	t.Parallel()
 	s, err := scenario.Parse(`# Pods that differ in one thing each.

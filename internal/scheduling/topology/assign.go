@@ -185,8 +185,8 @@ func (a *assignment) pass(n int) int {
 	return assigned
 }
 
-// reorder sorts the places again, including those in aside. It is called when the minimum of a spread has increased:
-// more places may then be allowed, or may satisfy a preference.
+// reorder sorts the places again, including the disallowed ones. It is called when the minimum of a spread has
+// increased: more places may then be allowed, or may satisfy a preference.
 func (a *assignment) reorder() {
 	for i := range a.queue.entries {
 		a.queue.entries[i] = a.entry(a.queue.entries[i].place)

@@ -31,7 +31,7 @@ type running struct {
 	n                  int
 }
 
-// addResidents adds the pods to the domain counts as packing adds the residents of nodes.
+// addResidents adds the pods to the domain counts as package existing adds the residents of nodes.
 func addResidents(c *DomainCounts, b *Index, residents []running) {
 	for _, s := range residents {
 		at := func(key string) int {
@@ -120,8 +120,8 @@ func TestDomainCountsFewest(t *testing.T) {
 	}
 }
 
-// TestDomainCountsAdd checks that Add counts pods in hard groups and as owners of required anti-affinity. A negative
-// number removes them.
+// TestDomainCountsAdd checks that Add counts pods in the groups of required rules, and as owners of required
+// anti-affinity. A negative number removes them.
 func TestDomainCountsAdd(t *testing.T) {
 	t.Parallel()
 	b := indexOf(nil,
