@@ -110,7 +110,7 @@ type runResult struct {
 // A round runs all loops once.
 const (
 	maxRounds    = 100             // how many rounds a phase may take
-	roundPause   = 5 * time.Second // after each of these rounds, and after settleRounds
+	roundPause   = 5 * time.Second // after each round of a phase and of settleRounds
 	settleRounds = 1               // rounds after a phase
 	sweepRounds  = 3               // further rounds after settleRounds, in which leftovers are garbage-collected
 	longPause    = time.Minute     // after each of sweepRounds
@@ -202,8 +202,8 @@ func (s *stage) startProcess() {
 	s.Sweeper.Live = s.api
 }
 
-// roundAndEnvironment runs each loop once, then the simulated environment, and waits for the pause. If the process dies, turn starts
-// the next process.
+// roundAndEnvironment runs each loop once, then the simulated environment, and waits for the pause. If the process
+// dies, it starts the next one.
 func (s *stage) roundAndEnvironment(pause time.Duration) {
 	s.t.Helper()
 	ended, loops := make(chan struct{}), s.Controllers

@@ -213,7 +213,7 @@ func TestInvalidDriftSettings(t *testing.T) {
 				}
 			}
 			if c.drifts && len(stays) != 1 {
-				t.Errorf("%v stay, want one node, which drifts", stays)
+				t.Errorf("%v stay, want the drifted node alone", stays)
 			}
 			if ready := r.pool(t).StatusConditions().IsReady(); !ready {
 				t.Error("the pool is not ready, and launches no nodes")
@@ -223,7 +223,7 @@ func TestInvalidDriftSettings(t *testing.T) {
 }
 
 // TestFieldsOfDriftAreThoseOfTheAPI: the fields that an annotation can ignore are exactly those that can drift. Each is
-// accepted by its name and by its path.
+// accepted by its path.
 func TestFieldsOfDriftAreThoseOfTheAPI(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{ // field → its path without its name
@@ -326,13 +326,13 @@ func TestMassDriftWaitsForTheUser(t *testing.T) {
 	r.runDriftLoop(t)
 	for name, text := range r.conditionTexts(t, karpv1.ConditionDrifted) {
 		if !strings.Contains(text, "SecurityGroupDrift: ") || !strings.Contains(text, "it lacks "+group) {
-			t.Errorf("condition of %s: %q", name, text)
+			t.Errorf("the condition of %s is %q, want the group in it", name, text)
 		}
 	}
 	held := func() (metav1.Condition, bool) { return r.pool(t).StatusConditions().Find(karpv1.ConditionDriftHeld) }
 	c, ok := held()
 	if !ok || c.Reason != karpv1.ReasonMassDriftHeld || !strings.Contains(c.Message, "6 of 6 nodes") || !strings.Contains(c.Message, group) {
-		t.Fatalf("condition of the pool: %+v\n%s", c, r.log)
+		t.Fatalf("the condition of the pool is %+v, want 6 of 6 nodes and the group in it\n%s", c, r.log)
 	}
 	allowed, stays := r.Drift.Waves("apps", nil, nil)
 	if len(allowed) > 0 || len(stays) != 6 {
@@ -465,7 +465,7 @@ func TestGroupThatIsNoLongerSelected(t *testing.T) {
 	r.runDriftLoop(t)
 	for name, text := range r.conditionTexts(t, karpv1.ConditionDrifted) {
 		if !strings.Contains(text, "it has "+group+", which the class does not select") {
-			t.Errorf("condition of %s: %q", name, text)
+			t.Errorf("the condition of %s is %q, want the group in it", name, text)
 		}
 	}
 	if c, ok := r.pool(t).StatusConditions().Find(karpv1.ConditionDriftHeld); ok {

@@ -273,7 +273,7 @@ func TestNoPodMovesToAnEmptyNode(t *testing.T) {
 	left := f.pods(t)
 	if got := f.typeCounts(); got != "1 t3.medium" || len(left) != 1 || left[0].Name != pods[1].Name ||
 		left[0].Spec.NodeName != pods[1].Spec.NodeName {
-		t.Errorf("remaining: %s, and pods %v; %s was on %s\n%s", got, podNamesAndNodes(left), pods[1].Name, pods[1].Spec.NodeName, f.log)
+		t.Errorf("remaining: %s and pods %v; want 1 t3.medium, and %s still on %s\n%s", got, podNamesAndNodes(left), pods[1].Name, pods[1].Spec.NodeName, f.log)
 	}
 }
 

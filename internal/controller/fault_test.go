@@ -76,7 +76,7 @@ func TestZonesWithoutAddresses(t *testing.T) {
 	markFull(subnets[0])
 	for _, o := range r.Market.Market(time.Now())["default"].Types[0].Offerings {
 		if o.Available != (o.Zone != subnets[0].Zone) {
-			t.Errorf("%s in %s: available %t, and the subnet in %s is full", o.CapacityType, o.Zone, o.Available, subnets[0].Zone)
+			t.Errorf("%s in %s: available %t; want all zones but %s, whose subnet is full", o.CapacityType, o.Zone, o.Available, subnets[0].Zone)
 		}
 	}
 	markFull(subnets[1:]...)

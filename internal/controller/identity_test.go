@@ -121,8 +121,8 @@ func (r *rig) wantUnchanged(t *testing.T, want *corev1.Node) {
 	t.Fatalf("Node %s is gone", want.Name)
 }
 
-// TestForgedNodeHoldsNoPods: no pods are planned onto a forged Node. The claim with its provider ID still counts, with
-// the resources that the pod "web" leaves free.
+// TestForgedNodeHoldsNoPods: no pods are planned onto a forged Node. The claim with the same provider ID still counts,
+// with the resources that the pod "web" leaves free.
 func TestForgedNodeHoldsNoPods(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -234,7 +234,7 @@ func TestNodeOfAnotherName(t *testing.T) {
 			r.create(t, node)
 			r.reconcileClaims(t)
 			if got := r.claim(t, claim.Name); got.StatusConditions().IsTrue(karpv1.ConditionRegistered) != c.want {
-				t.Errorf("registered is not as expected; the conditions of the claim are %+v", got.Status.Conditions)
+				t.Errorf("Registered has the wrong status; the conditions of the claim are %+v", got.Status.Conditions)
 			}
 		})
 	}

@@ -55,7 +55,7 @@ func TestCandidates(t *testing.T) {
 			for reason, want := range map[Reason]Cause{Underutilized: c.saving, Drifted: c.drift} {
 				nodes, stays := Candidates(in, reason)
 				if mayGo := slices.Equal(nodes, []string{"n"}); mayGo != (want == "") || !mayGo && len(nodes) > 0 {
-					t.Errorf("%s: candidates %v, want n to stay because of %q (empty: not to stay)", reason, nodes, want)
+					t.Errorf("%s: candidates %v, want none with cause %q; n if the cause is empty", reason, nodes, want)
 				}
 				if want != "" && (len(stays) != 1 || stays[0].Cause != want || stays[0].Node != "n") {
 					t.Errorf("%s: stays %+v, want n because of %s", reason, stays, want)
@@ -126,7 +126,7 @@ func TestGrant(t *testing.T) {
 	}
 }
 
-// TestGrantOfTwoPools: nodes that are removed together need room in the budgets of both pools.
+// TestGrantOfTwoPools: a group needs room in the budgets of both pools. Otherwise its nodes are granted one by one.
 func TestGrantOfTwoPools(t *testing.T) {
 	t.Parallel()
 	in := inputOf(Policy{Budgets: []Budget{{Nodes: "5"}}}, "a busy", "b busy")

@@ -17,8 +17,8 @@ type Member struct {
 }
 
 // Missing returns how many nodes to launch so that a pool has replicas nodes. active is the number of the pool's nodes
-// that are not terminating; all is the number including terminating nodes. limit is the maximum of all; nil: no limit.
-// isLimited reports whether the limit reduces the result.
+// that are not terminating; all includes terminating nodes, and limit is its maximum; nil: no limit. isLimited reports
+// whether the limit reduces the result.
 func Missing(replicas, active, all int, limit *int) (missing int, isLimited bool) {
 	missing = max(replicas-active, 0)
 	if limit == nil {

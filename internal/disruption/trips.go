@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// PodMove is one move of a workload's pods off a node. Pods are recreated when they move, so the trip records the workload
-// and the shape of the node.
+// PodMove (a trip) is one move of a workload's pods off a node. Pods are recreated when they move, so a trip has the
+// workload and the shape of the node.
 type PodMove struct {
 	At       time.Time // to the second
 	Workload string    // "Deployment a/web"

@@ -99,7 +99,7 @@ func TestStaysBecauseOfTrips(t *testing.T) {
 	}
 }
 
-// TestMovedOftenDetail: the detail names how many pods were moved, which may be more than exist now.
+// TestMovedOftenDetail: the detail has the number of moved pods, which may exceed the current number.
 func TestMovedOftenDetail(t *testing.T) {
 	t.Parallel()
 	in := StayInput{
@@ -112,8 +112,8 @@ func TestMovedOftenDetail(t *testing.T) {
 	}
 }
 
-// TestTripsCountTogether: nodes that are removed together count for each other. A node that cannot be removed does not
-// affect the next.
+// TestTripsCountTogether: of nodes that are removed together, each counts for the next. A node that must stay does not
+// count.
 func TestTripsCountTogether(t *testing.T) {
 	t.Parallel()
 	in := StayInput{Reason: Underutilized, Pods: map[string]int{web: 4}, Limits: map[string]int{"p": 1}, Now: now}

@@ -13,7 +13,7 @@ const (
 	minQuiet     = time.Minute // shortest quiet period; also the period with fewer than minIntervals intervals
 	maxQuiet     = time.Hour   // longest quiet period
 	quietFactor  = 4           // quiet period / median interval; one in sixteen random intervals is longer
-	maxIntervals = 8           // maximum number of remembered intervals; fewer may be single events
+	maxIntervals = 8           // maximum number of remembered intervals; churn is high only with this number
 	minIntervals = 4           // minimum number of intervals for which the median counts
 
 	// Changes that follow each other within burstGap, for up to burstLength, count as one: a scaled or updated workload

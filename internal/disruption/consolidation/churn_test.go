@@ -24,7 +24,7 @@ func TestChurn(t *testing.T) {
 	terminatingNode.Nodes[1].Leaving = true
 	for name, c := range map[string]struct {
 		then cluster.Snapshot
-		want bool // churn is low five minutes after the first observation
+		want bool // churn is low a minute after the first observation
 	}{
 		"no change":                      {then: first, want: true},
 		"a pod has moved":                {then: snapshot(node(1000), node(500, 500)), want: true},

@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// TestConcurrentMovesFit: no result has two moves whose pods would take each other's room if all pods arrive at the same time.
+// TestConcurrentMovesFit: no result has two moves whose pods would take each other's room if they arrive together.
 func TestConcurrentMovesFit(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100

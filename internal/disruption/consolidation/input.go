@@ -18,7 +18,7 @@ type Input struct {
 	// removes nodes of several pools must meet the rules of each.
 	Rules map[string]Rule
 	// MaxRemovals is the number of nodes of a pool that its disruption budgets allow to remove now, by pool name. A
-	// missing pool has no limit. A move never removes more, so that at least one move of a result can be started.
+	// missing pool has no limit. A move never removes more nodes, so that at least one move of a result can be started.
 	MaxRemovals map[string]int
 	// Stale has the names of nodes that have been terminating for a long time. The search does not wait until the pods
 	// of these nodes have left.

@@ -36,10 +36,10 @@ type MassDrift struct {
 	Message string // one sentence: the change
 }
 
-// FindMassDrift returns the hold of a pool; false if there is none. There is a hold if too many nodes drift because of a change
-// in AWS alone, so replacing them needs approval. state is a text that identifies the observed state of AWS: another
-// state results in another Token. An open breaker (isOpen) stays open while any node drifts because of that change, so
-// that replacements do not start unapproved when other nodes come or go.
+// FindMassDrift returns the mass drift of a pool; false if there is none. It is a mass drift if too many nodes drift
+// because of a change in AWS alone, so replacing them needs approval. state is a text that identifies the observed
+// state of AWS: another state results in another Token. An open breaker (isOpen) stays open while any node drifts
+// because of that change, so that replacements do not start unapproved when other nodes come or go.
 func FindMassDrift(nodes []NodeVerdicts, state string, b Breaker, isOpen bool) (MassDrift, bool) {
 	h := MassDrift{Total: len(nodes)}
 	byReason := map[Reason]int{}

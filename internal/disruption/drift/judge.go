@@ -80,8 +80,8 @@ type Verdict struct {
 // minAgeForTypeDrift is the minimum age of a node for TypeNotFound. EC2 lists the offerings of new instance types late.
 const minAgeForTypeDrift = time.Hour
 
-// Judge returns all differences between a node and its desired state, in the order of Reasons. A part of the state that
-// is unknown is no difference.
+// Judge returns all differences between a node and its desired state, in the order of Reasons. An unknown part of the
+// state is no difference.
 func Judge(n Node, w Desired) []Verdict {
 	var out []Verdict
 	for _, judge := range []func(Node, Desired) (Verdict, bool){

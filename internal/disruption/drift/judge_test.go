@@ -113,7 +113,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestIgnoredFields: a verdict counts unless all its fields are ignored; otherwise the next verdict counts.
+// TestIgnoredFields: a verdict with only ignored fields does not count. The next verdict counts instead.
 func TestIgnoredFields(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

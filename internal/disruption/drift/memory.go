@@ -29,8 +29,8 @@ type BadImage struct {
 // ImageHistory is the history of a node class' images. It is stored on the class, so that it survives restarts. The zero
 // value is empty.
 type ImageHistory struct {
-	Good []Image    `json:"good,omitzero"` // by slot: the image of the last node that was initialized
-	Bad  []BadImage `json:"bad,omitzero"`  // by slot and id
+	Good []Image    `json:"good,omitzero"` // one per slot, sorted: the image of the last initialized node
+	Bad  []BadImage `json:"bad,omitzero"`  // sorted by slot and ID
 }
 
 // ReplacedImage is an image that is selected but not used.
@@ -39,7 +39,7 @@ type ReplacedImage struct {
 	Instead Image    // the image that is used
 }
 
-// String returns the setback as one sentence.
+// String returns the replacement as one sentence.
 func (s ReplacedImage) String() string {
 	return fmt.Sprintf("image %s is not used: %s; %s is used again", imageText(s.Bad.Image), s.Bad.Why, imageText(s.Instead))
 }
@@ -93,7 +93,7 @@ func (m ImageHistory) isBad(i Image, generation int64) bool {
 	return ok
 }
 
-// WithGood returns the memory after a node with the image was initialized. The image is then no longer bad.
+// WithGood returns the history after a node with the image was initialized. The image is then no longer bad.
 func (m ImageHistory) WithGood(i Image) ImageHistory {
 	out := ImageHistory{Good: slices.Clone(m.Good), Bad: slices.Clone(m.Bad)}
 	out.Good = slices.DeleteFunc(out.Good, func(g Image) bool { return g.Slot == i.Slot })
@@ -103,8 +103,8 @@ func (m ImageHistory) WithGood(i Image) ImageHistory {
 	return out
 }
 
-// WithBad returns the memory after nodes of an image failed, if another image of its slot is good. Otherwise the
-// memory is unchanged, because the image may not be the cause. It is also unchanged if the image is already bad.
+// WithBad returns the history after nodes of an image failed, if another image of its slot is good. Otherwise the
+// history is unchanged, because the image may not be the cause. It is also unchanged if the image is already bad.
 func (m ImageHistory) WithBad(b BadImage) ImageHistory {
 	good, ok := m.GoodOf(b.Slot)
 	if !ok || good.ID == b.ID || m.isBad(b.Image, b.Generation) {
@@ -117,7 +117,7 @@ func (m ImageHistory) WithBad(b BadImage) ImageHistory {
 	return out
 }
 
-// Pruned returns the memory without bad images that are no longer selected, or that failed with another generation of
+// Pruned returns the history without bad images that are no longer selected, or that failed with another generation of
 // the class.
 func (m ImageHistory) Pruned(found []Image, generation int64) ImageHistory {
 	out := ImageHistory{Good: m.Good}

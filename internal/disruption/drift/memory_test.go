@@ -53,7 +53,7 @@ func TestMemoryOfImages(t *testing.T) {
 	m = m.WithGood(image("2"))
 	expect("the second proved good", 1, "2", "2", 0)
 	if diff := cmp.Diff([]BadImage{bad("2")}, was.Bad); diff != "" {
-		t.Errorf("Proved has altered the previous memory:\n%s", diff)
+		t.Errorf("WithGood has altered the previous history:\n%s", diff)
 	}
 	m = m.WithBad(bad("3")).WithBad(BadImage{Image: image("2"), Generation: 1})
 	expect("another image is bad", 1, "3", "2", 1)
@@ -83,7 +83,7 @@ func TestSelections(t *testing.T) {
 	}
 	edited := was.Settle(at("u", "a", "d"), drifting)
 	if edited.Outside(at("u", "a", "d"))[FieldGroups] || !cmp.Equal(edited.EverSelected(FieldGroups), []string{"a", "d", "b"}) {
-		t.Errorf("a selector that the user changed must start again: %v", edited)
+		t.Errorf("the user changed the selector, want a, d, b as ever selected, and no change outside: %v", edited)
 	}
 	if Selections(nil).EverSelected(FieldGroups) != nil {
 		t.Error("EverSelected returns IDs of an unknown field")

@@ -59,8 +59,8 @@ func Target(pool, class Stamp, image string, groups []string) string {
 
 // Waves returns the drifted nodes of a pool that may be replaced now, in the order in which they drifted. For each
 // remaining node, stays has one sentence with the reason. Each drifted node is either in allowed or in stays. Budgets
-// are not considered. For each target, the canary nodes are replaced first, and no more until the target is proven. For
-// a target whose nodes failed, no node is replaced before that.
+// are not considered. For each target, the canary nodes are replaced first, and no more until the target is proven. If
+// nodes of the target failed, no node is replaced until then.
 func Waves(in WavesInput) (allowed []string, stays map[string]string) {
 	stays = map[string]string{}
 	moving, trying := map[string]int{}, map[string]int{} // number of nodes by target; moving[target] is at least trying[target]

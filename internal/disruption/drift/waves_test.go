@@ -139,7 +139,7 @@ func TestTrip(t *testing.T) {
 	} {
 		hold, got := FindMassDrift(c.nodes, "state", c.b, c.open)
 		if got != c.want {
-			t.Errorf("%s: Trip returns %t, want %t: %+v", name, got, c.want, hold)
+			t.Errorf("%s: FindMassDrift returns %t, want %t: %+v", name, got, c.want, hold)
 		}
 		slices.Reverse(c.nodes)
 		if again, _ := FindMassDrift(c.nodes, "state", c.b, c.open); again != hold {

@@ -45,7 +45,7 @@ func TestNext(t *testing.T) {
 	for _, c := range []struct {
 		seen    string
 		after   time.Duration // since the start of the move
-		blocked time.Duration // for this long; 0: not blocked
+		blocked time.Duration // how long pods are blocked; 0: not
 		off     bool          // the pool is paused
 		want    Action
 	}{
@@ -174,12 +174,12 @@ func TestUndoneInTime(t *testing.T) {
 	}
 	s.Replacements[0].State = Ready
 	if step = Next(s, started.Add(time.Minute)); step.Action != Wait || !step.Until.Equal(started.Add(DefaultInitializationTimeout)) {
-		t.Errorf("the second replacement has joined: step %+v, want Wait until FitWithin has passed", step)
+		t.Errorf("the second replacement has joined: step %+v, want Wait until DefaultInitializationTimeout", step)
 	}
 	step = Next(s, step.Until)
 	if step.Action != Undo || !slices.Equal(step.NotInitialized, []string{"b"}) || step.Keep != nil ||
 		!strings.Contains(step.Reason, "within 10m0s: a startup taint is there") {
-		t.Errorf("the second replacement was not initialized in time: step %+v, want Undo with b as unfit", step)
+		t.Errorf("the second replacement was not initialized in time: step %+v, want Undo with b in NotInitialized", step)
 	}
 	s.InitializationTimeout = 20 * time.Minute
 	if step = Next(s, started.Add(DefaultInitializationTimeout)); step.Action != Wait || !step.Until.Equal(started.Add(20*time.Minute)) {
