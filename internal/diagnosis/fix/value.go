@@ -211,8 +211,8 @@ func RoleName(text string) Value {
 	return v
 }
 
-// RoleOf is the name of an IAM role. The text is the name, the name after a path, or the ARN; the whole text must be
-// valid.
+// RoleOf is the name of an IAM role. The text is a name, a path with a name (/team/node), or an ARN; the whole text must
+// be valid.
 func RoleOf(text string) Value {
 	if !strings.Contains(text, "/") && !strings.HasPrefix(text, "arn:") {
 		return RoleName(text)
@@ -296,8 +296,8 @@ func Username(text string) Value {
 	return newValue("name of a user or group of Kubernetes", text, usernameGrammar)
 }
 
-// FieldText is the text of a field that a patch writes back, partly changed. It may contain only line ends and
-// characters that a terminal shows unchanged.
+// FieldText is the complete new text of a field, such as mapRoles in aws-auth; it may repeat parts of the present text.
+// It may contain only line ends and characters that a terminal shows unchanged.
 func FieldText(text string) Value {
 	const most = 100_000 // bytes; an argument of a command may have up to 128 KiB
 	hasHidden := strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && !isVisible(r) })

@@ -1,7 +1,7 @@
 // Package identity checks whether the cluster, its instances and its network belong to each other.
 //
 // In: an index.Index.
-// Out: findings of the checks ID.
+// Out: findings of the checks whose IDs begin with ID-.
 // Never: a network call, a reading of the clock, or a verdict without evidence.
 package identity
 
@@ -21,7 +21,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/network"
 )
 
-// Checks returns the checks ID.
+// Checks returns the checks whose IDs begin with ID-.
 func Checks() []index.Check {
 	return []index.Check{
 		{ID: "ID-1", Title: "the configured cluster name is the name of this cluster", Layer: diagnosis.LayerController, Judge: judgeHome},

@@ -15,7 +15,9 @@ import (
 
 // Index is the evidence with lookup tables that several checks use.
 type Index struct {
-	Evidence       diagnosis.Evidence        // its instances have the names that diagnosis.WithClaims sets
+	// Evidence is the evidence. If the NodeClaims are known, its instances have the names of their NodeClaim and
+	// EC2NodeClass from them, not from tags (see diagnosis.WithClaims).
+	Evidence       diagnosis.Evidence
 	Occurrences    []Occurrence              // on running instances of this cluster without a ready Node; in order of instances
 	NodeByInstance map[string]diagnosis.Node // by instance ID: see diagnosis.NodesByInstance
 }
@@ -89,9 +91,9 @@ func Lines(occurrences []Occurrence) []string {
 	return out
 }
 
-// isPast reports whether the problem of an event is over. Kubernetes keeps events for an hour, even if their objects
-// have recovered or were deleted.
-func (ix *Index) isPast(v diagnosis.Event) bool {
+// isEventOver reports whether the problem of an event is over. Kubernetes keeps events for an hour, even if their
+// objects have recovered or were deleted.
+func (ix *Index) isEventOver(v diagnosis.Event) bool {
 	hasRecovered := func(all []diagnosis.Condition, kind string) bool { // the condition became true after the event
 		c := diagnosis.FindCondition(all, kind)
 		return c.Status == "True" && !c.Since.Before(v.Last) && !v.Last.IsZero()
@@ -99,7 +101,9 @@ func (ix *Index) isPast(v diagnosis.Event) bool {
 	switch v.Kind {
 	case "NodeClaim":
 		i := slices.IndexFunc(ix.Evidence.Claims.Value, func(c diagnosis.Claim) bool { return c.Name == v.Name })
-		isAboutLaunch := v.Reason != "UnregisteredTaintMissing" // that event follows the launch, perhaps within the same second
+		// UnregisteredTaintMissing comes after the launch, perhaps in the same second, so Launched=True does not end its
+		// problem.
+		isAboutLaunch := v.Reason != "UnregisteredTaintMissing"
 		return ix.Evidence.Claims.Known() && (i < 0 || isAboutLaunch && hasRecovered(ix.Evidence.Claims.Value[i].Conditions, "Launched"))
 	case "EC2NodeClass":
 		c, ok := ix.Evidence.Class(v.Name)

@@ -37,8 +37,8 @@ func (ix *Index) controllerEvents() []diagnosis.Event {
 	})
 }
 
-// ControllerStatements returns the statements of controllerEvents whose problem is not over (see isPast). A statement
-// must contain all substrings of at least one alternative, ignoring case.
+// ControllerStatements returns the statements of controllerEvents whose problem is not over (see isEventOver). A
+// statement must contain all substrings of at least one alternative, ignoring case.
 func (ix *Index) ControllerStatements(alternatives ...[]string) []Statement {
 	var out []Statement
 	for _, v := range ix.controllerEvents() {
@@ -49,7 +49,7 @@ func (ix *Index) ControllerStatements(alternatives ...[]string) []Statement {
 			})
 		})
 		s := Statement{Subject: "event on " + v.Kind + " " + v.Name, Text: text, Class: ix.classOf(v)}
-		if matches && !ix.isPast(v) && !slices.Contains(out, s) {
+		if matches && !ix.isEventOver(v) && !slices.Contains(out, s) {
 			out = append(out, s)
 		}
 	}
@@ -96,7 +96,7 @@ func (s Statement) String() string {
 
 // StatementsWith returns the statements that contain all substrings, ignoring case. They come from two sources:
 //   - conditions of NodeClaims and EC2NodeClasses that are not True and repeat an answer of AWS: see isAnswer.
-//   - state reasons of instances, which EC2 writes, unless their problem is over: see isOver.
+//   - state reasons of instances, which EC2 writes, unless their problem is over: see isInstanceProblemOver.
 //
 // Events are no source, because other users can write them.
 func (ix *Index) StatementsWith(substrings ...string) []Statement {
@@ -124,7 +124,7 @@ func (ix *Index) StatementsWith(substrings ...string) []Statement {
 	}
 	for _, i := range ix.Evidence.Instances.Value {
 		tagsOnly := i.Claim == "" && ix.mayBeOurs(i)
-		if (i.Claim != "" || tagsOnly) && !ix.isOver(i) {
+		if (i.Claim != "" || tagsOnly) && !ix.isInstanceProblemOver(i) {
 			class := i.Class
 			if tagsOnly {
 				class = ""
@@ -143,8 +143,9 @@ func (ix *Index) mayBeOurs(i diagnosis.Instance) bool {
 }
 
 // isAnswer reports whether the message of a condition counts as an answer of EC2 or IAM in a search for the substrings.
-// A few reasons count only in a search for their own text. Messages with other reasons do not count: they repeat input
-// of the author of an EC2NodeClass, such as user data, tags and names.
+// The messages of four reasons count only in the one search that is about them, for example BlockDeviceMappingInvalid
+// in a search for InvalidBlockDeviceMapping. Messages with other reasons do not count: they repeat input of the author
+// of an EC2NodeClass, such as user data, tags and names.
 func isAnswer(c diagnosis.Condition, substrings []string) bool {
 	switch c.Reason {
 	case "BlockDeviceMappingInvalid":
@@ -162,10 +163,10 @@ func isAnswer(c diagnosis.Condition, substrings []string) bool {
 	return strings.HasSuffix(c.Reason, "AuthCheckFailed")
 }
 
-// isOver reports whether the problem that ended an instance is over. That is so if its EC2NodeClass does not exist any
-// more, or if a later instance of the class has worked: it is a ready node, or a user has terminated it. EC2 lists
-// instances for an hour after their end.
-func (ix *Index) isOver(i diagnosis.Instance) bool {
+// isInstanceProblemOver reports whether the problem that ended an instance is over. That is so if its EC2NodeClass does
+// not exist any more, or if this problem did not end a later instance of the class. Such an instance is a ready node, or
+// was ended by a call of TerminateInstances, by Joiner or a user. EC2 lists instances for an hour after their end.
+func (ix *Index) isInstanceProblemOver(i diagnosis.Instance) bool {
 	if _, exists := ix.Evidence.Class(i.Class); !exists && ix.Evidence.Classes.Known() && i.Class != "" {
 		return true
 	}

@@ -24,7 +24,7 @@ func awsImage(c diagnosis.Class) (step fix.Step, ok bool) {
 		fix.At(fix.Fields{"amiFamily": fix.Null(), "amiSelectorTerms": fix.List{fix.At(aliasOf(family), "alias")}}, "spec")), true
 }
 
-// AWSImageOr returns the step of awsImage, changed by the function change, or the other step if there is no such image.
+// AWSImageOr returns change(step), where step is the step of awsImage, or other if awsImage has no step.
 func AWSImageOr(c diagnosis.Class, other fix.Step, change func(fix.Step) fix.Step) fix.Step {
 	if step, ok := awsImage(c); ok {
 		return change(step)
@@ -53,7 +53,7 @@ func largerRoot(ix *index.Index, c diagnosis.Class) (step fix.Step, ok bool) {
 		return ResizeRootVolume(c, size).With("the volume has %d GiB now; or change spec.userData to write less", present), true
 	}
 	if c.Family == "Bottlerocket" || strings.HasPrefix(c.Family, "Windows") {
-		return fix.Step{}, false // the root device has another name
+		return fix.Step{}, false // the root device is not /dev/xvda
 	}
 	volume := fix.Fields{
 		"deviceName": fix.Text("/dev/xvda"),

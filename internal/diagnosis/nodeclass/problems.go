@@ -37,9 +37,9 @@ func correctUserData(ix *index.Index, class string, options ...fix.Value) fix.St
 	return fix.Correct(class, options...)
 }
 
-// isCorrected reports whether a check has found problems in the user data of a class, and joiner correct corrects all
+// isCorrectable reports whether a check has found problems in the user data of a class, and joiner correct corrects all
 // of them.
-func isCorrected(ix *index.Index, class, check string) bool {
+func isCorrectable(ix *index.Index, class, check string) bool {
 	corrected := false
 	for _, p := range ix.Evidence.UserData.Value {
 		if p.Class == class && p.ID == check {

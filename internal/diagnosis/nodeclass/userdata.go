@@ -1,5 +1,5 @@
-// Package nodeclass has the fixes of an EC2NodeClass that several subjects share: its AMIs, its volumes and its user
-// data.
+// Package nodeclass has the steps that fix an EC2NodeClass (its AMIs, volumes and user data) and that several packages
+// of checks share.
 //
 // In: an index.Index and an EC2NodeClass.
 // Out: steps of a fix.
@@ -34,7 +34,7 @@ func UserDataFix(ix *index.Index, check string, o index.Occurrence) (step fix.St
 	console := o.Instance.Console.Value
 	switch check {
 	case "BOOT-2", "BOOT-17", "ARCH-3":
-		if isCorrected(ix, c.Name, check) {
+		if isCorrectable(ix, c.Name, check) {
 			return correctUserData(ix, c.Name, fix.Text("--check"), fix.Check(check)).With("joiner correct %s --diff shows the lines", c.Name), true
 		}
 	case "BOOT-3":
@@ -79,7 +79,7 @@ func nodeadmFix(c diagnosis.Class, line string) (step fix.Step, ok bool) {
 // maxPodsFix is the step that makes nodes start if their image does not know how many pods a new instance type takes.
 func maxPodsFix(ix *index.Index, c diagnosis.Class) (step fix.Step, ok bool) {
 	if c.Family == "Custom" {
-		const pods = 29 // the usual minimum of large instances
+		const pods = 29 // the maximum number of pods of most instances of size large, such as m5.large
 		return correctUserData(ix, c.Name, fix.Text("--max-pods"),
 			fix.Number(pods)).With("%d is the limit of a large instance; or select a newer image, which knows the type", pods), true
 	}
