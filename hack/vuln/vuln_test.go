@@ -94,8 +94,8 @@ func TestIncompleteCheckFails(t *testing.T) {
 	}
 }
 
-// TestDatabase checks that the database contains every entry of the module, and its indexes list each entry once per
-// module.
+// TestDatabase checks that the written database has every entry of the pinned vulndb module, and that
+// index/modules.json lists no entry twice for an affected module.
 func TestDatabase(t *testing.T) {
 	t.Parallel()
 	module, _, err := pinnedDatabase(t.Context())

@@ -36,7 +36,7 @@ func finish(file string, rules []rule) error {
 	}
 	schema := definition.Spec.Versions[0].Schema.OpenAPIV3Schema
 	for _, rule := range rules {
-		if err := edit(schema, strings.Split(rule.path, "."), rule.edit); err != nil {
+		if err := edit(schema, strings.Split(rule.path, "."), rule.change); err != nil {
 			return fmt.Errorf("edit %s at %s: %w", file, rule.path, err)
 		}
 	}

@@ -29,10 +29,10 @@ const (
 	percentage = `(\d{1,2}(\.\d{1,2})?|100(\.0{1,2})?)%`
 )
 
-// rule changes the schema at one path of a CRD. See edit for the form of the path.
+// rule changes the schema at one path of a CRD. See the function edit for the form of the path.
 type rule struct {
-	path string
-	edit func(*apiextensionsv1.JSONSchemaProps)
+	path   string
+	change func(*apiextensionsv1.JSONSchemaProps)
 }
 
 // files returns the names of the YAML files of the CRDs.

@@ -38,9 +38,9 @@ func Migration(r migration.Report) string {
 	return strings.Join(out, "\n") + "\n"
 }
 
-// verdictLine returns the first line of the output: whether the migration can start. stopping and unseen are the
+// verdictLine returns the first line of the output: whether the migration can start. stopping and unknown are the
 // numbers of findings with the weights Stops and Unknown.
-func verdictLine(r migration.Report, stopping, unseen int) string {
+func verdictLine(r migration.Report, stopping, unknown int) string {
 	name := ""
 	if r.Cluster != "" {
 		name = " of " + r.Cluster
@@ -48,10 +48,10 @@ func verdictLine(r migration.Report, stopping, unseen int) string {
 	switch {
 	case stopping > 0:
 		return message.OneLine(fmt.Sprintf("stop: %s to fix before the migration%s", output.Count(stopping, "problem"), name))
-	case len(r.Hidden) > 0:
+	case len(r.Hidden) > 0: // requested data that could not be read may contain a reason to stop
 		return message.OneLine(fmt.Sprintf("not judged: %s could not be read, and may block the migration%s",
 			output.Count(len(r.Hidden), "item"), name))
-	case unseen > 0:
+	case unknown > 0: // findings with the weight Unknown do not block the migration
 		return message.OneLine(fmt.Sprintf("go, as far as could be read: nothing blocks the migration%s", name))
 	}
 	return message.OneLine(fmt.Sprintf("go: nothing blocks the migration%s", name))

@@ -36,8 +36,9 @@ var hostileKinds = []struct {
 	}},
 }
 
-// manyTerms returns 50 affinity terms for pod i. Terms with weight 0 are required. values makes the requirement on a
-// label from one value.
+// manyTerms returns 50 affinity terms for pod i. Terms with weight 0 are required. Each term selects pods
+// by one label. values is requirements.OneOf or requirements.NoneOf: the term requires or excludes one value of the
+// label.
 func manyTerms(i, weight int, values func(...string) requirements.Values) []cluster.Term {
 	out := make([]cluster.Term, 50)
 	for t := range out {

@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	minLargeGroup     = 8      // minimum number of nodes of a group without low churn
+	minLargeGroup     = 8      // minimum number of nodes of a group, unless churn is low (see smallestGroup)
 	maxHeadroomPlans  = 32     // plan limit if there are few candidates
 	minHeadroomPlans  = 12     // plan limit if there are many candidates
-	headroomPlanNodes = 24_000 // between minimum and maximum: plan limit × number of candidates (see planLimit)
+	headroomPlanNodes = 24_000 // plan limit × number of candidates, unless the minimum or maximum applies (see planLimit)
 )
 
 // headrooms are tried in this order. More headroom saves less, but makes it more likely that all pods are schedulable.
@@ -25,9 +25,9 @@ type headroom struct {
 	pods  int64 // increase of each pod's requests, in percent
 }
 
-// removeWithHeadroom removes groups of nodes with plans that leave headroom, for pods that arrive in drain order. The
-// largest groups are tried first and, with low churn, single nodes last. In a small fleet the disruption budgets often
-// allow only one node at a time.
+// removeWithHeadroom removes groups of nodes. Its plans leave headroom, because the moved pods must be schedulable in
+// every simulated drain order (see drainOrders). The largest groups are tried first and, with low churn, single nodes
+// last. In a small fleet the disruption budgets often allow only one node at a time.
 func removeWithHeadroom(s *search, order []int) []Move {
 	if !s.p.isSettled() || !s.isLowest() {
 		return nil
@@ -53,7 +53,7 @@ func removeWithHeadroom(s *search, order []int) []Move {
 }
 
 // smallestGroup returns the minimum number of nodes of a group that is planned with headroom: 1 with low churn. While
-// pods come and go, the new nodes of small groups would soon be in the way of cheaper moves.
+// pods come and go, the replacement nodes of small groups would soon block moves that save more.
 func (p *problem) smallestGroup() int {
 	if p.in.LowChurn {
 		return 1

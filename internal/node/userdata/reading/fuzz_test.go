@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/reading"
 )
 
-// systems are the inputs, without user data, that the tests read user data with.
+// systems are the AMI families and images for which the tests read user data. Each test sets Own, the user data.
 var systems = []userdata.Input{
 	{Family: catalog.Custom}, {Family: catalog.AL2}, {Family: catalog.AL2023}, {Family: catalog.Bottlerocket}, {Family: catalog.Windows2022},
 	{Family: catalog.Custom, Image: "amazon-eks-node-al2023-x86_64-standard-1.33-v20260601", Arch: "amd64", Cluster: "prod", Version: "1.33"},
@@ -127,10 +127,11 @@ func TestGzipBomb(t *testing.T) {
 	bomb := transform(t, strings.Repeat("\x00", 1<<26), "gzip")
 	r := reading.Read(userdata.Input{Family: catalog.Custom, Own: bomb})
 	if len(r.Problems) == 0 || r.Problems[0].Harm != userdata.NeverJoins {
-		t.Fatalf("problems %v, want one that never joins first", r.Problems)
+		t.Fatalf("problems %v, want the first to have the harm NeverJoins", r.Problems)
 	}
-	small := reading.Read(userdata.Input{Family: catalog.Custom, Own: transform(t, strings.Repeat("a", 1<<20), "gzip")})
-	if p, fatal := small.Fatal(); !fatal || p.Kind != userdata.NotUnpackable {
-		t.Errorf("gzip of 1 MiB: problems %v, want a fatal NotUnpackable first", small.Problems)
+	// 1 MiB is four times MaxUnpacked.
+	aboveLimit := reading.Read(userdata.Input{Family: catalog.Custom, Own: transform(t, strings.Repeat("a", 1<<20), "gzip")})
+	if p, fatal := aboveLimit.Fatal(); !fatal || p.Kind != userdata.NotUnpackable {
+		t.Errorf("gzip of 1 MiB: problems %v, want a fatal NotUnpackable first", aboveLimit.Problems)
 	}
 }

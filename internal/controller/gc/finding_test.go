@@ -7,8 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
 )
 
-// TestSightings: a finding names the instances and a fix.
-func TestSightings(t *testing.T) {
+// TestFindings: a finding names the instances and a fix.
+func TestFindings(t *testing.T) {
 	t.Parallel()
 	tagged := func(id, uid, pool, claim string) ec2.Instance {
 		return ec2.Instance{ID: id, VPC: "vpc-9", Profile: "arn:aws:iam::111122223333:instance-profile/them/NodesOfThem",
@@ -29,11 +29,11 @@ func TestSightings(t *testing.T) {
 			"another cluster's Karpenter may have our name: i-9, NodePool old", "does not touch them"},
 	}
 	if len(all) != len(want) {
-		t.Fatalf("%d sightings, want %d: %+v", len(all), len(want), all)
+		t.Fatalf("%d findings, want %d: %+v", len(all), len(want), all)
 	}
 	for i, parts := range want {
 		if all[i].key != parts[0] || all[i].hint == "" {
-			t.Errorf("sighting %d has the key %q and the hint %q, want the key %q and a hint", i, all[i].key, all[i].hint, parts[0])
+			t.Errorf("finding %d has the key %q and the hint %q, want the key %q and a hint", i, all[i].key, all[i].hint, parts[0])
 		}
 		for _, part := range parts[1:] {
 			if !strings.Contains(all[i].message, part) {
@@ -42,6 +42,6 @@ func TestSightings(t *testing.T) {
 		}
 	}
 	if got := findingsOf(SweepResult{}, "prod"); len(got) > 0 {
-		t.Errorf("an empty result has the sightings %+v, want none", got)
+		t.Errorf("an empty result has the findings %+v, want none", got)
 	}
 }
