@@ -23,9 +23,9 @@ import (
 //     the whole node, and a pod that needs more than a third of a node pays for half of the node.
 //
 // In each round, the ascent distributes the pods of each class over the kinds where they pay least, more strictly in
-// later rounds. In this package, the pods lean to these kinds. Then the ascent shifts the price of each kind to the
-// resources that these pods use most. Each share has its own speed, which falls when the share reverses its direction
-// and grows otherwise.
+// later rounds: the pods lean to these kinds. Then the ascent shifts the price of each kind to the resources that
+// the pods leaning to it use most. Each share has its own speed, which falls when the share reverses its direction and
+// grows otherwise.
 type ascent struct {
 	*part
 	shares    [][]float64 // by kind, by resource: share of the price; with the slots, the shares sum to 1
@@ -35,7 +35,7 @@ type ascent struct {
 	slotUses  [][]slotUse // by class: the slots that one pod takes, for all options of the class one after the other
 	pods      []float64   // by class: number of pods
 	coarse    *ascent     // ascent with few classes that represent all; nil if it would not be faster
-	coarseOf  []int       // by class: the class of rough that represents it
+	coarseOf  []int       // by class: the class of coarse that represents it
 	usedSlots [][]int32   // by kind: the slots that a pod of some class takes
 
 	asks         [][]four         // by class: class.ask, in fours
@@ -80,9 +80,9 @@ type option struct{ kind, from, to int32 }
 type slotUse struct{ slot, n int32 }
 
 const (
-	minRounds  = 40     // minimum number of rounds of an ascent without rough
-	maxRounds  = 320    // maximum number of rounds of an ascent without rough
-	roundsWork = 25_000 // rounds of an ascent without rough, times the square root of the number of its options
+	minRounds  = 40     // minimum number of rounds of an ascent without coarse
+	maxRounds  = 320    // maximum number of rounds of an ascent without coarse
+	roundsWork = 25_000 // rounds of an ascent without coarse, times the square root of the number of its options
 	wholeEach  = 5      // one round in wholeEach considers all options; the others only those in near
 
 	roughRounds      = 30    // rounds with few classes that represent all
@@ -380,7 +380,7 @@ func (a *ascent) payments(c int, options []option, costs []float64) (least float
 	return least, at
 }
 
-// maxExcess is the excess cost of an option from which no pod leans to it, in multiples of the softness.
+// maxExcess is the excess cost from which no pod leans to an option, in multiples of the softness.
 const maxExcess = 16
 
 // distribute distributes the pods of a class over its options with the weight (1−x/16)^16, which is nearly e^−x. x is how

@@ -51,9 +51,8 @@ const usualEffort = 5_000_000
 // Result has the lower bound and the dual prices of pods.
 type Result struct {
 	Price catalog.Price // the lower bound, per hour
-	// Soft are the dual prices after the first rounds (see softRounds). Hard are the dual prices after the last round,
-	// whose sum is higher. Price may be higher still: climbFromUnitPrices, generate and cover improve
-	// only Price.
+	// Soft are the dual prices after the first rounds (see softRounds). Hard are the dual prices after the last round;
+	// their sum is higher. Price may be higher still: climbFromUnitPrices, generate and cover improve only Price.
 	Soft, Hard DualPrices
 }
 

@@ -111,6 +111,6 @@ func TestOnePodPerNodeOnManySizes(t *testing.T) {
 	}
 	want := catalog.Price(millis) * catalog.Dollar / 1000
 	if got := lowerbound.Compute(p).Price; got < want*999/1000 {
-		t.Errorf("%s, want the price of the pods and the reserved parts, %s", got, want)
+		t.Errorf("%s, want at least the price of the pods and the reserved parts, %s", got, want)
 	}
 }

@@ -43,8 +43,8 @@ func (p *part) cover(value float64) float64 {
 }
 
 // cheapest returns the price of the cheapest nodes that hold all pods of the class, or a slightly lower price for
-// more than maxCoveredPods pods. A result of at most value, which the caller ignores, may be lower still. holders are
-// the kinds that can hold a pod of the class.
+// more than maxCoveredPods pods. The caller ignores a price of at most value, so instead of it cheapest may return a
+// lower price. holders are the kinds that can hold a pod of the class.
 func (p *part) cheapest(c *class, holders []int, value float64) float64 {
 	ratio, single := math.Inf(1), math.Inf(1) // lowest price per pod of a full node; lowest price of a node
 	for _, i := range holders {

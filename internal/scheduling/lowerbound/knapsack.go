@@ -27,7 +27,7 @@ type knapsack struct {
 	podNumbers      []int32   // pods on the node, by position in kind.classes
 	left            []float64 // by resource: free room of the node
 	value           float64   // worth of the pods on the node
-	best            []int32   // the best solution, as in now
+	best            []int32   // the best solution, as in podNumbers
 	most            float64   // worth of the best solution
 	target          float64   // worth that a solution must exceed
 	unfinishedBound float64   // upper bound of the branches that the search did not finish
@@ -45,7 +45,7 @@ const (
 )
 
 // maxWorth returns an upper bound of the sum of the dual prices of the pods on one node of the kind. If the bound
-// exceeds threshold, maxWorth also returns the pods of nodes whose worth exceeds threshold. These are whole pods, or
+// exceeds threshold, maxWorth also returns nodes whose pods are worth more than threshold. These are whole pods, or
 // fractions of pods if the search found no proof for whole pods within its limit.
 func (g *generation) maxWorth(k *kind, dualPrice []float64, threshold float64) (float64, [][]podCount) {
 	relaxed := g.relax(k, dualPrice, threshold, maxPlanes)
@@ -245,7 +245,7 @@ func (m *knapsack) profits() float64 {
 }
 
 // search branches over the classes from position at to the end of the order. profits is the sum of the profits that
-// are still possible. search sets best, most, target and open.
+// are still possible. search sets best, most, target and unfinishedBound.
 func (m *knapsack) search(at int, profits float64) {
 	if m.value > m.most {
 		m.most, m.best = m.value, slices.Clone(m.podNumbers)

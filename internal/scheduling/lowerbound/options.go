@@ -6,7 +6,7 @@ import (
 )
 
 // findOptions finds the kinds that hold each class, and the slots that a pod of the class takes there. It adds these
-// slots to the kinds. Only kinds whose lead is set are in an option.
+// slots to the kinds. Only kinds with inRelaxation are in an option.
 func (a *ascent) findOptions() {
 	a.options, a.slotUses = make([][]option, len(a.classes)), make([][]slotUse, len(a.classes))
 	resources := len(a.classes[0].ask)

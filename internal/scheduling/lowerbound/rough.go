@@ -11,13 +11,13 @@ import (
 // classes, so the bound is valid but slightly lower.
 
 const (
-	fewOptions       = 8000 // up to this number of options over all classes, an ascent is fast enough without rough
+	fewOptions       = 8000 // up to this number of options over all classes, an ascent is fast enough without coarse
 	stepsPerDoubling = 2    // amounts in the same step count as similar; an amount is this many steps below its double
 )
 
-// buildCoarse sets a.rough: an ascent in which classes with about the same requests on the same kinds are one class. It
-// changes the same shares as a. roughen sets nothing if a has few options, or if the representative classes are more
-// than half of all classes.
+// buildCoarse sets a.coarse: an ascent in which classes with about the same requests on the same kinds are one class.
+// It changes the same shares as a. buildCoarse sets nothing if a has few options, or if the representative classes are
+// more than half of all classes.
 func (a *ascent) buildCoarse() {
 	options := 0
 	for _, o := range a.options {

@@ -7,8 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// removeAffinityCycles removes from the plan the pods whose required affinities form a cycle: each waits until another
-// is bound. It reports whether it removed any pod. topo is the topology state before any pod was placed.
+// removeAffinityCycles removes from the plan the pods whose required affinities form a cycle, in which each pod waits
+// for another pod. It reports whether it removed any pod. topo is the topology state before any pod was placed.
 func (bf bindingFilter) removeAffinityCycles(topo *existing.TopologyState) bool {
 	isRequired := func(g topology.Group) bool { return g.Kind == topology.Affinity && g.Hard }
 	if !slices.ContainsFunc(bf.queue.Pods.Topology.Groups, isRequired) {

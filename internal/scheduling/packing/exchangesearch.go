@@ -148,8 +148,8 @@ func acceptSetOf(allocations []allocation, class int) int {
 	return -1
 }
 
-// hostRulesAllow reports whether host rules allow a pod of one class on the node after a pod of the class removed has
-// left the node. removed is -1 if no pod leaves the node.
+// hostRulesAllow reports whether host rules allow a pod of one class on the node once a pod of another class has left
+// the node. removed is that other class; -1 if no pod leaves the node.
 func (es *exchangeSearch) hostRulesAllow(pn *plannedNode, class, removed int) bool {
 	if es.facts.ruleScope[class] == noHostRules {
 		return true

@@ -29,7 +29,7 @@ type Group struct {
 	// Signature is the number of the owners' signature (see PodRef): only nodes that this signature accepts count.
 	// -1: all nodes count, as always for Affinity and AntiAffinity.
 	Signature            int
-	AnyNode, HonorTaints bool // as in cluster.Spread
+	AnyNode, HonorTaints bool // IgnoresNodeAffinity and HonorTaints of cluster.Spread
 	// Keys are the other labels that a node must have to count: the labels of the owners' other spread
 	// constraints, sorted.
 	Keys []string
@@ -347,7 +347,7 @@ func (b *Index) AntiAffinityGroup(t *cluster.Term) (int, bool) {
 	return n, ok
 }
 
-// prepareLookup prepares GroupsOf: it sets anchors, loose and labels.
+// prepareLookup prepares GroupsOf: it sets groupsByLabel, otherGroups and labels.
 func (b *Index) prepareLookup() {
 	keys := map[string]bool{}
 	for n := range b.Groups {

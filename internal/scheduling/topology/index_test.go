@@ -266,7 +266,7 @@ func TestMaxPerNode(t *testing.T) {
 	}
 	b := indexOf(nil, pod("web", spread(Hostname, 1, "web")))
 	if most, _ := b.Profiles[b.ProfileOf[0]].MaxPerNode(func(int) bool { return false }); most != math.MaxInt {
-		t.Errorf("a spread without an empty node limits a node to %d pods, want no limit", most)
+		t.Errorf("if no node stays empty, a spread limits a node to %d pods, want no limit", most)
 	}
 }
 

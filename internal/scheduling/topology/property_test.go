@@ -20,10 +20,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestAssignProperties assigns pods of one to three kinds, one kind after the other, in a cluster with residents. It
-// checks the counts with an independent implementation of the rules. In some order, the pods can be bound one by one
-// without violating a rule. No place allows an unassigned pod or has more pods than it takes. The result is
-// deterministic.
+// TestAssignProperties assigns pods of one to three kinds, one kind after the other, in a cluster with residents. An
+// independent implementation of the rules checks that the assigned pods can be bound in some order, and that no place
+// allows an unassigned pod. No place has more pods than it takes, and the result is deterministic.
 func TestAssignProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -24,8 +24,7 @@ func TestReordersPlaces(t *testing.T) {
 	}
 }
 
-// TestPreferencesAfterReorder checks that a preferred spread is satisfied again as soon as possible after it could not
-// be.
+// TestPreferencesAfterReorder checks that pods satisfy a preferred spread again as soon as this is possible.
 func TestPreferencesAfterReorder(t *testing.T) {
 	t.Parallel()
 	b := indexOf(nil, pod("web", spread(Zone, 1, "web", soft)))

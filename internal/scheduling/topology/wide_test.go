@@ -85,7 +85,7 @@ func TestWideEqualsOrdinary(t *testing.T) {
 				domainCounts[k].Add(p, cell, 1)
 			}
 			if rooms[0] != rooms[1] || refused[0] != refused[1] {
-				t.Fatalf("pod %d: ordinary index: room for %d, zone refused: %t; wide index: room for %d, zone refused: %t",
+				t.Fatalf("pod %d: ordinary index: room for %d, zone refused: %t; wide index: room for %d, zone refused: %t; want the same",
 					i, rooms[0], refused[0], rooms[1], refused[1])
 			}
 		}
