@@ -193,8 +193,8 @@ func (a *awsSide) readFacts(ctx context.Context, settings config.Settings, kube 
 }
 
 // hashedAuthority returns the certificate authority, in base64, for drift hashes: from the settings, else from the client
-// configuration, else fallback. Karpenter does the same, so both compute the same hashes. User data prefers the one of
-// EKS, which may encode the same certificates differently.
+// configuration, else fallback. Karpenter does the same, so both compute the same hashes. User data prefers the
+// authority from EKS, where the same certificates may be encoded differently.
 func hashedAuthority(settings config.Settings, cfg *rest.Config, fallback string) string {
 	if settings.ClusterCABundle != "" {
 		return settings.ClusterCABundle

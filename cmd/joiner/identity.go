@@ -20,9 +20,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
-// proveIdentity compares the EKS cluster of the configured name with the cluster of the API server, and returns the result. If a
-// fact proves that they are different clusters, prove emits an event on the NodePools and returns an error, so that the
-// process stops before it changes AWS.
+// proveIdentity compares the EKS cluster of the configured name with the cluster of the API server, and returns the
+// result. If a fact proves that they are different clusters, it also emits an event on the NodePools and returns an
+// error, so that the process stops before it changes AWS.
 func (a *awsSide) proveIdentity(ctx context.Context, facts eks.Facts, kube *kubeSide, log *slog.Logger) (eks.Comparison, error) {
 	proof := facts.CompareWith(eks.LocalFacts{CA: authority(kube.config), Issuer: kube.issuer(ctx), Endpoint: kube.config.Host,
 		Region: a.identity.Region})

@@ -87,7 +87,7 @@ func TestControllerHelp(t *testing.T) {
 	root := cli.Root("test", cli.Streams{In: strings.NewReader(""), Out: &out, Err: io.Discard}, newController())
 	if code := cli.Run(t.Context(), root, []string{"controller", "--help"}); code != cli.ExitOK ||
 		!strings.Contains(out.String(), "--batch-max-duration") {
-		t.Errorf("exit %d, %q", code, out.String())
+		t.Errorf("exit %d, %q; want 0 and the flags", code, out.String())
 	}
 }
 

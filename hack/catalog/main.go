@@ -54,8 +54,7 @@ func run(out string) error {
 	return nil
 }
 
-// removeStale deletes the .tsv files in the folder out that are not among files. They are of regions that the sources
-// no longer have.
+// removeStale deletes the .tsv files in the folder out that are not among files.
 func removeStale(out string, files []file) error {
 	old, err := filepath.Glob(filepath.Join(out, "*.tsv"))
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // table is the generated table in memory.
 type table struct {
 	types   []catalog.Facts // sorted by name
-	byName  map[string]bool // types without a record, whose vCPUs, memory and processor follow from the type's name
+	byName  map[string]bool // types without a record: their names give vCPUs, memory and processor
 	regions []region        // sorted by name
 	leftOut []omission      // types of the sources that are not in types, sorted by name
 }

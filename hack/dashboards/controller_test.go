@@ -86,8 +86,8 @@ func newEngine() *promql.Engine {
 	return promql.NewEngine(promql.EngineOpts{MaxSamples: 1_000_000, Timeout: time.Minute, Parser: parser.NewParser(parser.Options{})})
 }
 
-// recordMinute updates the metrics as a controller does in one minute, n minutes after its start. In this minute a few pods are
-// created and a few nodes are removed.
+// recordMinute updates the metrics as a controller does in one minute, n minutes after its start. In this minute a few
+// pods are created and a few nodes are removed.
 func recordMinute(m *metrics.Metrics, n float64) {
 	m.Scheduling.Duration.WithLabelValues("provisioner").Observe(0.1)
 	m.Unschedulable.WithLabelValues("provisioner").Set(0)
@@ -230,16 +230,16 @@ func (r *recorder) Register(c prometheus.Collector) error {
 		}
 		labels := strings.FieldsFunc(variable, func(r rune) bool { return r == ',' || r == ' ' })
 		r.labels[name] = labels
-		if strings.Contains(fmt.Sprintf("%T", c), "istogram") { // the name differs; a Summary has the same methods
+		if strings.Contains(fmt.Sprintf("%T", c), "istogram") { // histogram or HistogramVec; a Summary has the same methods
 			r.labels[name+"_bucket"] = append([]string{"le"}, labels...)
 		}
 	}
 	return r.Registry.Register(c)
 }
 
-// TestQueriesFindSeriesOfLab runs the queries on metrics that were scraped twice from a controller in the lab: while pods
-// ran on its nodes, and after the pods were removed (testdata/lab-*.txt: the queried metrics, without help texts, and with two buckets of each histogram).
-// The test repeats the two scrapes, so rates are 0; but every panel must find its series.
+// TestQueriesFindSeriesOfLab runs the queries on two scrapes of a controller in the lab: while pods ran on its nodes, and
+// after the pods were removed. The files testdata/lab-*.txt have only the queried metrics, without help texts and with
+// two buckets of each histogram. The test repeats the two scrapes, so rates are 0; but every panel must find its series.
 func TestQueriesFindSeriesOfLab(t *testing.T) {
 	t.Parallel()
 	c := controller{seen: memory{}, engine: newEngine(), at: end()}

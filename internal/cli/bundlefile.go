@@ -32,7 +32,7 @@ func writeBundle(path string, text []byte) error {
 // of the link.
 func writerFor(path *string) func(path string, text []byte) error {
 	switch clean := filepath.ToSlash(filepath.Clean(*path)); {
-	case clean == "/dev/stdout": // opening it again would give a second offset, and the two streams would overwrite each other
+	case clean == "/dev/stdout": // opened again, it would have a second offset: bundle and findings would overwrite each other
 		return func(_ string, text []byte) error { _, err := os.Stdout.Write(text); return err }
 	case clean == "/dev/stderr":
 		return func(_ string, text []byte) error { _, err := os.Stderr.Write(text); return err }

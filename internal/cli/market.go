@@ -47,7 +47,7 @@ const awsTimeout = 30 * time.Second
 // maxAWSAttempts is the maximum number of attempts of a call to AWS, unless AWS_MAX_ATTEMPTS is set.
 const maxAWSAttempts = 4
 
-// Hints for requests that AWS did not answer. advised uses checkAWSHint in place of some hints of package awserr.
+// Hints for requests that AWS did not answer. withOneHint replaces some hints of package awserr by checkAWSHint.
 const (
 	checkAWSHint   = "check the network, AWS_ENDPOINT_URL and the credentials"
 	withoutAWSHint = "--from embedded needs no AWS"

@@ -202,7 +202,7 @@ func (p *pauseFlags) warnUnread(ctx context.Context, out io.Writer, api client.R
 	}
 	found, err := evidence.PauseNamespaces(ctx, api)
 	if err != nil || slices.Contains(found, p.namespace) {
-		return nil // or the Deployments could not be listed, so it is unknown whether a controller reads the ConfigMap
+		return nil // after an error it is unknown whether a controller reads the ConfigMap
 	}
 	note := fmt.Sprintf("there is no Deployment of Joiner: only a controller with LEADER_ELECTION_NAMESPACE=%s reads this ConfigMap",
 		p.namespace)

@@ -209,7 +209,7 @@ func TestPauseReplacesPause(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := out.String(); got != "NodePool web: paused until 2999-01-01T00:00:00Z"+want+"\n" {
-			t.Errorf("previous value %q: printed %q, want it in brackets exactly if it is another pause", previous, got)
+			t.Errorf("previous value %q: printed %q, want the previous value in brackets exactly if it is a pause", previous, got)
 		}
 	}
 	err := setPools(t.Context(), &bytes.Buffer{}, pauseCluster(t, pausedPool("web", "")), []string{""}, "true")
@@ -227,7 +227,7 @@ func TestPauseValue(t *testing.T) {
 	for length, want := range map[time.Duration]string{0: "", 2 * time.Hour: "2026-03-01T13:00:00Z", -time.Second: "", time.Nanosecond: ""} {
 		p := pauseFlags{span: durationWithDays(length), hasEnd: true}
 		if got, err := p.value(now); got != want || (err == nil) != (want != "") {
-			t.Errorf("for %s: %q, %v; want %q", length, got, err, want)
+			t.Errorf("for %s: %q, %v; want %q (empty: an error)", length, got, err, want)
 		}
 	}
 }

@@ -188,7 +188,7 @@ func TestMapping(t *testing.T) {
 			}
 			if got.Authenticated && !strings.Contains(s.log.String(), "access granted") || !got.Authenticated &&
 				!strings.Contains(s.log.String(), "access denied") {
-				t.Errorf("the log has %q, want whether access was granted or denied", s.log.String())
+				t.Errorf("the log has %q, want the granted or denied access", s.log.String())
 			}
 		})
 	}

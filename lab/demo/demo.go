@@ -212,7 +212,7 @@ func (d *demoRun) billedInstances() int {
 }
 
 // until polls the totals until wanted returns true for them. It returns an error when the lab or the controller ends,
-// when the output cannot be written, or when the timeout patience has passed.
+// when the output cannot be written, or after waitTimeout.
 func (d *demoRun) until(ctx context.Context, wanted func(totals) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, waitTimeout)
 	defer cancel()

@@ -6,8 +6,8 @@ import "strings"
 const contextLines = 2
 
 // Difference returns the line-by-line difference of two texts: removed lines start with "- ", added lines with "+ ",
-// and unchanged lines with two spaces. Unchanged lines farther than contextLines from a change are left out. If the
-// texts are longer than two times 2,048 lines, all lines are shown as removed and added; see commonSubsequence.
+// and unchanged lines with two spaces. Unchanged lines farther than contextLines from a change are left out. If both
+// texts together are too long for commonSubsequence, all lines are shown as removed and added.
 func Difference(before, after string) []string {
 	a, b := lines(before), lines(after)
 	var all []string
@@ -38,7 +38,7 @@ func lines(text string) []string {
 // commonSubsequence returns a longest common subsequence of the lines, as pairs of an index in a and one in b; nil if
 // the texts are too long.
 func commonSubsequence(a, b []string) [][2]int {
-	const maxCells = 4 << 20 // of length, which then has 32 MiB; two texts of 2,048 lines
+	const maxCells = 4 << 20 // length then has 32 MiB: for instance for two texts of 2,048 lines
 	if len(a)*len(b) > maxCells {
 		return nil
 	}

@@ -27,7 +27,7 @@ const columnGap = "  "
 // String returns the table with aligned columns. Each line ends with \n.
 func (t Table) String() string { return t.Fit(0) }
 
-// minColumnWidth is the width, in characters, below which Fit does not narrow a column to split its words.
+// minColumnWidth is the width, in characters, down to which Fit narrows a column by splitting words.
 const minColumnWidth = 12
 
 // Fit returns the table like String, with lines of at most width characters if possible. It wraps the cells of the
@@ -56,8 +56,8 @@ func (t Table) Fit(width int) string {
 	return b.String()
 }
 
-// narrowColumns makes the widest column one character narrower, again and again until a line has at most width characters. It
-// stops earlier if no column is wider than its minimum.
+// narrowColumns makes the widest column one character narrower, until a line has at most width characters. It stops
+// earlier if no column is wider than its minimum.
 func narrowColumns(widths, minimums []int, width int) {
 	total := len(columnGap) * (len(widths) - 1)
 	for _, w := range widths {

@@ -39,7 +39,7 @@ type activeSource struct {
 	isPrinted bool // its line was printed; false on a terminal
 }
 
-// NewProgress returns a progress display on w whose duration counts from now. Nothing is shown until Watch is called.
+// NewProgress returns a progress display on w, with the clock now. Nothing is shown until Watch is called.
 func NewProgress(w io.Writer, now func() time.Time) *Progress {
 	file, ok := w.(*os.File)
 	p := &Progress{w: w, now: now, start: now()}
