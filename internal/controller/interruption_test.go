@@ -422,7 +422,7 @@ func TestMissingPlanHoldsNothingUp(t *testing.T) {
 	}
 	r.ahead += interruptions.MaxPlanWait
 	if left := r.drainPass(t); left != 0 || r.claims(t)[0].DeletionTimestamp == nil {
-		t.Errorf("%d claims wait, want none, or the claim is not deleted", left)
+		t.Errorf("%d claims wait; want none, and the claim deleted", left)
 	}
 }
 

@@ -41,7 +41,7 @@ func TestKnownCauseHoldsThePool(t *testing.T) {
 	}
 	later.LaunchedAt, later.EndsAt = until.Add(2*time.Minute), until.Add(17*time.Minute)
 	if next, _ := h.RecordCause(until.Add(4*time.Minute), "apps", later); !next.Equal(later.EndsAt.Add(10 * time.Minute)) {
-		t.Errorf("after the canary has not joined, the pool waits until %s, want 10m after its end", next)
+		t.Errorf("after the canary has not joined, the pool waits until %s, want 10m after EndsAt", next)
 	}
 
 	pool := testPool()

@@ -243,7 +243,7 @@ func TestThousandLate(t *testing.T) {
 			c, _ := claim.StatusConditions().Find(karpv1.ConditionRegistered)
 			conditions[string(c.Status)+" "+c.Reason]++
 			if !strings.Contains(c.Message, unmapped) || !strings.Contains(c.Message, "Fix: aws eks create-access-entry") {
-				t.Fatalf("condition of %s: %s", claim.Name, c.Message)
+				t.Fatalf("the condition of %s is %s, want the unmapped role and a fix", claim.Name, c.Message)
 			}
 		}
 		if conditions["Unknown AUTH_2"] != 1000 {
@@ -269,7 +269,7 @@ func TestThousandLate(t *testing.T) {
 		start := time.Now()
 		l.diagnose(t) // another report, with the console output of the late instances
 		if calls, most := l.calls.reset(); calls == 0 || calls > 30 || most > 5 || time.Since(start) > 10*time.Second {
-			t.Errorf("%d calls for a thousand claims, up to %d per second, in %s", calls, most, time.Since(start))
+			t.Errorf("%d calls for a thousand claims, up to %d per second, in %s; want 1 to 30, 5 and 10 s", calls, most, time.Since(start))
 		}
 		if again := strings.Join(l.events.emitted[before:], "\n"); strings.Contains(again, string(kubeclient.ReasonNotJoining)) {
 			t.Errorf("the same cause is reported again: %s", again)
@@ -295,7 +295,7 @@ func TestCanariesOfAKnownCause(t *testing.T) {
 			c := l.poolHealth(t)
 			if c.Reason != "AUTH_2" || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, unmapped) ||
 				!strings.Contains(c.Message, "the next try is at ") {
-				t.Fatalf("round %d: the condition of the pool is %s %s: %s", round, c.Status, c.Reason, c.Message)
+				t.Fatalf("round %d: the condition of the pool is %s %s: %s, want False AUTH_2 and the next try", round, c.Status, c.Reason, c.Message)
 			}
 			l.restart(t)
 			l.reconcileClassAndPool(t)
@@ -354,7 +354,7 @@ func TestFixedClassIsTried(t *testing.T) {
 				l.passTime(t, 10*time.Second)
 			}
 			if c := l.poolHealth(t); strings.Contains(c.Message, "the next try is at ") {
-				t.Errorf("condition of the pool after the class was changed: %s: %s", c.Reason, c.Message)
+				t.Errorf("the class was changed, but the pool waits: %s: %s", c.Reason, c.Message)
 			}
 			claim := l.claims(t)[0]
 			if err := l.api.Delete(t.Context(), &claim); err != nil {
@@ -494,7 +494,8 @@ func (l *lateRig) poolClassReady(t *testing.T) metav1.Condition {
 	return l.poolCondition(t, karpv1.ConditionNodeClassReady)
 }
 
-// TestReadyNodeDisprovesFinding: a finding makes its class unready, until a node of the class is still ready ProvenAfter later.
+// TestReadyNodeDisprovesFinding: a finding makes its class unready, until a node of the class is still ready
+// DisprovedAfter later.
 func TestReadyNodeDisprovesFinding(t *testing.T) {
 	t.Parallel()
 	embedded(t)
@@ -516,7 +517,7 @@ func TestReadyNodeDisprovesFinding(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		if isReady() {
-			t.Error("the class is ready although ProvenAfter has not passed since the finding")
+			t.Error("the class is ready although DisprovedAfter has not passed since the finding")
 		}
 		time.Sleep(nodeclass.DisprovedAfter + time.Second)
 		if !isReady() {

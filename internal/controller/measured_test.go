@@ -57,7 +57,7 @@ func (r *rig) wantMeasured(t *testing.T, when string, m *offerings.Measured, cla
 	got, ok := m.Of(claim.Status.ImageID, "t3.medium")
 	if !ok || got.Memory != 3950<<20 || len(got.Disk) != 1 || got.Disk[0] != (catalog.Correction{Computed: 20 << 30, Real: 20893676 << 10}) ||
 		len(got.Pods) != 1 || got.Pods[0] != (catalog.Correction{Computed: 17, Real: 17}) {
-		t.Errorf("%s: measured: %t, %+v\n%s", when, ok, got, r.log)
+		t.Errorf("%s: measured: %t, %+v, want the reported capacity\n%s", when, ok, got, r.log)
 	}
 }
 

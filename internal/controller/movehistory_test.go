@@ -84,7 +84,7 @@ func TestPoolRaisesLimitOfMoves(t *testing.T) {
 	f.check(t, f.tripStore().Write(t.Context(), before.Encode()))
 	f.converge(t)
 	if got := f.typeCounts(); got != "1 t3.medium" {
-		t.Fatalf("12 moves are allowed, 8 of them were made before; remaining: %s\n%s", got, f.log)
+		t.Fatalf("12 moves are allowed, 8 were made before; remaining: %s, want 1 t3.medium\n%s", got, f.log)
 	}
 }
 

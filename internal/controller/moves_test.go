@@ -71,7 +71,7 @@ func TestNodesAreReplaced(t *testing.T) {
 	}
 	saved := func(kind string) float64 { return metricSum(t, f.Moves.Metrics.Saving, kind) }
 	if promised, realised := saved("promised"), saved("realised"); promised < 0.5 || realised < promised-0.001 {
-		t.Errorf("the promised saving is $%v, the realised one $%v; want at least 0.5, and no less", promised, realised)
+		t.Errorf("the promised saving is $%v, the realised one $%v; want at least 0.5, and the realised one no less", promised, realised)
 	}
 	if f.events.find("NodeClaim/DisruptionTerminating", "saves $", "an hour, pays back within ", " and moves ") == "" {
 		t.Errorf("no event reports the payback time: %v", f.events.emitted)
@@ -189,7 +189,7 @@ func TestUnreadableMark(t *testing.T) {
 	f.check(t, f.api.Update(t.Context(), &node))
 	f.converge(t)
 	if f.typeCounts() != "1 t3.medium" || !strings.Contains(f.log.String(), "cannot be read") {
-		t.Errorf("remaining: %s\n%s", f.typeCounts(), f.log)
+		t.Errorf("remaining: %s, want 1 t3.medium, and a log line about the mark\n%s", f.typeCounts(), f.log)
 	}
 }
 

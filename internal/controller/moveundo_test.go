@@ -105,9 +105,9 @@ func TestLostReplacementUndoesAtOnce(t *testing.T) {
 	}
 }
 
-// TestUnjoinedReplacementUndoesAtOnce: as soon as the cause is known why the replacement does not join, the old node
-// accepts pods again, and the pool launches nothing more. The replacement is kept until the registration timeout. If
-// the cause is fixed before, the replacement joins, and the old node is removed.
+// TestUnjoinedReplacementUndoesAtOnce: as soon as it is known why the replacement does not join, the old node accepts
+// pods again, and the pool launches nothing more. The replacement is kept until the registration timeout. If the cause
+// is fixed before, the replacement joins, and the old node is removed.
 func TestUnjoinedReplacementUndoesAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -173,9 +173,9 @@ func TestUnjoinedReplacementIsDeleted(t *testing.T) {
 	}
 }
 
-// TestUnfitReplacementUndoes: if a replacement has joined, but is not initialized within FitWithin, the move is undone
-// and the replacement is terminated. The target of the move is recorded as failed, so that no further nodes are
-// replaced with it.
+// TestUnfitReplacementUndoes: if a replacement has joined, but is not initialized within DefaultInitializationTimeout,
+// the move is undone and the replacement is terminated. The target of the move is recorded as failed, so that no
+// further nodes are replaced with it.
 func TestUnfitReplacementUndoes(t *testing.T) {
 	t.Parallel()
 	f := newReplicaRig(t, 1, "6500m", "900m", "m5.2xlarge", "t3.medium")
@@ -188,7 +188,7 @@ func TestUnfitReplacementUndoes(t *testing.T) {
 	f.ahead += replacement.DefaultInitializationTimeout - time.Minute
 	f.check(t, f.Moves.Advance(t.Context()))
 	if f.moveTraces(t) == "" {
-		t.Fatalf("the move was undone a minute before FitWithin\n%s", f.tail())
+		t.Fatalf("the move was undone a minute before DefaultInitializationTimeout\n%s", f.tail())
 	}
 	f.ahead += time.Minute
 	f.check(t, f.Moves.Advance(t.Context()))

@@ -101,7 +101,7 @@ func TestPrepare(t *testing.T) {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: c.labels}}
 		nodeclaim.Prepare(node, claim)
 		if nodeclaim.HasTaint(node, "cni") != c.wantTaint || nodeclaim.HasTaint(node, "team") != c.wantTaint {
-			t.Errorf("%s: the Node has the taints %v, want the opposite", name, node.Spec.Taints)
+			t.Errorf("%s: the Node has the taints %v, want cni and team only on the bare Node", name, node.Spec.Taints)
 		}
 		if node.Annotations["a"] != "b" || node.Annotations[conversion.AnnotationPods] != "" {
 			t.Errorf("%s: annotations %v, want a; the list of pods, up to 96 KiB, belongs on the claim only", name, node.Annotations)
@@ -166,7 +166,7 @@ func TestStrayNodeIsDeleted(t *testing.T) {
 			claim = onlyClaim(t, r)
 			nodes := r.nodes(t)
 			if len(nodes) != 1 || nodes[0].Name != names[c.want] || claim.Status.NodeName != names[c.want] || !claim.StatusConditions().IsReady() {
-				t.Fatalf("%d Nodes, the first is %s, status of the claim: %+v\n%s", len(nodes), nodes[0].Name, claim.Status, r.log)
+				t.Fatalf("%d Nodes, the first is %s, status of the claim: %+v; want the Node that reports alone, and ready\n%s", len(nodes), nodes[0].Name, claim.Status, r.log)
 			}
 			if nodeclaim.HasTaint(&nodes[0], karpv1.TaintUnregistered) || len(nodes[0].Finalizers) == 0 ||
 				len(r.instances()) != 1 || claim.DeletionTimestamp != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
-// joinNotReady creates the Node of the only claim, which is not ready yet, and reconciles the claim.
+// joinNotReady creates the only claim's Node, which is not ready yet, and reconciles the claim.
 func (r *rig) joinNotReady(t *testing.T) {
 	t.Helper()
 	node := r.nodeOf(t, r.claims(t)[0])
@@ -70,7 +70,7 @@ func (r *rig) clearNominations(t *testing.T) {
 	}
 }
 
-// nominationRig has one claim for the pods web and db, whose instance is launched.
+// nominationRig has one claim with a launched instance, for the pods web and db.
 func nominationRig(t *testing.T, objects ...client.Object) *rig {
 	t.Helper()
 	r := newRig(t, "t3.medium")

@@ -137,7 +137,7 @@ func TestCuredClaims(t *testing.T) {
 				claims := l.claims(t)
 				for _, claim := range claims {
 					if c, _ := claim.StatusConditions().Find(karpv1.ConditionRegistered); c.Reason != "AUTH_2" {
-						t.Fatalf("condition of %s: %s: %s", claim.Name, c.Reason, c.Message)
+						t.Fatalf("the condition of %s is %s: %s, want AUTH_2", claim.Name, c.Reason, c.Message)
 					}
 				}
 				l.mapRole(t)
@@ -234,7 +234,7 @@ func TestCauseBetweenTries(t *testing.T) {
 		l.join(t)
 		l.passTime(t, 10*time.Second)
 		if c := l.poolHealth(t); c.Reason == "AUTH_2" || strings.Contains(c.Message, unmapped) {
-			t.Errorf("an instance has joined, condition of the pool: %s %s: %s", c.Status, c.Reason, c.Message)
+			t.Errorf("an instance has joined, but the condition of the pool is %s %s: %s", c.Status, c.Reason, c.Message)
 		}
 	})
 }

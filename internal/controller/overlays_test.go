@@ -97,7 +97,7 @@ func TestOverlayPrice(t *testing.T) {
 			}
 			claim := r.claims(t)[0]
 			if got := claim.Annotations[karpv1.AnnotationPriceOverlay]; got == "true" != c.isEnabled {
-				t.Errorf("the price overlay annotation of the claim is %q, want the opposite", got)
+				t.Errorf("the price overlay annotation of the claim is %q, want true only if overlays are on", got)
 			}
 			if claim.Annotations[karpv1.AnnotationCapacityOverlay] != "" {
 				t.Error("the claim has the annotation for a capacity overlay, but no overlay sets a capacity")

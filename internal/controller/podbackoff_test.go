@@ -16,8 +16,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// TestPodBackoff: the pod "odd" stays pending although nodes are launched for it. From the second node on, each makes
-// it wait, twice as long as the one before. The pod "other" never waits.
+// TestPodBackoff: the pod "odd" stays pending although nodes are launched for it. From the second node on, each node
+// makes the pod wait, twice as long as the previous node. The pod "other" never waits.
 func TestPodBackoff(t *testing.T) {
 	t.Parallel()
 	b, start := &poolhealth.PodBackoff{}, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -92,7 +92,7 @@ func TestPodBackoff(t *testing.T) {
 	var disabled *poolhealth.PodBackoff
 	disabled.Ready(&karpv1.NodeClaim{}, now)
 	if planned, held := disabled.Split([]cluster.Pod{odd}, nil, now); len(planned) != 1 || held != nil {
-		t.Errorf("with a nil PodBackoff, %v are planned and %v are held", planned, held)
+		t.Errorf("with a nil PodBackoff, %v are planned and %v are held, want one and none", planned, held)
 	}
 }
 

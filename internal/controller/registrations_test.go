@@ -27,7 +27,7 @@ func TestRegistrationHealth(t *testing.T) {
 	r := newRig(t, "t3.medium")
 	r.reconcileClassAndPool(t)
 	if c := r.registrationHealth(t); c.Status != metav1.ConditionUnknown {
-		t.Fatalf("before the first launch: %+v", c)
+		t.Fatalf("before the first launch: %+v, want Unknown", c)
 	}
 	r.addPendingPod(t, "web", "500m", "512Mi")
 	r.plan(t)
@@ -35,20 +35,20 @@ func TestRegistrationHealth(t *testing.T) {
 	r.join(t)
 	r.reconcileClaims(t)
 	if c := r.registrationHealth(t); c.Status != metav1.ConditionTrue {
-		t.Fatalf("after a node has joined: %+v\n%s", c, r.log)
+		t.Fatalf("after a node has joined: %+v, want True\n%s", c, r.log)
 	}
 	r.start(t)
 	if c := r.registrationHealth(t); c.Status != metav1.ConditionTrue {
-		t.Fatalf("after a restart: %+v", c)
+		t.Fatalf("after a restart: %+v, want True", c)
 	}
 	claim := r.claims(t)[0]
 	r.Claims.Registrations.Note(&claim, false)
 	if c := r.registrationHealth(t); c.Status != metav1.ConditionTrue {
-		t.Fatalf("after one failure: %+v", c)
+		t.Fatalf("after one failure: %+v, want True", c)
 	}
 	r.Claims.Registrations.Note(&claim, false)
 	if c := r.registrationHealth(t); c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "2 of the last 3 launches") {
-		t.Fatalf("after two failures: %+v", c)
+		t.Fatalf("after two failures: %+v, want False", c)
 	}
 	foreign := claim.DeepCopy()
 	foreign.OwnerReferences[0].UID = "uid-of-another"
@@ -64,7 +64,7 @@ func TestRegistrationHealth(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c := r.registrationHealth(t); c.Status != metav1.ConditionUnknown {
-		t.Fatalf("after a change of the node class: %+v", c)
+		t.Fatalf("after a change of the node class: %+v, want Unknown", c)
 	}
 	if until, why := r.Pools.LaunchBackoff.Held(r.now(), "apps"); !until.IsZero() {
 		t.Errorf("the pool is still on hold: %s", why)
@@ -113,7 +113,7 @@ func TestNodeWithLessCapacity(t *testing.T) {
 	wait := r.reconcileClaim(t, claim.Name)
 	if c, _ := r.claim(t, claim.Name).StatusConditions().Find(karpv1.ConditionConsistentStateFound); c.Status != metav1.ConditionTrue ||
 		wait <= 0 || wait > lifecycle.CapacityCheckInterval {
-		t.Fatalf("condition %+v; the claim is reconciled again in %s", c, wait)
+		t.Fatalf("the condition is %+v, want True; the claim is reconciled again in %s", c, wait)
 	}
 	node := r.nodes(t)[0]
 	memory := node.Status.Capacity["memory"]
