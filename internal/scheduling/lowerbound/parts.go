@@ -297,9 +297,9 @@ func (p *part) undominated(sets [][]int) []kind {
 	return out
 }
 
-// findLeads sets inRelaxation of the kinds that no other kind dominates for fractional pods. A kind dominates another kind if
-// its node has the room of n nodes of the other and costs at most as much as these n nodes. If a pod of a group fits
-// the other kind, n is 1, because two nodes hold twice as many pods of the group.
+// findLeads sets inRelaxation of the kinds that no other kind dominates for fractional pods. A kind dominates another
+// kind if its node has the room of n nodes of the other and costs at most as much as these n nodes. If a pod of a group
+// fits the other kind, n is 1, because two nodes hold twice as many pods of the group.
 func (p *part) findLeads(sets [][]int) {
 	offers := p.problem.Offers
 	order := make([]int, len(p.kinds))

@@ -53,8 +53,8 @@ func (sol *solution) fewestInPlan(group, minDomains int) int {
 	return 0
 }
 
-// findPlanFewest sets planFewest. Of the planned nodes, FewestPods.Nodes includes only those that the spread counts
-// whichever of their offerings is launched.
+// findPlanFewest sets planFewest. FewestPods.Nodes includes a planned node only if the spread counts the node whichever
+// of its offerings is launched.
 func (sol *solution) findPlanFewest() {
 	sol.planFewest = map[int]existing.FewestPods{}
 	dp := newDomainProjection(sol)

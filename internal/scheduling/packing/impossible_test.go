@@ -207,7 +207,7 @@ func TestThousandsOfDomains(t *testing.T) {
 	}
 	for _, r := range plan.Refusals {
 		if !strings.HasPrefix(r.Pod, "default/odd") || len(r.Reasons) == 0 {
-			t.Errorf("%s is refused: %+v", r.Pod, r.Reasons)
+			t.Errorf("%s is refused: %+v; want only odd pods, with reasons", r.Pod, r.Reasons)
 		}
 	}
 }

@@ -16,8 +16,8 @@ type nodeOffers struct {
 }
 
 // feasibleOffers returns the offerings that can each run all pods of the node. They are of the same variant as the
-// node's offering, every class on the node accepts them, and they have enough room. The same topology groups match
-// their DaemonSet pods. A node on a reserved instance has only its own offering.
+// node's offering, every class on the node accepts them, and they have enough room. The same topology groups match the
+// DaemonSet pods of all of them. A node on a reserved instance has only its own offering.
 func (offers *nodeOffers) feasibleOffers(pn *plannedNode) bitset.Set {
 	out := offers.problem.Stock.Alternatives(pn.offer, offers.used(pn), pn.podPorts(offers.queue))
 	if offers.problem.Stock.Offers[pn.offer].IsReserved() {

@@ -25,8 +25,8 @@ func newDomainProjection(sol *solution) *domainProjection {
 }
 
 // projectDomains returns topo, the state before any pod was placed, with the changes by the planned nodes. Every new
-// node makes its domain count, and is a host with few or no pods of some spreads. It returns nil if the planned nodes
-// change nothing that the plan assumed.
+// node makes its domain count, and is a host with few or no pods of some spreads. projectDomains returns nil if the
+// planned nodes change nothing that the plan assumed.
 func (dp *domainProjection) projectDomains(topo *existing.TopologyState) *existing.TopologyState {
 	domains, groups := dp.addedDomains(), dp.emptierHostGroups()
 	if len(domains) == 0 && len(groups) == 0 {

@@ -13,7 +13,7 @@ import (
 const maxAttempts = 4
 
 // restart returns a new solution without placed pods, in which classes are split again. If a domain had too little room
-// for the pods of a class, restart assigns to the domain no more of them than were placed there.
+// for the pods of a class, restart assigns at most as many of these pods to the domain as were placed there.
 func (sol *solution) restart(topo *existing.TopologyState) *solution {
 	next := newSolution(sol.problem, topo)
 	next.work.steps = sol.work.steps

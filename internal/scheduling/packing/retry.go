@@ -123,8 +123,7 @@ func (rt retrier) removeInvalid(topo *existing.TopologyState) bool {
 
 // topUpSpread places unplaced pods on existing and planned nodes if a host spread applies to the pods or selects them,
 // and returns the better plan. Once all nodes have some of these pods, each node may have more of them, as long as no
-// other node is launched. These pods are bound last, so they may also use hosts on which they would block pods that are
-// bound later.
+// other node is launched. These pods are bound last, so the spreads of other pods on a node do not limit them.
 func topUpSpread(sol *solution, topo *existing.TopologyState) *solution {
 	isLeft := func(c int) bool { return sol.queue.Left[c] > 0 && sol.queue.IsInHostSpread(c) }
 	if !slices.ContainsFunc(sol.queue.Order, isLeft) {

@@ -124,7 +124,7 @@ const acceptRatio = 1.003
 // A lot's key is a lower limit of its price per value: the price per value when it was last filled, or an
 // estimate before that. The price per value only grows as fewer pods are left, and stays the same while the
 // same node can be added again. So lots are checked in order of their keys, until no key is lower than the
-// best ratio found.
+// lowest price per value found.
 func (run *strategyRun) bestNode(lots *lotQueue, classes []int, total float64) (plannedNode, bool) {
 	var best plannedNode
 	var tried []lot
@@ -169,7 +169,7 @@ func (run *strategyRun) isWithinLimits(offer int) bool {
 	return run.remaining[run.problem.Stock.VariantOf(offer).Pool].MaxNodes(run.problem.Stock.TypeOf(offer).Capacity, 1) > 0
 }
 
-// scoreCost returns the price of a node of the lot, for comparison. If the strategy spares limits, the share of
+// scoreCost returns the price of a node of the lot, for comparison. If the strategy saves limits, the share of
 // the remaining limits that the node would use decides first, and the price second.
 func (run *strategyRun) scoreCost(l lot) float64 {
 	price := max(l.Price, 1)
@@ -185,7 +185,7 @@ func (run *strategyRun) scoreCost(l lot) float64 {
 const carefulGain = 0.92
 
 // fillNode returns a node of the lot, filled with pods of the classes; without pods if a limit forbids the node.
-// It refines the node if the strategy is careful and refining could bring the price per value below ratio.
+// It refines the node if the strategy refines nodes and this could bring the price per value below ratio.
 func (run *strategyRun) fillNode(l lot, classes []int, cost, ratio float64) plannedNode {
 	shape := run.problem.Stock.ShapeOf(l.Offer)
 	pn := plannedNode{offer: l.Offer, copies: 1, free: shape.Room.Clone(), ports: daemonPorts(shape)}

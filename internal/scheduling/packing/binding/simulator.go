@@ -192,7 +192,7 @@ func (s *Simulator) bindAll(unconstrained bool) bool {
 
 // neededPods describes the pods that blocked steps wait for.
 type neededPods struct {
-	spreads  map[int]bool         // by group of a spread: one more of its pods is needed in a domain that has the fewest
+	spreads  map[int]bool         // by group of a spread: a domain with the fewest of its pods needs one more
 	inDomain map[GroupDomain]bool // a pod of the group is needed in the domain
 	onHost   map[groupHost]bool   // a pod of the group is needed on the host
 }

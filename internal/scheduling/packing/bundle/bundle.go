@@ -123,8 +123,8 @@ func withoutTenth(members []pending.Member) []pending.Member {
 	return out
 }
 
-// bundleWithTargets combines unplaced pods of the class with their targets: the pods that their host affinity to the
-// groups selects. Each target should get about the same number of pods. preferred is whether the affinity is
+// bundleWithTargets combines unplaced pods of the class with their targets: the pods that all the groups of their host
+// affinity select. Each target should get about the same number of pods. preferred is whether the affinity is
 // preferred, not required.
 func (bu Bundler) bundleWithTargets(c int, groups []int, preferred bool) {
 	var targets []int // classes

@@ -29,7 +29,7 @@ type Pricer struct {
 	Index    *topology.Index                  // the topology profiles of the classes
 	Topology *existing.TopologyState          // the topology domains
 	Class    func(number int) *podgroup.Class // returns the class of the given number
-	PodsOf   func(number int) int             // returns the number of pods in one unit of the class
+	PodsOf   func(number int) int             // returns the number of pods in one unit of that class
 
 	Last *Pricing // result of the last call of For; nil before the first call
 }

@@ -2,8 +2,8 @@ package pending
 
 import "github.com/joiner-sh/joiner/internal/scheduling/packing/dualprice"
 
-// DemandOf returns the class and the accept set by which the lower bound counts a class. A part in its first stage is
-// counted as its whole class, if the first stage of the whole class has no preferences. The reason is that the plan
+// DemandOf returns the class and the accept set as which the lower bound counts class c. A part in its first stage is
+// counted as its whole class, if the first stage of the whole class has no preferences. The reason is that this plan
 // chose the domains of the part, but the bound must hold for every plan.
 func (q *Queue) DemandOf(c int) (class, set int) {
 	p := &q.Classes[c]
