@@ -155,7 +155,8 @@ func TestExpiredNodeIsReplacedFirst(t *testing.T) {
 	}
 }
 
-// TestReplacementThatDoesNotCome: an expired node is deleted after ReplaceWithin, even if it has no replacement by then.
+// TestReplacementThatDoesNotCome: an expired node is deleted after MaxReplacementWait, even if it has no replacement by
+// then.
 func TestReplacementThatDoesNotCome(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -165,13 +166,13 @@ func TestReplacementThatDoesNotCome(t *testing.T) {
 	r.plan(t)
 	r.ahead += lifecycle.MaxReplacementWait - time.Minute
 	if wait := r.reconcileClaim(t, old); r.claim(t, old).DeletionTimestamp != nil || wait <= 0 {
-		t.Fatalf("the claim is deleted before ReplaceWithin has passed, or is due again after %s\n%s", wait, r.log)
+		t.Fatalf("the claim is deleted before MaxReplacementWait has passed, or is due again after %s\n%s", wait, r.log)
 	}
 	r.start(t) // the next leader continues from the annotation
 	r.ahead += time.Minute
 	r.reconcileClaim(t, old)
 	if r.claim(t, old).DeletionTimestamp == nil {
-		t.Errorf("the claim is not deleted after ReplaceWithin\n%s", r.log)
+		t.Errorf("the claim is not deleted after MaxReplacementWait\n%s", r.log)
 	}
 }
 
@@ -226,8 +227,8 @@ func (r *rig) setBudgets(t *testing.T, budgets ...karpv1.Budget) {
 	}
 }
 
-// TestBudgetLimitsReplacements: with a budget of 1, one of two expired nodes is replaced first. The other waits at most
-// ReplaceWithin.
+// TestBudgetLimitsReplacements: with a budget of 1, one of two expired nodes is replaced first. The other node waits at
+// most MaxReplacementWait.
 func TestBudgetLimitsReplacements(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -258,7 +259,7 @@ func TestBudgetLimitsReplacements(t *testing.T) {
 	r.reconcileClaims(t)
 	for _, c := range r.claims(t) {
 		if c.DeletionTimestamp == nil {
-			t.Errorf("%s is not deleted after ReplaceWithin\n%s", c.Name, r.log)
+			t.Errorf("%s is not deleted after MaxReplacementWait\n%s", c.Name, r.log)
 		}
 	}
 }

@@ -75,7 +75,7 @@ func TestReservedFirst(t *testing.T) {
 		r.plan(t)
 	}
 	if n := len(r.claims(t)); n != 2 {
-		t.Fatalf("%d claims for two pods, one after the other", n)
+		t.Fatalf("%d claims for two pods, one after the other; want 2", n)
 	}
 	r.reconcileClaims(t)
 	if diff := cmp.Diff(map[string]int{"m5.large " + reservation.ID: 2}, r.countByReservation()); diff != "" {
@@ -148,7 +148,7 @@ func TestReservationEnds(t *testing.T) {
 	}
 	sweep()
 	if capacityType := r.claims(t)[0].Labels[karpv1.LabelCapacityType]; capacityType != karpv1.CapacityTypeReserved {
-		t.Fatalf("before the reservation ends, the capacity type of the claim is %s", capacityType)
+		t.Fatalf("before the reservation ends, the capacity type of the claim is %s, want reserved", capacityType)
 	}
 	r.Do(func(_ *world.World, now time.Time) {
 		if err := r.estate.Region.CapacityReservations.Cancel(now, reservation.ID); err != nil {

@@ -222,8 +222,8 @@ func (n *sameNameRig) sweep(t *testing.T) {
 	}
 }
 
-// reconcileDueClaims reconciles each claim that is not initialized yet or is being deleted, and every tenth minute each other
-// claim.
+// reconcileDueClaims reconciles each claim that is not initialized yet or is being deleted, and each of the other
+// claims every tenth minute.
 func (n *sameNameRig) reconcileDueClaims(t *testing.T) {
 	t.Helper()
 	for i, c := range n.claims(t) {

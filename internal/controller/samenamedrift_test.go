@@ -67,7 +67,7 @@ func TestTagChangeInTwoClusters(t *testing.T) {
 		simulateMinutes(t, 30, both...)
 		if left := slices.DeleteFunc(first.ownInstances(),
 			func(id string) bool { return !slices.Contains(before[0], id) }); len(left) > 0 || len(first.ownInstances()) != nodesPerCluster {
-			t.Errorf("%s, whose user has allowed the drift, still has the old instances %v; it has %d instances\n%s",
+			t.Errorf("%s, whose user has allowed the drift, still has the old instances %v, want none; it has %d instances\n%s",
 				first.uid, left, len(first.ownInstances()), first.tail())
 		}
 		if current := second.ownInstances(); !slices.Equal(current, before[1]) || second.poolMessage(t, karpv1.ConditionDriftHeld) == "" {
@@ -104,7 +104,8 @@ func simulateMinutes(t *testing.T, minutes int, all ...*sameNameRig) {
 	}
 }
 
-// simulateDriftMinute simulates one minute of a cluster, with drift and consolidation. It creates pods until there are wanted.
+// simulateDriftMinute simulates one minute of a cluster, with drift and consolidation. It creates pods until n.wanted
+// exist.
 func (n *sameNameRig) simulateDriftMinute(t *testing.T) {
 	t.Helper()
 	for count := len(n.allPods(t)); count < n.wanted; count++ {

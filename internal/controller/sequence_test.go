@@ -82,8 +82,8 @@ func (r sequenceRig) passSeconds(t *testing.T, n int) {
 	}
 }
 
-// TestPodsAreEvictedInTurn: the pods of both nodes are evicted in the order of the move. Each is evicted when the
-// successor of the pod before it, which the ReplicaSet creates, is scheduled.
+// TestPodsAreEvictedInTurn: the pods of both nodes are evicted in the order of the move. Each pod is evicted when the
+// successor that the ReplicaSet creates for the previous pod is scheduled.
 func TestPodsAreEvictedInTurn(t *testing.T) {
 	t.Parallel()
 	r := newSequenceRig(t)

@@ -114,7 +114,7 @@ func (s *stage) schedule() {
 	}
 }
 
-// isConverged reports whether each pod has a node, all claims are ready, and the claim old is gone.
+// isConverged reports whether each pod has a node, all claims are ready, and removedClaim is gone.
 func (s *stage) isConverged() bool {
 	claims, pods := s.claims(s.t), s.pods()
 	isUnfit := func(c karpv1.NodeClaim) bool {

@@ -33,7 +33,7 @@ func (r *rig) removePod(t *testing.T, name string) {
 	}
 }
 
-// TestChangesDuringAPlan: after a plan is computed, only the NodeClaims are created that are still needed.
+// TestChangesDuringAPlan: of a plan, only the NodeClaims that are still needed are created.
 func TestChangesDuringAPlan(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

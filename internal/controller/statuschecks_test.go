@@ -71,7 +71,7 @@ func TestStatusChecksAndEvents(t *testing.T) {
 				t.Errorf("the metric counts %d instances, want one of category %q", n, c.category)
 			}
 			if event := r.events.find("NodeClaim/InstanceUnhealthy"); (event != "") != (c.category != "") {
-				t.Errorf("the event InstanceUnhealthy is %q, want the opposite", event)
+				t.Errorf("the event InstanceUnhealthy is %q, want one only if the node leaves", event)
 			}
 		})
 	}

@@ -64,7 +64,7 @@ func TestZonalShift(t *testing.T) {
 	shift := r.shiftAway(t, 0, time.Hour)
 	r.followShifts(t)
 	if r.events.find("NodePool/ZonalShiftActive", away.ID, "until") == "" {
-		t.Errorf("no event on the pool: %v", r.events.emitted)
+		t.Errorf("no event on the pool reports the shift: %v", r.events.emitted)
 	}
 	r.addLargePods(t, "during", 6)
 	r.plan(t)
