@@ -29,7 +29,7 @@ type randomWorld struct {
 	volumes    []*corev1.PersistentVolume
 	claims     []*corev1.PersistentVolumeClaim // each refers to the volume of the same index
 	running    []*corev1.Pod                   // pods bound to one of nodes
-	ending     map[string]bool                 // the pods in the field running that are being deleted, by "namespace/name"
+	ending     map[string]bool                 // pods in the field running that are being deleted, by "namespace/name"
 	pending    []*corev1.Pod
 
 	mostExpensive bool // EC2 launches the most expensive offering that the plan allows; otherwise the cheapest

@@ -211,8 +211,8 @@ func RoleName(text string) Value {
 	return v
 }
 
-// RoleOf is the name of an IAM role. The text is a name, a path with a name (/team/node), or an ARN; the whole text must
-// be valid.
+// RoleOf is the name of an IAM role. The text is a name, a path with a name (/team/node), or an ARN; the whole text
+// must be valid.
 func RoleOf(text string) Value {
 	if !strings.Contains(text, "/") && !strings.HasPrefix(text, "arn:") {
 		return RoleName(text)

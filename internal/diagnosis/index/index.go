@@ -101,8 +101,8 @@ func (ix *Index) isEventOver(v diagnosis.Event) bool {
 	switch v.Kind {
 	case "NodeClaim":
 		i := slices.IndexFunc(ix.Evidence.Claims.Value, func(c diagnosis.Claim) bool { return c.Name == v.Name })
-		// UnregisteredTaintMissing comes after the launch, perhaps in the same second, so Launched=True does not end its
-		// problem.
+		// UnregisteredTaintMissing comes after the launch, perhaps in the same second, so Launched=True does not end
+		// its problem.
 		isAboutLaunch := v.Reason != "UnregisteredTaintMissing"
 		return ix.Evidence.Claims.Known() && (i < 0 || isAboutLaunch && hasRecovered(ix.Evidence.Claims.Value[i].Conditions, "Launched"))
 	case "EC2NodeClass":

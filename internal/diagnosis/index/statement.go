@@ -164,8 +164,8 @@ func isAnswer(c diagnosis.Condition, substrings []string) bool {
 }
 
 // isInstanceProblemOver reports whether the problem that ended an instance is over. That is so if its EC2NodeClass does
-// not exist any more, or if this problem did not end a later instance of the class. Such an instance is a ready node, or
-// was ended by a call of TerminateInstances, by Joiner or a user. EC2 lists instances for an hour after their end.
+// not exist any more, or if this problem did not end a later instance of the class. Such an instance is a ready node,
+// or was ended by a call of TerminateInstances, by Joiner or a user. EC2 lists instances for an hour after their end.
 func (ix *Index) isInstanceProblemOver(i diagnosis.Instance) bool {
 	if _, exists := ix.Evidence.Class(i.Class); !exists && ix.Evidence.Classes.Known() && i.Class != "" {
 		return true

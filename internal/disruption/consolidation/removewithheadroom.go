@@ -12,7 +12,7 @@ const (
 	minLargeGroup     = 8      // minimum number of nodes of a group, unless churn is low (see smallestGroup)
 	maxHeadroomPlans  = 32     // plan limit if there are few candidates
 	minHeadroomPlans  = 12     // plan limit if there are many candidates
-	headroomPlanNodes = 24_000 // plan limit × number of candidates, unless the minimum or maximum applies (see planLimit)
+	headroomPlanNodes = 24_000 // plan limit × candidates, unless the minimum or maximum applies (see planLimit)
 )
 
 // headrooms are tried in this order. More headroom saves less, but makes it more likely that all pods are schedulable.
