@@ -61,7 +61,7 @@ func growthNotes(rows []Row) string {
 			continue
 		}
 		first, last := outcomes[0], outcomes[len(outcomes)-1]
-		fmt.Fprintf(&b, "* %s: %s times the pods (%s) take %s times the seconds and %s times the memory.\n", s.name,
+		fmt.Fprintf(&b, "* %s: %s times the pods (%s) take %s times the seconds and %s times the allocated bytes.\n", s.name,
 			times(float64(last.Pods)/float64(first.Pods)), thousands(last.Pods), times(last.Seconds/first.Seconds),
 			times(float64(last.Allocated)/float64(first.Allocated)))
 	}

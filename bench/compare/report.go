@@ -27,9 +27,9 @@ with the same nodes, NodePools, instance types and prices, in one process, one a
 * **bound**: no plan can cost less. **gap**: how far the price of the plan is above the bound. Upstream's plans differ from run
   to run; its price is that of its cheapest plan, each planned node at its cheapest offering.
 * **plan** is the verdict of a checker (internal/scheduling/packing/verify) that shares no code with the solver. A plan holds if
-  there is an order in which its pods can be bound without breaking a rule between pods, for any choice among the offerings of each
-  node. If rules connect very many pods, the checker may not find such an order. So it may reject a correct plan, but it never
-  accepts a wrong one.
+  one order exists in which its pods can be bound without breaking a rule between pods, whichever of its offerings each node is
+  launched with. If rules connect very many pods, the checker may not find such an order. So it may reject a correct plan, but it
+  never accepts a wrong one.
 
 ## Design goals
 

@@ -21,12 +21,12 @@ var tables = []struct {
 }
 
 var header = []string{
-	"workload", "pods", "classes", "by", "seconds", "pods/s", "ratio", "allocated", "objects", "peak", "new nodes", "onto nodes", "refused",
+	"workload", "pods", "classes", "by", "seconds", "pods/s", "ratio", "allocated", "objects", "peak", "new nodes", "pods on existing nodes", "refused",
 	"$/hour", "bound", "gap", "plan",
 }
 
 // rightAligned has the names of the right-aligned columns, separated by spaces.
-const rightAligned = "pods classes seconds pods/s ratio allocated objects peak onto nodes refused $/hour bound gap"
+const rightAligned = "pods classes seconds pods/s ratio allocated objects peak new nodes pods on existing nodes refused $/hour bound gap"
 
 // Markdown returns a table of the rows of one group, two lines per row, with notes below.
 func Markdown(rows []Row) string {

@@ -34,10 +34,10 @@ cluster's time passes too: processor time or real time, whichever is less.
 * For a fleet whose pods come and go, the price, bound and gap are those of the pods left at the end, when no further move is worth its
   disruption. The gap before the end is below the table: the bound is computed every ten seconds for all pods, pending ones included.
 * **paid** is the price over time, for as long as both sides were watched.
-* Upstream computes for about as long as the cluster's time passes, so on some fleets it was stopped before it converged. Without the
-  stop, it could only have converged later and moved more pods. A target that a longer run could change is **not known**. Costs and
-  prices are compared at the time of the stop: **reached so far**. A replacement is paid for beside the node that it replaces, so a
-  side that moves many pods has paid more after some minutes, and less later.
+* With upstream, a simulated hour takes about an hour of computation, so on some fleets it was stopped before it converged. Without the
+  stop, it could only have converged later and moved more pods. If a longer run could change whether a target is reached, the result is
+  **not known**. Costs and prices are compared at the time of the stop: **reached so far** or **not so far**. A replacement is paid for
+  beside the node that it replaces, so a side that moves many pods has paid more after some minutes, and less later.
 * **a pass** is the longest scan of the whole cluster; Joiner's is from the Kubernetes objects to the moves. **memory** is the peak
   memory of that scan without the cluster itself, garbage included. The memory limit of the Go runtime is nine tenths of 500 MiB,
   as the controller sets it from its own limit.
@@ -174,7 +174,7 @@ func (r *Row) writeTargets(b *strings.Builder) {
 		dollars(ours.Price.Dollars()), theirs.comparisonMark(ours.Price <= theirs.Price))
 	converged := finalMark(ours.Stopped == "" && ours.ConvergedAt <= theirs.ConvergedAt)
 	if theirs.Stopped != "" && ours.Stopped == "" {
-		converged = lowerBoundMark(ours.ConvergedAt <= theirs.Ran) // upstream would have converged later
+		converged = atLeastMark(ours.ConvergedAt <= theirs.Ran) // upstream would have converged later
 	}
 	want := "converged no later than upstream, " + theirs.ConvergedAt.Round(time.Second).String()
 	if theirs.Stopped != "" {
@@ -183,11 +183,11 @@ func (r *Row) writeTargets(b *strings.Builder) {
 	add(want, ours.ConvergedAt.Round(time.Second).String(), converged)
 	moved := finalMark(ours.Moved <= theirs.Moved)
 	if theirs.Stopped != "" {
-		moved = lowerBoundMark(ours.Moved <= theirs.Moved) // upstream would have moved more
+		moved = atLeastMark(ours.Moved <= theirs.Moved) // upstream would have moved more
 	}
 	add(fmt.Sprintf("no more pods moved than by upstream, %d%s", theirs.Moved, stopped), fmt.Sprint(ours.Moved), moved)
 	if low := theirs.lowest(); theirs.Stopped != "" && ours.Price <= low {
-		add(fmt.Sprintf("no more pods moved to reach %s, upstream's lowest price, than upstream had moved when it was stopped, %d", dollars(low.Dollars()), theirs.Moved),
+		add(fmt.Sprintf("as low as upstream's lowest price, %s, with no more pods moved than upstream until it was stopped, %d", dollars(low.Dollars()), theirs.Moved),
 			fmt.Sprint(ours.movedUntil(low)), finalMark(ours.movedUntil(low) <= theirs.Moved))
 	}
 }
@@ -218,9 +218,9 @@ func finalMark(ok bool) mark {
 	return missed
 }
 
-// lowerBoundMark returns the mark for a comparison with a number of upstream that a longer run could only have
-// increased.
-func lowerBoundMark(ok bool) mark {
+// atLeastMark returns the mark for a comparison with a number of upstream that a longer run could only have increased:
+// if the target is reached, that is final; otherwise the result is unknown.
+func atLeastMark(ok bool) mark {
 	if ok {
 		return reached
 	}

@@ -46,8 +46,8 @@ func (w *informers) GetInformer(_ context.Context, object client.Object, _ ...ca
 	return &informer{informers: w, object: object}, nil
 }
 
-// Instance passes the instance's claim and node to the informers.
-func (w *informers) Instance(m *fleet.Instance) {
+// InstanceChanged passes the instance's claim and node to the informers.
+func (w *informers) InstanceChanged(m *fleet.Instance) {
 	claim := m.Claim()
 	send(w, w.claims[m.Name], claim)
 	w.claims[m.Name] = claim
@@ -67,8 +67,8 @@ func (w *informers) InstanceGone(m *fleet.Instance) {
 	delete(w.nodes, m.Name)
 }
 
-// Pod passes a new or newly bound pod to the informers, in both cases as created.
-func (w *informers) Pod(p *fleet.Pod) { send(w, nil, p.Object) }
+// PodChanged passes a new or newly bound pod to the informers, in both cases as created.
+func (w *informers) PodChanged(p *fleet.Pod) { send(w, nil, p.Object) }
 
 // PodGone passes the deletion of a pod to the informers.
 func (w *informers) PodGone(p *fleet.Pod) { w.sendDeletion(p.Object) }

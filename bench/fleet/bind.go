@@ -75,6 +75,6 @@ func (f *Fleet) bindTo(p *Pod, m *Instance) {
 	m.pods[object.Name] = p
 	m.free = m.free.Sub(p.requests)
 	if f.Watch != nil {
-		f.Watch.Pod(p)
+		f.Watch.PodChanged(p)
 	}
 }

@@ -50,11 +50,11 @@ type Fleet struct {
 
 // Watcher receives changes.
 type Watcher interface {
-	Instance(m *Instance)     // the instance was added, or has changed
-	InstanceGone(m *Instance) // the instance was removed
-	Pod(p *Pod)               // the pod was added, or was bound
-	PodGone(p *Pod)           // the pod was deleted
-	AfterEvent()              // all changes by an event of the simulation have been passed on
+	InstanceChanged(m *Instance) // the instance was added, or has changed
+	InstanceGone(m *Instance)    // the instance was removed
+	PodChanged(p *Pod)           // the pod was added, or was bound
+	PodGone(p *Pod)              // the pod was deleted
+	AfterEvent()                 // all changes by an event of the simulation have been passed on
 }
 
 // Phase is a stage of a node's life.
@@ -327,7 +327,7 @@ func (f *Fleet) add(object *corev1.Pod, base string) {
 	f.pending = append(f.pending, p)
 	f.changes++
 	if f.Watch != nil {
-		f.Watch.Pod(p)
+		f.Watch.PodChanged(p)
 	}
 }
 
@@ -362,6 +362,6 @@ func (f *Fleet) notify(m *Instance) {
 	m.node, m.nodeClaim = nil, nil
 	f.changes++
 	if f.Watch != nil {
-		f.Watch.Instance(m)
+		f.Watch.InstanceChanged(m)
 	}
 }

@@ -75,7 +75,7 @@ func Disrupt(f *fleet.Fleet, spotToSpot bool, work func() float64) (*Disruptor, 
 	d.controller = disruption.NewController(d.clock, d.api, d.provisioner, cloudProvider, recorder, d.state, d.queue,
 		cost.NewClusterCost(d.ctx, cloudProvider, d.api))
 	for _, m := range f.Instances() {
-		d.Instance(m)
+		d.InstanceChanged(m)
 		for _, p := range m.PodsOn() {
 			d.api.setPod(p)
 			d.keepError(d.state.UpdatePod(d.ctx, p.DeepCopy()))

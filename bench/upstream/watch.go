@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
-// Instance passes the current state of an instance to upstream.
-func (d *Disruptor) Instance(m *fleet.Instance) {
+// InstanceChanged passes the current state of an instance to upstream.
+func (d *Disruptor) InstanceChanged(m *fleet.Instance) {
 	claim := d.claimOf(m)
 	d.api.mu.Lock()
 	d.api.stamp(claim)
@@ -45,8 +45,8 @@ func (d *Disruptor) InstanceGone(m *fleet.Instance) {
 	d.state.DeleteNode(m.Name)
 }
 
-// Pod updates a pod in upstream's state.
-func (d *Disruptor) Pod(p *fleet.Pod) {
+// PodChanged updates a pod in upstream's state.
+func (d *Disruptor) PodChanged(p *fleet.Pod) {
 	d.api.setPod(p.Object)
 	d.keepError(d.state.UpdatePod(d.ctx, p.Object.DeepCopy()))
 }

@@ -48,7 +48,7 @@ func WastefulFleets(traces string) []WastefulFleet {
 		)
 	}
 	return append(out, WastefulFleet{
-		Name: "openb-all", About: "the last two hours of the trace's last 30 days at once, at their own pace", ChurnTime: replayFor,
+		Name: "openb-all", About: "the last two hours of each of the trace's last 30 days, replayed at the same time in one cluster, at the recorded speed", ChurnTime: replayFor,
 		Build: func() (*fleet.Fleet, error) { return replay(traces) },
 	})
 }

@@ -24,30 +24,30 @@ func prices() []Workload {
 	return []Workload{
 		row("thousand", "1,000 pods in 50 deployments, plain", Free, func() setup { return realSetup(mixedDeployments(1000, 50, 4)) }),
 		row("plain", "5,000 pods in 250 deployments, plain", Free, func() setup { return realSetup(pricedMix()) }),
-		row("usual-pool", "the same from families c, m, r above generation 2, as in Karpenter's guide", Free, func() setup {
+		row("usual-pool", "the pods of `plain`, on families c, m, r above generation 2, as in Karpenter's guide", Free, func() setup {
 			s := realSetup(pricedMix())
 			s.pools = []*karpv1.NodePool{pool(poolName, append(guideRequirements(), amd64(), onDemand())...)}
 			return s
 		}),
-		row("small-machines", "the same on instances of at most 32 vCPUs", Free, func() setup {
+		row("small-machines", "the pods of `plain`, on instances of at most 32 vCPUs", Free, func() setup {
 			s := realSetup(pricedMix())
 			s.pools = []*karpv1.NodePool{pool(poolName, amd64(), onDemand(), atMost32CPUs())}
 			return s
 		}),
-		row("spread", "the same, each deployment spread over zones", Constrained, changed(func(_ int, d *deployment) {
+		row("spread", "the pods of `plain`, each deployment spread over zones", Constrained, changed(func(_ int, d *deployment) {
 			d.spread(corev1.LabelTopologyZone, 1)
 		})),
-		row("anti-affinity", "the same, each with anti-affinity by host", Constrained, changed(apartByHost)),
-		row("zone-affinity", "the same, each within one zone", Constrained, changed(func(_ int, d *deployment) {
+		row("anti-affinity", "the pods of `plain`, each with anti-affinity by host", Constrained, changed(apartByHost)),
+		row("zone-affinity", "the pods of `plain`, each deployment within one zone", Constrained, changed(func(_ int, d *deployment) {
 			d.requireAffinity(corev1.LabelTopologyZone)
 		})),
-		row("architectures", "the same, a third each for amd64, arm64, either", Free, func() setup { return withArchs(pricedMix()) }),
-		row("daemonsets", "the same, with six DaemonSets", Free, func() setup {
+		row("architectures", "the pods of `plain`, a third each for amd64, arm64, either", Free, func() setup { return withArchs(pricedMix()) }),
+		row("daemonsets", "the pods of `plain`, with six DaemonSets", Free, func() setup {
 			s := realSetup(pricedMix())
 			s.daemons = daemonSets()
 			return s
 		}),
-		row("existing-250", "the same onto 250 nodes that are nearly full", Free, func() setup {
+		row("existing-250", "the pods of `plain`, with 250 existing nodes that are nearly full", Free, func() setup {
 			s := realSetup(pricedMix())
 			s.nodes, s.running = 250, smallDeployments(16_000, 400, "old", 13)
 			return s

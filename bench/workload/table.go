@@ -18,7 +18,7 @@ func All(traces string) []Workload {
 		})
 	}
 	out = append(out, Workload{
-		Name: "own-preferences", About: "upstream's 4,000 pods with a preference that cannot be met", Group: Karpenter, Kind: Preferring,
+		Name: "own-preferences", About: "upstream's 4,000 pods that each prefer a host and a zone without the others; there are only three zones", Group: Karpenter, Kind: Preferring,
 		Build: func() (Case, error) {
 			s := karpenterSetup(0)
 			s.pods = karpenterPreferences(4000)
