@@ -76,7 +76,7 @@ func TestNoCredentials(t *testing.T) {
 func TestInvalidEndpoint(t *testing.T) {
 	t.Setenv("AWS_ENDPOINT_URL_SQS", "garbage")
 	_, err := (&awsSide{calls: &callMetrics{}}).configure(t.Context(), config.Settings{Region: "us-east-1"}, slog.New(slog.DiscardHandler))
-	if err == nil || !strings.HasPrefix(err.Error(), `reach AWS: AWS_ENDPOINT_URL_SQS "garbage" is no address; `) {
+	if err == nil || !strings.HasPrefix(err.Error(), `reach AWS: AWS_ENDPOINT_URL_SQS is "garbage", which is not an address; `) {
 		t.Error(err)
 	}
 }

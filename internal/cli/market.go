@@ -71,7 +71,7 @@ type marketFlags struct {
 func (m *marketFlags) flags(flags *pflag.FlagSet, from string) {
 	m.timeout, m.isSet = awsTimeout, flags.Changed
 	flags.StringVar(&m.region, "region", "", "AWS region; without it AWS_REGION, your AWS configuration, then "+defaultRegion)
-	flags.StringVar(&m.from, "from", from, "where instance types and prices come from: aws, or the table embedded in this program")
+	flags.StringVar(&m.from, "from", from, "where instance types and prices come from: aws, or embedded (the table in this program)")
 	flags.Float64Var(&m.spotShare, "spot-estimate", defaultSpotShare,
 		"with --from embedded: the `SHARE` of the on-demand price that spot is estimated to cost")
 	flags.StringVar(&m.file, "catalog", "", "a `FILE` with the instance types to use, as written by joiner catalog -o json; instead of --region and --from")

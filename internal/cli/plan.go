@@ -67,6 +67,7 @@ pod is unschedulable; 2 an input cannot be read.`,
 	p.cluster.instead = manifestsGiven
 	p.cluster.flags(flags)
 	p.market.flags(flags, fromAWS)
+	flags.Lookup("from").Usage += "; with -f the default is embedded"
 	p.out.flag(flags)
 	flags.StringVar(&p.minValues, "min-values-policy", strictValues,
 		"if minValues of a NodePool cannot be met, leave pods unscheduled "+

@@ -21,7 +21,7 @@ func EndpointProblem(cfg aws.Config) error {
 	if endpoint := aws.ToString(cfg.BaseEndpoint); !isEndpoint(endpoint) {
 		name := endpointVariable
 		if os.Getenv(name) != endpoint {
-			name = "endpoint_url of your AWS configuration,"
+			name = "endpoint_url in your AWS configuration"
 		}
 		return invalidEndpoint(name, endpoint)
 	}
@@ -50,5 +50,5 @@ func invalidEndpoint(name, endpoint string) error {
 	if end := strings.LastIndex(endpoint, "@"); end >= 0 {
 		endpoint = diagnosis.Hidden + endpoint[end:]
 	}
-	return fmt.Errorf("reach AWS: %s %q is no address; write for instance https://HOST, or leave it out", name, endpoint)
+	return fmt.Errorf("reach AWS: %s is %q, which is not an address; write for example https://HOST, or leave it out", name, endpoint)
 }

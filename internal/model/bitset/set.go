@@ -1,4 +1,5 @@
-// Package bitset implements sets of small integers as bit maps, and finds numbered members by their labels.
+// Package bitset implements sets of small integers as bit maps, and finds the numbers of the offerings or nodes whose
+// labels satisfy requirements.
 //
 // In: the number of members, and the members with each value of a label.
 // Out: sets with intersection and union; the members that satisfy requirements.
