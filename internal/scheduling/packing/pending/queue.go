@@ -47,7 +47,7 @@ func (q *Queue) ForSolution(pr *Problem) *Queue {
 	return &out
 }
 
-// SetAccepted sets the stages and the other accept sets of the classes.
+// SetAccepted sets HardSet, FirstStage and Stages of the classes.
 func (q *Queue) SetAccepted(a *offering.Acceptance) {
 	for i := range q.Classes {
 		c := &q.Classes[i]

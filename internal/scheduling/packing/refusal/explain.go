@@ -94,8 +94,8 @@ const (
 )
 
 // explanationOf returns the explanation of a class. Classes share the cached check if they differ only in their number
-// of pods, their priority, and amounts of resources that no node has. The returned copy has
-// the number of the class, and names the first resource of the class that no node has instead of podgroup.Unoffered.
+// of pods, their priority, and amounts of resources that no node has. The result is a copy with the number of the
+// class. In this copy, the name of the class's first resource that no node has replaces podgroup.Unoffered.
 func (ex *Explainer) explanationOf(number int, c *podgroup.Class) *explanation {
 	key := hashkey.Int(hashkey.Int(hashkey.Int(nil, c.Sig), c.Profile), len(c.PortLists))
 	for _, n := range c.PortLists {

@@ -309,8 +309,8 @@ func (rs *ruleSet) addResident(at placeWithTraits, r cluster.Resident) {
 	})
 }
 
-// relyOnDaemonPods handles planned nodes whose DaemonSet pods each start only with some of the node's offerings. If an
-// affinity counts one of these pods with every offering, the affinity can rely on one pod, so it gets a resident.
+// relyOnDaemonPods handles planned nodes whose DaemonSet pods each start only with some of the node's offerings. If
+// every offering has one of these pods that an affinity counts, the affinity can rely on one pod: it gets a resident.
 func (rs *ruleSet) relyOnDaemonPods(c *checker) {
 	for _, r := range rs.affinities {
 		for i := range r.daemonPods {

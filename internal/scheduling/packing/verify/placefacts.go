@@ -147,7 +147,7 @@ func kindKey(k *cluster.PodKind) string {
 	return string(w)
 }
 
-// axis returns the axis of the label. It adds the axis if it is new.
+// axis returns the domains of the label. It adds the label if it is new.
 func (pf *placeFacts) axis(key string) *labelDomains {
 	a := pf.axes[key]
 	if a == nil {
