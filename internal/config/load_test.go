@@ -57,7 +57,7 @@ func TestDefaults(t *testing.T) {
 		LeaderElection: true, ApplyCRDs: true, LeaderElectionName: "karpenter-leader-election", LogLevel: "info",
 	}
 	if err != nil || !reflect.DeepEqual(got, want) || notes != nil {
-		t.Errorf("got %+v, %v, %v\nwant %+v", got, notes, err, want)
+		t.Errorf("got %+v, notes %v, error %v\nwant %+v, and neither", got, notes, err, want)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestBindAddress(t *testing.T) {
 	for _, address := range []string{"127.0.0.1", "::1"} {
 		got, _, err := load("", "BIND_ADDRESS="+address)
 		if err != nil || got.BindAddress != address {
-			t.Errorf("%s: stored %q, %v", address, got.BindAddress, err)
+			t.Errorf("%s: stored %q, %v; want the address", address, got.BindAddress, err)
 		}
 	}
 }

@@ -129,7 +129,7 @@ func TestWrongValuesAreNamed(t *testing.T) {
 	}
 }
 
-// TestVariablesOfOtherPrograms: variables of other programs are ignored.
+// TestVariablesOfOtherPrograms: harmless settings, and variables that may belong to other programs, are ignored.
 func TestVariablesOfOtherPrograms(t *testing.T) {
 	t.Parallel()
 	for name, environ := range map[string][]string{

@@ -45,7 +45,7 @@ type Claims struct {
 	Disrupted   *prometheus.CounterVec   // reason, nodepool, capacity_type, consolidation_policy, termination_mode
 	Termination *prometheus.HistogramVec // seconds from deletion to removal, by nodepool
 	Unhealthy   *prometheus.CounterVec   // condition, nodepool, capacity_type, image_id
-	InstanceEnd *prometheus.HistogramVec // seconds from TerminateInstances to the instance being terminated, by nodepool
+	InstanceEnd *prometheus.HistogramVec // seconds from TerminateInstances until the instance is terminated, by nodepool
 }
 
 // Nodes has the metrics of Nodes.
@@ -101,7 +101,7 @@ type Moves struct {
 
 	Decisions     *prometheus.CounterVec   // decision (delete, replace), reason, consolidation_type (empty, single, multi; "" for drift)
 	PoolDecisions *prometheus.CounterVec   // nodepool, then the labels of Decisions
-	Failed        *prometheus.CounterVec   // same labels as Decisions: moves that were aborted
+	Failed        *prometheus.CounterVec   // same labels as Decisions: moves that were undone
 	Eligible      *prometheus.GaugeVec     // reason: nodes that may be disrupted, ignoring budgets
 	Evaluation    *prometheus.HistogramVec // reason, consolidation_type: seconds of one scan for disruptable nodes
 	Invalid       *prometheus.CounterVec   // consolidation_type: candidates that failed revalidation
@@ -140,9 +140,10 @@ type Interruptions struct {
 
 // Extra has further metrics that Karpenter does not have.
 type Extra struct {
-	// Stage is the duration of a stage from a pending pod to CreateFleet in seconds, by stage; see the Stage constants.
+	// Stage is the duration of a stage between a pending pod and CreateFleet, in seconds, by stage; see the Stage
+	// constants.
 	Stage *prometheus.HistogramVec
-	// Join is the time from the creation of a NodeClaim to a step in seconds, by step (launched, registered,
+	// Join is the time in seconds from the creation of a NodeClaim to a step, by step (launched, registered,
 	// initialized) and nodepool.
 	Join *prometheus.HistogramVec
 	// JoinFailures counts NodeClaims whose instance did not join in time, by check ("AUTH-5"; unknown if no cause was

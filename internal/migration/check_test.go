@@ -28,7 +28,7 @@ func healthy() Installation {
 	}
 }
 
-// TestHealthy: without problems nothing stops or differs, and everything that stays is reported.
+// TestHealthy: without problems only the dashboards differ, and everything that stays is reported.
 func TestHealthy(t *testing.T) {
 	t.Parallel()
 	r := Check(healthy())
@@ -145,7 +145,7 @@ func TestFindings(t *testing.T) {
 			}
 			f := r.Findings[i]
 			if f.Weight != test.want || !strings.Contains(f.Fix, test.wantFix) || r.Go != (test.want != Stops) {
-				t.Errorf("found %+v, go: %v; want %s with a fix like %q", f, r.Go, test.want, test.wantFix)
+				t.Errorf("found %+v, go: %v; want %s with a fix like %q, go unless it is stops", f, r.Go, test.want, test.wantFix)
 			}
 			if f.Weight != Stays && i > 0 && r.Findings[0].Weight == Stays {
 				t.Error("a finding with the weight Stays is first, before a heavier one")

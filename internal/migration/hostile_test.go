@@ -32,7 +32,8 @@ func hostileTexts() []string {
 	}
 }
 
-// visitTexts calls use for each string in a value, including keys of maps, with a function that replaces the string.
+// visitTexts calls use for each string in v and for each key of a map, but not for the values of maps. set replaces the
+// string.
 func visitTexts(v reflect.Value, path string, use func(path, text string, set func(string))) {
 	switch v.Kind() {
 	case reflect.String:

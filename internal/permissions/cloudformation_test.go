@@ -21,7 +21,7 @@ const (
 	templateEnd   = "  # End of policies.\n"
 )
 
-// substitutes are placeholders for conditional parts of a policy, with their values in YAML.
+// substitutes are the variables for conditional parts of a policy, by name, with their values in YAML.
 var substitutes = map[string]string{
 	"NoticeQueue":   `!If [NamesQueue, !Ref QueueName, !Ref ClusterName]`,
 	"UID":           `!If [KnowsUID, !Ref ClusterUID, "*"]`,
@@ -30,7 +30,8 @@ var substitutes = map[string]string{
 }
 
 // TestFilesOfCloudFormation compares the template's policies with those of this package. The template has the policies
-// as JSON texts: conditions have the cluster's name in property names, where CloudFormation substitutes nothing.
+// as JSON texts, because some conditions have the cluster's name in a property name, where CloudFormation substitutes
+// nothing.
 func TestFilesOfCloudFormation(t *testing.T) {
 	const file = "../../deploy/cloudformation/joiner.yaml"
 	conditional := onlyWithUID(t)
@@ -83,7 +84,7 @@ func writePolicyYAML(t *testing.T, b *strings.Builder, p Policy, conditional map
 	b.WriteByte('\n')
 }
 
-// documentText returns a policy's JSON with the names of substitutes instead of the placeholders.
+// documentText returns a policy's JSON with variables of substitutes instead of roleMark and parameterMark.
 func documentText(t *testing.T, p Policy) string {
 	t.Helper()
 	text, err := p.JSON()

@@ -1,7 +1,7 @@
 package permissions
 
-// Doctor returns the policy of joiner doctor, for a user or for the controller's role. It allows only reading, and not
-// the reading of contents such as S3 objects, secrets or user data.
+// Doctor returns the policy of joiner doctor, for a user or for the controller's role. It allows reading only, and not
+// the contents of S3 objects, secrets or user data.
 func Doctor(s Scope) ([]Policy, error) {
 	s, err := s.complete()
 	if err != nil {

@@ -54,7 +54,7 @@ func TestExamplesAreAllowed(t *testing.T) {
 		}
 		got := denied(t, s, texts[1:]...)
 		if len(got["MakeWhatIsTagged"]) == 0 || len(got["EndOwnInstances"]) == 0 || len(got["PassNodeRoles"]) > 0 {
-			t.Errorf("without the policy launch, the others deny %v, want its statements only", got)
+			t.Errorf("without the policy launch, %v are denied, want only requests of that policy", got)
 		}
 	}
 }

@@ -130,7 +130,7 @@ func TestSizes(t *testing.T) {
 }
 
 // TestChangesAreScoped: each statement that allows changes requires the tag of this cluster, in the request or on the
-// resource, or names the resource itself. The exceptions are listed.
+// resource, or names the resource itself. The exceptions are in harmless.
 func TestChangesAreScoped(t *testing.T) {
 	t.Parallel()
 	harmless := map[string]string{

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// insertingFiles lists the files that insert text into a command for users without package internal/diagnosis/fix, with the
+// insertingFiles lists the files that insert text into a command without package internal/diagnosis/fix, with the
 // reason why the text is safe. All other commands are values of that package, which validates the inserted text.
 var insertingFiles = map[string]string{
 	"internal/controller/driftcheck/driftwrite.go": "names of NodePools and EC2NodeClasses, which the API server has validated, and a hash",

@@ -174,12 +174,12 @@ func metricsTable(s sourceFacts) string {
 	return b.String()
 }
 
-// conditionPath and keyPath return the key of a condition, or of a label or annotation, in source.warnings.
+// conditionPath and keyPath return the key of a condition, or of a label or annotation, in sourceFacts.warnings.
 func conditionPath(_, name string) string { return "status.conditions[" + name + "]" }
 func keyPath(kind, name string) string    { return "metadata." + kind + "s[" + name + "]" }
 
 // namesTable lists for each name of facts whether the code uses it, and the controller's warning if the name has no
-// effect. path returns the key of a name in source.warnings; nil if there are no warnings about such names.
+// effect. path returns the key of a name in sourceFacts.warnings; nil if there are no warnings about such names.
 func namesTable(what, name, facts string, s sourceFacts, path func(kind, name string) string) string {
 	var b strings.Builder
 	b.WriteString(tableHead(what, name, "Joiner"))

@@ -17,7 +17,7 @@ import (
 //
 // A line reads "package: imports from this module | imports from other modules". A package may import only packages
 // above it, so that there are no cycles. All packages of a group are listed below its heading, so that no group imports
-// a later one. The standard library is allowed, except that pure packages must not import the packages of impure.
+// a later one. The standard library is allowed, except to pure packages what forbiddenInPure lists.
 const importPolicy = `
 # api: the objects that users write.
 api/karpenter/v1: | k8s.io/api k8s.io/apimachinery
@@ -169,8 +169,8 @@ internal/cli: api/aws/v1 api/karpenter/v1 internal/aws/ami internal/aws/awserr i
 cmd/joiner: api/aws/v1 api/karpenter/v1 api/karpenter/v1alpha1 internal/aws/ami internal/aws/awserr internal/aws/ec2 internal/aws/eks internal/aws/iam internal/aws/interruption internal/aws/pricing internal/aws/ratelimit internal/aws/vpc internal/cli internal/cli/connection internal/config internal/controller internal/controller/diagnoser internal/controller/disruptor internal/controller/driftcheck internal/controller/fleetprice internal/controller/gc internal/controller/interruptions internal/controller/loop internal/controller/nodeclaim internal/controller/nodeclass internal/controller/nodepool internal/controller/nodestate internal/controller/offerings internal/controller/poolhealth internal/controller/provisioner internal/doctor/collector internal/kube/conversion internal/kube/evidence internal/kube/kubeclient internal/kube/snapshot internal/kube/writer internal/metrics internal/model/catalog internal/permissions internal/suggest | github.com/aws github.com/go-logr github.com/spf13 k8s.io sigs.k8s.io
 `
 
-// forbiddenInPure lists packages of the standard library that pure packages must not import, and functions of package time that they
-// must not call.
+// forbiddenInPure lists the packages of the standard library that pure packages must not import, and the functions of
+// package time that they must not call.
 var forbiddenInPure = map[string]bool{
 	"context": true, "crypto/rand": true, "log": true, "log/slog": true,
 	"math/rand": true, "math/rand/v2": true, "net": true, "net/http": true,
@@ -178,7 +178,7 @@ var forbiddenInPure = map[string]bool{
 	"time.Now": true, "time.Since": true, "time.Until": true, "time.Sleep": true, "time.After": true,
 }
 
-// purePackages lists the packages of decisions and values. The packages below them are pure, too. See impure.
+// purePackages lists the packages of decisions and values. The packages below them are pure, too. See isPure.
 var purePackages = []string{
 	"internal/suggest", "internal/model", "internal/scheduling", "internal/disruption",
 	"internal/node/lifecycle", "internal/node/bootstrap", "internal/diagnosis",

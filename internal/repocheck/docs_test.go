@@ -59,8 +59,8 @@ func packageDoc(f *ast.File) string {
 	return f.Doc.Text()
 }
 
-// checkDoc checks that the comment of a package has the lines In, Out and Never. Exceptions are the root, which has no code,
-// the packages below api/, which document their fields, and programs.
+// checkDoc checks that the comment of a package has the lines In, Out and Never. It exempts the root, which has no
+// code; programs; and the packages below api/, which document their fields.
 func checkDoc(t *testing.T, dir, doc string) {
 	if doc == "" {
 		t.Errorf("package %s has no comment", dir)

@@ -44,17 +44,17 @@ func TestGrants(t *testing.T) {
 	}
 	for _, call := range slices.Sorted(maps.Keys(called)) {
 		if slices.Contains(actions, call) == (callsWithOtherPermission[call] != "") {
-			t.Errorf("%s calls %s: the call must be either in package permissions (then run go test ./internal/permissions -run TestFiles -rewrite), or with a reason in otherPermission", called[call], call)
+			t.Errorf("%s calls %s: the call must be either in package permissions (then run go test ./internal/permissions -run TestFiles -rewrite), or with a reason in callsWithOtherPermission", called[call], call)
 		}
 	}
 	for _, action := range actions {
 		if (called[action] == "") != (permissionsWithoutCall[action] != "") {
-			t.Errorf("package permissions allows %s, and the code calls it: %t; withoutCall must list exactly the allowed actions that are not called", action, called[action] != "")
+			t.Errorf("package permissions allows %s, and the code calls it: %t; permissionsWithoutCall must list exactly the allowed actions that are not called", action, called[action] != "")
 		}
 	}
 	for call := range callsWithOtherPermission {
 		if called[call] == "" {
-			t.Errorf("otherPermission lists %s, which is no longer called", call)
+			t.Errorf("callsWithOtherPermission lists %s, which is no longer called", call)
 		}
 	}
 }

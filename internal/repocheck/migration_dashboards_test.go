@@ -21,7 +21,7 @@ func TestPanelsOfKarpenter(t *testing.T) {
 				continue // a metric of a library
 			}
 			if slices.Contains(ours, m) == slices.Contains(missing, m) {
-				t.Errorf("%s, panel %q: Joiner has the metric %s: %t; migrate check reports it as missing: %t", p.Dashboard, p.Title, m,
+				t.Errorf("%s, panel %q: Joiner has the metric %s: %t; migrate check reports it as missing: %t; want one", p.Dashboard, p.Title, m,
 					slices.Contains(ours, m), slices.Contains(missing, m))
 			}
 		}

@@ -97,8 +97,8 @@ func cellText(f *ast.File) string {
 	return strings.TrimSuffix(strings.ReplaceAll(text, "|", `\|`), ".")
 }
 
-// pathInTable matches a path in a table of ARCHITECTURE.md. It does not match exported names, which begin with a capital
-// letter, and commands, which have blanks.
+// pathInTable matches a path in a table of ARCHITECTURE.md. It does not match exported names, which begin with a
+// capital letter, or commands, which have blanks.
 var pathInTable = regexp.MustCompile("`([a-z0-9_.*-]+(?:/[a-zA-Z0-9_.*-]+)*/?)`")
 
 // TestArchitecturePaths: each path in "Where to change what" exists, relative to the root or to internal, and is not a test

@@ -35,7 +35,7 @@ If a condition is True, its reason is its type. If AWS rejected a request, the r
 		for _, c := range constantsOf(t, f.file, f.group, false) {
 			isType, isReason := strings.HasPrefix(c.name, "Condition"), strings.HasPrefix(c.name, "Reason")
 			if !isType && !isReason || !s.uses(c.value) && !strings.HasPrefix(c.block, "Reasons of any condition") {
-				continue // not used; "Reasons of any condition" are used by ConditionSet in api/, which source ignores
+				continue // not used; "Reasons of any condition" are used by ConditionSet in api/, which readSource ignores
 			}
 			block := c.block
 			if block == "" {

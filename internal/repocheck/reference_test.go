@@ -44,7 +44,7 @@ func TestReference(t *testing.T) {
 		have := strings.Split(string(got), "\n")
 		for _, line := range strings.Split(page, "\n") {
 			if !slices.Contains(have, line) {
-				t.Errorf("%s differs from the code: %s", path, line)
+				t.Errorf("%s differs from the code: it should have the line %s", path, line)
 			}
 		}
 		if string(got) != page {

@@ -39,7 +39,7 @@ func TestRandomSnapshots(t *testing.T) {
 	})
 }
 
-// TestKindsAreShared checks that equal residents share one Kind, as in a snapshot of a cluster.
+// TestKindsAreShared checks that equal residents share one PodKind, as in a snapshot of a cluster.
 func TestKindsAreShared(t *testing.T) {
 	t.Parallel()
 	s, err := scenario.Parse("nodes\n  a\n    resident app=web x2\n      apart app=db by zone\n    resident app=web\n" +
@@ -49,7 +49,7 @@ func TestKindsAreShared(t *testing.T) {
 	}
 	a, b := s.Snapshot.Nodes[0].Residents, s.Snapshot.Nodes[1].Residents
 	if a[0].PodKind != b[0].PodKind || a[0].PodKind == a[1].PodKind {
-		t.Errorf("kinds %p %p %p, want the first and the last to be the same pointer", a[0].PodKind, a[1].PodKind, b[0].PodKind)
+		t.Errorf("kinds %p %p %p, want the first and the last to be equal, and the second to differ", a[0].PodKind, a[1].PodKind, b[0].PodKind)
 	}
 	if a[0].Count != 2 || a[1].Count != 1 || b[0].Count != 3 {
 		t.Errorf("counts %d %d %d, want 2 1 3", a[0].Count, a[1].Count, b[0].Count)

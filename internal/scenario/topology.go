@@ -43,7 +43,7 @@ func appendSpread(to *[]cluster.Spread, text string) error {
 }
 
 // appendTerm reads "SELECTOR by KEY [weight=N] [ns=A,B | ns=* | ns=]". ns= is an empty list of namespaces. Without ns,
-// the term selects pods of the namespace in the last argument.
+// the term selects pods of namespace.
 func appendTerm(to *[]cluster.Term, text, namespace string) error {
 	t := cluster.Term{Namespaces: []string{namespace}}
 	options, err := readSelectorAndKey(&t.Selector, &t.Key, text, "by")
@@ -157,7 +157,7 @@ func appendAvoidedTerm(to []cluster.Resident, text string) error {
 	return appendTerm(&kind.RequiredAntiAffinity, text, kind.Namespace)
 }
 
-// shareKinds makes residents of equal kinds share one Kind.
+// shareKinds makes residents of equal kinds share one PodKind.
 func shareKinds(nodes []cluster.Node) {
 	kinds := map[string]*cluster.PodKind{}
 	for i := range nodes {

@@ -42,7 +42,7 @@ const (
 	stayDriftBudget                    // drifted candidates that cannot be replaced in this pass, mostly because of a budget
 	stayEmpty                          // empty nodes
 	staySaving                         // nodes that are not candidates for moves that save money
-	staySavingBudget                   // nodes of moves that save money, but cannot start in this pass, mostly because of a budget
+	staySavingBudget                   // nodes of moves that would save money but cannot start in this pass, mostly because of a budget
 	stayWorth                          // candidates whose disruption would not save enough
 	numStaySources                     // number of sources
 )

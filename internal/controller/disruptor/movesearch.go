@@ -166,8 +166,8 @@ func (m *Disruptor) countDeadlocks(o snapshot.Objects, now time.Time) {
 // deadlockInterval is how often deadlocks are counted.
 const deadlockInterval = time.Minute
 
-// notWorthMoving returns a Stay for each candidate that is in none of the moves. The cause is Worth: a move of the node
-// would not save enough.
+// notWorthMoving returns a Stay for each candidate that is in none of the moves. The cause is WorthItsPrice: a move of
+// the node would not save enough.
 func notWorthMoving(nodes []string, moves []consolidation.Move) []disruption.Stay {
 	isMoved := nodestate.NodesOfMoves(moves)
 	var out []disruption.Stay

@@ -127,8 +127,8 @@ func (d *Reconciler) judge(seen driftInput, pool *karpv1.NodePool, now time.Time
 }
 
 // isWaiting reports whether a mass drift of the pool waits for the user's approval. The wait continues while state is
-// the same as at its start, and while the selectors find other AWS resources than before the drift. The wait ends when
-// the selectors find the earlier resources again; the next mass drift then needs a new approval. state is stored on the
+// the same as at its start or the selectors find other AWS resources than before the drift. The wait ends when the
+// selectors find the earlier resources again; the next mass drift then needs a new approval. state is stored on the
 // pool, so that a restarted process knows it.
 func isWaiting(pool *karpv1.NodePool, class *awsv1.EC2NodeClass, state string) bool {
 	before := pool.Annotations[nodestate.AnnotationDriftState]

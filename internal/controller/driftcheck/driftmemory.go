@@ -178,9 +178,9 @@ func (n nodeDrift) addFields(drifting map[string]bool) {
 	}
 }
 
-// recordGoodImage returns the memory with the image of the node recorded as good, if the node is fit for pods. The image that the
-// class uses now replaces an earlier good image. An older image is recorded only if no image of the slot is known as
-// good.
+// recordGoodImage records the image of the node as good if the node is fit for pods, and returns the new history. The
+// image that the class uses now replaces an earlier good image. An older image is recorded only if no image of the slot
+// is known as good.
 func recordGoodImage(m drift.ImageHistory, class *awsv1.EC2NodeClass, n nodeDrift) drift.ImageHistory {
 	inUse, ok := ami.For(offerings.ImagesOf(class), n.claim.Labels)
 	if !n.isFit || !ok || n.claim.Status.ImageID == "" {

@@ -106,9 +106,9 @@ func (in SweepInput) lostClaims(alive map[string]bool) []*karpv1.NodeClaim {
 	return out
 }
 
-// applyBreaker applies the breaker to the orphans of a kind. It returns all of them if the breaker stays closed. The breaker
-// opens if the orphans exceed both its count and its share of total. Then limit adds the open breaker to out, and
-// returns nil.
+// applyBreaker applies the breaker to the orphans of a kind. It returns all of them if the breaker stays closed. The
+// breaker opens if the orphans exceed both its count and its share of total. Then applyBreaker adds the open breaker to
+// out, and returns nil.
 func applyBreaker[T any](out *SweepResult, b loop.Breaker, kind string, orphans []T, total int) []T {
 	count, share := cmp.Or(b.Count, config.BreakerCount), cmp.Or(b.Share, config.BreakerShare)
 	if len(orphans) <= count || float64(len(orphans)) <= share*float64(total) {

@@ -11,8 +11,8 @@ import (
 // DefaultJoinTime is the result of MedianJoinTime while none of the claims has an initialized node.
 const DefaultJoinTime = 90 * time.Second
 
-// MedianJoinTime returns the median time from the creation of a NodeClaim to its initialized node. During that time, the user
-// pays for both the old and the new nodes of a move.
+// MedianJoinTime returns the median time from the creation of a NodeClaim to the initialization of its node. During
+// that time, the user pays for both the old and the new nodes of a move.
 func MedianJoinTime(claims []*karpv1.NodeClaim) time.Duration {
 	var took []time.Duration
 	for _, c := range claims {
@@ -30,12 +30,12 @@ func MedianJoinTime(claims []*karpv1.NodeClaim) time.Duration {
 	return median(took)
 }
 
-// fitFactor limits the initialization time of a replacement: at most this many times the median of its pool.
+// fitFactor is the initialization timeout of a replacement, as a multiple of the median of its pool.
 const fitFactor = 2
 
 // InitializationTimeout returns how long the replacements may take from registration to initialization. It is at least
-// replacement.InitializationTimeout, and at least fitFactor times the median of the initialized claims in the pool of each
-// replacement. Nodes of some pools must install drivers first.
+// replacement.DefaultInitializationTimeout, and at least fitFactor times the median of the initialized claims in the
+// pool of each replacement. Nodes of some pools must install drivers first.
 func InitializationTimeout(claims, replacements []*karpv1.NodeClaim) time.Duration {
 	out := replacement.DefaultInitializationTimeout
 	for _, r := range replacements {

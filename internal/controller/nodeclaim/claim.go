@@ -50,7 +50,7 @@ type Reconciler struct {
 	Batch         *loop.Batch               // collects requests for the next plan; a lost node requests a plan at once
 	LaunchBackoff *poolhealth.LaunchBackoff // pools whose launches are on hold
 	PodBackoff    *poolhealth.PodBackoff    // back-off of pods that stay pending although their new nodes are ready
-	// Replacements launches nodes for the pods of expired nodes before these are drained. Nil: expired nodes are
+	// Replacements launches nodes for the pods of an expired node before that node is drained. Nil: expired nodes are
 	// drained without replacement.
 	Replacements *Replacements
 	// Repair finds the nodes that have been unhealthy for too long; nil disables node auto repair.

@@ -53,7 +53,7 @@ func (n *Reconciler) checkPreflight(ctx context.Context, class *awsv1.EC2NodeCla
 }
 
 // waitForReport is called while no report covers the class. It keeps the finding of an earlier report on the class. If
-// there is none, it marks the class as pending, unless the class is ready or hasWaited long enough for a report.
+// there is none, it marks the class as pending, unless the class is ready or hasWaited is true.
 func (f *resolvedClass) waitForReport(class *awsv1.EC2NodeClass, hasWaited bool) {
 	conditions := class.StatusConditions()
 	last, ok := conditions.Find(awsv1.ConditionValidationSucceeded)

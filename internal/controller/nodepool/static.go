@@ -46,7 +46,7 @@ type StaticReconciler struct {
 
 // Intervals between two counts of a static pool's claims, if no object of the pool changes in between.
 const (
-	staticEvery   = time.Minute      // in all other cases
+	staticEvery   = time.Minute      // in all cases not listed below
 	LimitedEvery  = 30 * time.Second // while limits.nodes keeps the pool below spec.replicas
 	NotReadyEvery = 10 * time.Second // while the pool is not ready or its launches are on hold
 )

@@ -90,8 +90,8 @@ func (d *PlannedEvictions) NoteLost(claim *karpv1.NodeClaim) {
 	}
 }
 
-// AnyLost reports whether one of the pods has lost its planned node since the last plan started. claims has all existing
-// claims. AnyLost drops the records of other claims.
+// AnyLost reports whether one of the pods has lost its planned node since the last completed plan started. claims has
+// all existing claims. AnyLost drops the records of claims that no longer exist.
 func (d *PlannedEvictions) AnyLost(pods map[string]bool, claims map[types.UID]bool) bool {
 	if d == nil {
 		return false

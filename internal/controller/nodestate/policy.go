@@ -103,7 +103,7 @@ func voluntaryReasons() []disruption.Reason {
 // would expire before they join, and be replaced without end.
 const MinExpireAfter = 5 * time.Minute
 
-// lifetimeProblems returns the problems of an expireAfter that is shorter than p.LeastLife, or than the time that
+// lifetimeProblems returns the problems of an expireAfter that is shorter than p.MinLifetime, or than the time that
 // instances need to join.
 func lifetimeProblems(after karpv1.NillableDuration, p disruption.Policy) (out []disruption.Problem) {
 	expires := after.Duration

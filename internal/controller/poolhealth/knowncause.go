@@ -19,7 +19,7 @@ import (
 type KnownCause struct {
 	Check      string    // ID of the check that found the cause
 	Cause      string    // the cause in one sentence
-	Preflight  bool      // the check needs no instance to find the cause, or that it is fixed
+	Preflight  bool      // the check needs no instance to find the cause, or to find that the cause is gone
 	LaunchedAt time.Time // when the instance was launched
 	EndsAt     time.Time // when the instance is terminated if it does not join
 }
@@ -140,7 +140,7 @@ func (h *LaunchBackoff) PreflightCauses() map[string]string {
 	return out
 }
 
-// HasPreflightCause reports whether instances of any pool do not join for a cause in PreflightCauses.
+// HasPreflightCause reports whether PreflightCauses returns any pool.
 func (h *LaunchBackoff) HasPreflightCause() bool { return len(h.PreflightCauses()) > 0 }
 
 // CauseCheck returns the ID of the check that found why the pool's instances do not join; empty if no cause is known.

@@ -23,7 +23,7 @@ type LaunchBackoff struct {
 	mu       sync.Mutex
 	joined   map[string]time.Time    // by pool: when an instance last joined
 	changed  map[string]time.Time    // by pool: when the pool or its node class was last changed, in whole seconds
-	trials   map[string]causeBackoff // by pool: its trial, if its instances do not join for a known cause
+	trials   map[string]causeBackoff // by pool whose instances do not join for a known cause
 	recalled bool                    // the backoff of a previous process was restored
 }
 

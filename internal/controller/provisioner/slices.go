@@ -197,7 +197,7 @@ func (p *Provisioner) Slice(ctx context.Context) time.Time {
 	d := c.divide(due, now)
 	if p.recordWaiting(d); len(d.Slice) == 0 {
 		p.logRound()
-		return time.Time{} // all these pods were in a slice recently; after the next pass, some may be due again
+		return time.Time{} // all waiting pods were in a slice recently; after the next pass, some may be due again
 	}
 	s := slice{
 		planning: planning{snapshot: c.snapshotFor(seen.snapshot, due, d.Slice), market: seen.market},

@@ -7,9 +7,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
-// Stopwatch measures, for the metrics, the time from the batch that needed a NodeClaim to the launch request. The
-// launch of a claim may start before the pass that created the claim has ended. So NoteCreated and NoteLaunch may be
-// called in either order. The methods are safe for concurrent use.
+// Stopwatch measures, for the metrics, the time from the end of the batch that needed a NodeClaim to the launch
+// request. The launch of a claim may start before the pass that created the claim has ended. So NoteCreated and
+// NoteLaunch may be called in either order. The methods are safe for concurrent use.
 type Stopwatch struct {
 	Metrics *metrics.Metrics // the metrics of this process
 

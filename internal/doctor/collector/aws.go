@@ -51,8 +51,8 @@ func (c *collector) images(ctx context.Context) ([]diagnosis.Image, error) {
 	return c.Images.ImagesByID(ctx, slices.Compact(ids))
 }
 
-// impaired returns, by instance ID, the status check that the instance fails; SystemTrouble if it fails both checks.
-// The result includes all instances of the account, not only those of the cluster.
+// impaired returns, by instance ID, the status check that the instance fails; that of its host if both fail. The result
+// includes all instances of the account, not only those of the cluster.
 func (c *collector) impaired(ctx context.Context) (map[string]string, error) {
 	all, err := c.EC2.StatusProblems(ctx)
 	out := map[string]string{}
@@ -243,7 +243,7 @@ func (c *collector) controllerRole(ctx context.Context) {
 
 // roleNames returns the names, without paths, of the roles of the controller, EC2NodeClasses, node mappings of
 // aws-auth, access entries and Fargate profiles; at most 40. The roles of the controller and the classes come first,
-// because a cluster may have hundreds of mappings. If it leaves out roles, it sets the Cut of Entries.
+// because a cluster may have hundreds of mappings. If it leaves out roles, it sets the Truncation of Entries.
 func (c *collector) roleNames() []string {
 	var names []string
 	add := func(arn string) {

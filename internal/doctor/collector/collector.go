@@ -176,7 +176,8 @@ func listInto[T any](ctx context.Context, c *collector, field *diagnosis.Item[[]
 	return func() { *field = askList(ctx, c, source, f) }
 }
 
-// askList does the same as ask, for a list that may be incomplete. The text that f returns becomes the item's Cut.
+// askList does the same as ask, for a list that may be incomplete. The text that f returns becomes the item's
+// Truncation.
 func askList[T any](ctx context.Context, c *collector, source string, f func(context.Context) ([]T, string, error)) diagnosis.Item[[]T] {
 	cut := ""
 	item := ask(ctx, c, source, func(ctx context.Context) (all []T, err error) {

@@ -103,7 +103,7 @@ func TestCollect(t *testing.T) {
 	}
 	if e.Account != emulator.DefaultAccount || e.Cluster.Value.AuthMode != ekscluster.AuthBoth ||
 		e.VPC.Value != (diagnosis.VPC{ID: s.estate.VPC.ID, DNSSupport: true, DNSHostnames: true}) {
-		t.Errorf("want the test account: %s, cluster %+v, VPC %+v", e.Account, e.Cluster.Value, e.VPC.Value)
+		t.Errorf("account %s, cluster %+v, VPC %+v; want those of the test account", e.Account, e.Cluster.Value, e.VPC.Value)
 	}
 	if r := e.Roles["node"].Value; r.ARN != arn("node") || !slices.Equal(r.Trusts, []string{"ec2.amazonaws.com"}) ||
 		len(r.Policies) != 1 || r.Created.IsZero() {
@@ -115,7 +115,7 @@ func TestCollect(t *testing.T) {
 	}
 	if len(e.Subnets.Value) == 0 || len(e.Routes.Value) == 0 || len(e.NATAddresses.Value) == 0 ||
 		len(e.Entries.Value) != 2 || e.Entries.Value[0].Created.IsZero() {
-		t.Errorf("want 2 entries: subnets %d, routes %d, addresses %v, entries %+v", len(e.Subnets.Value), len(e.Routes.Value),
+		t.Errorf("subnets %d, routes %d, addresses %v, entries %+v; want some of each, and 2 entries", len(e.Subnets.Value), len(e.Routes.Value),
 			e.NATAddresses.Value, e.Entries.Value)
 	}
 	if g := e.Groups.Value; !slices.ContainsFunc(g,
@@ -149,7 +149,7 @@ func TestAbsent(t *testing.T) {
 		t.Errorf("routes %+v, want them failed with Unavailable", e.Routes)
 	}
 	if !e.Subnets.Known() || !e.Groups.Known() {
-		t.Error("other items are absent")
+		t.Error("subnets or security groups are absent, want them known")
 	}
 	s.clients.Cluster = "staging"
 	s.clients.EKS, _ = eks.New(aws.Config{Region: "us-east-1"}, "staging")
@@ -165,7 +165,7 @@ func TestAbsent(t *testing.T) {
 	}
 }
 
-// TestOtherCluster: a cluster that does not exist is missing, not failed.
+// TestOtherCluster: the item of a cluster that does not exist is Missing, not Failed.
 func TestOtherCluster(t *testing.T) {
 	t.Parallel()
 	s := newTestAccount(t)

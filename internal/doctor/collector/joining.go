@@ -49,8 +49,8 @@ func (c *collector) collectForJoining(ctx context.Context) {
 	}
 }
 
-// joiningClaims sets the NodeClaim and EC2NodeClass of each instance from NodeClaims in place of the instance's tags.
-// The NodeClaims themselves are not stored in the evidence.
+// joiningClaims takes the NodeClaim and EC2NodeClass of each instance from the NodeClaims, not from the instance's
+// tags. The NodeClaims themselves are not stored in the evidence.
 func (c *collector) joiningClaims(ctx context.Context) {
 	if len(c.e.Instances.Value) == 0 {
 		return

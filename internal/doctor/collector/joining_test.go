@@ -25,7 +25,7 @@ func TestJoining(t *testing.T) {
 		role  string
 		late  map[string]bool
 		roles int
-		found string // check of the first finding before a launch
+		found string // checks of the findings before a launch
 	}{
 		"nothing is late":     {"node", map[string]bool{}, 0, ""},
 		"an instance is late": {"node", map[string]bool{"i-1": true}, 1, ""},
@@ -55,7 +55,7 @@ func TestJoining(t *testing.T) {
 				t.Errorf("too little was requested: %+v", e)
 			}
 			if e.Instances.Known() != (len(c.late) > 0) || len(e.Roles) != c.roles {
-				t.Errorf("want instances only if late: known %t, roles %v", e.Instances.Known(), e.Roles)
+				t.Errorf("instances known: %t, want it only if one is late; roles %v, want the number of the case", e.Instances.Known(), e.Roles)
 			}
 			var ids []string
 			for _, f := range checks.Preflight(e)["default"] {

@@ -86,7 +86,7 @@ func TestStepsOfFamilies(t *testing.T) {
 		all := countTypesPerRequirement(diagnosis.Pool{Requirements: c.requirements}, c.family, "us-east-1")
 		left := all[len(all)-1].Left
 		if left["amd64"] > 100 != c.amd || left["arm64"] > 50 != c.arm {
-			t.Errorf("%s, %v: %v, want other architectures", c.family, c.requirements, all)
+			t.Errorf("%s, %v: %v; want the architectures of the test case", c.family, c.requirements, all)
 		}
 	}
 }

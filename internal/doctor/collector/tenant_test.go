@@ -219,7 +219,7 @@ func TestTenantInputs(t *testing.T) {
 				}
 				isPods := f.Subject == "pod tenant/app" && f.Certainty != diagnosis.Certain
 				if !isPods || strings.Contains(string(text), "pwned") || strings.Contains(string(text), "iam") {
-					t.Errorf("the tenant's objects lead to %s", text)
+					t.Errorf("the tenant's objects lead to %s; want only uncertain findings about its pod", text)
 				}
 			}
 			if c := e.Controller; !c.Known() || c.Value.Namespace != "kube-system" ||

@@ -60,7 +60,7 @@ func TestRoles(t *testing.T) {
 	if len(changes) != 5 || !strings.Contains(changes[0].After, worker) ||
 		!strings.Contains(changes[1].Before, `"Statement":[]`) || !strings.Contains(changes[1].After, "ec2.amazonaws.com") ||
 		changes[3].Before != "role: old\n" || changes[3].After != "" || changes[4].After != "role: node\n" {
-		t.Errorf("want five changes with the states before and after: %+v", changes)
+		t.Errorf("changes %+v, want five with the states before and after", changes)
 	}
 	if n, err := Apply(t.Context(), changes); n != 5 || err != nil {
 		t.Fatalf("%d changes were made, want 5: %v", n, err)
@@ -71,7 +71,7 @@ func TestRoles(t *testing.T) {
 	}
 	again, err := Plan(t.Context(), fix.New("", fix.Call("iam", "add-role-to-instance-profile", profile, role)), clients)
 	if err != nil || again[0].Before != "role: node\n" {
-		t.Errorf("the change is %+v, %v, want the role before it", again, err)
+		t.Errorf("the change is %+v, %v, want the role node as the state before", again, err)
 	}
 	if _, err := Plan(t.Context(),
 		fix.New("", fix.Call("iam", "add-role-to-instance-profile", fix.P("--instance-profile-name", fix.Profile("none")),
@@ -125,7 +125,7 @@ func TestEntries(t *testing.T) {
 	}
 	first := planAndApply(create(fix.Text("STANDARD"), "us-east-1"))
 	if first[0].Before != "" || first[0].After != "principal: "+role+"\ntype: STANDARD\n" || first[0].What != "access entry of "+role {
-		t.Errorf("want the creation of an entry: %+v", first[0])
+		t.Errorf("change %+v, want the creation of an entry", first[0])
 	}
 	for why, step := range map[string]fix.Step{
 		"its type is STANDARD, and was EC2_LINUX": remove("EC2_LINUX", time.Time{}),
@@ -138,11 +138,11 @@ func TestEntries(t *testing.T) {
 	linux := create(fix.Text("EC2_LINUX"), "us-east-1")
 	both := planAndApply(remove("STANDARD", time.Time{}), linux)
 	if !strings.Contains(both[0].Before, "type: STANDARD") || both[0].After != "" || !strings.Contains(both[1].After, "type: EC2_LINUX") {
-		t.Errorf("want an entry of another type: %+v", both)
+		t.Errorf("changes %+v, want the type to change from STANDARD to EC2_LINUX", both)
 	}
 	again, err := Plan(t.Context(), fix.New("", linux), clients)
 	if err != nil || !strings.Contains(again[0].Before, "type: EC2_LINUX") {
-		t.Fatalf("the change is %+v, %v, want the entry before it", again, err)
+		t.Fatalf("the change is %+v, %v, want the entry as the state before", again, err)
 	}
 	if n, err := Apply(t.Context(), again); n != 0 || err == nil {
 		t.Errorf("the entry was created twice: %d changes, %v", n, err)

@@ -70,11 +70,11 @@ func TestPlanRefuses(t *testing.T) {
 	}
 	var byHand *ManualStepError
 	if _, err := Plan(t.Context(), fix.Fix{}, closed); !errors.As(err, &byHand) {
-		t.Errorf("for the zero fix: %v, want a *ByHand", err)
+		t.Errorf("for the zero fix: %v, want a *ManualStepError", err)
 	}
 }
 
-// TestPlanPatches: a patch is made from the step's value, or from the output of joiner if the step requires it.
+// TestPlanPatches: a patch is made from the step's value, or from the output of joiner correct if the step requires it.
 // Read-only steps are skipped.
 func TestPlanPatches(t *testing.T) {
 	t.Parallel()
