@@ -6,7 +6,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// CapacityCheckInterval is the interval at which the resources of a ready Node are compared with those in its claim's status.
+// CapacityCheckInterval is the interval at which the resources of a ready Node are compared with those in its claim's
+// status.
 const CapacityCheckInterval = 10 * time.Minute
 
 // Shortfall returns the first resource, in the order of Amounts.Names, of which a Node has less than nine tenths of the

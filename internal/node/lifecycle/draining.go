@@ -6,8 +6,8 @@ import (
 )
 
 // drainingStep returns the next step to remove a node, in this order: set the deadline, drain the Node, terminate the
-// instance, release the Node, release the NodeClaim. The instance is always terminated before the objects that refer to
-// it are deleted.
+// instance, remove the finalizers of the Node and the NodeClaim. The instance is always terminated before the objects
+// that refer to it are deleted.
 func drainingStep(seen Observation, now time.Time) Step {
 	c, n := seen.Claim, seen.Node
 	step := Step{Phase: Draining}
@@ -33,7 +33,7 @@ func drainingStep(seen Observation, now time.Time) Step {
 }
 
 // removeNodeStep returns the next step to remove a Node that may still have pods: delete the Node, drain it, terminate
-// the instance, release the Node.
+// the instance, remove the Node's finalizer.
 func removeNodeStep(seen Observation, now time.Time) Step {
 	n := seen.Node
 	step := Step{Phase: Draining}
@@ -55,8 +55,8 @@ func removeNodeStep(seen Observation, now time.Time) Step {
 }
 
 // drainNodeStep returns the next step to drain a Node whose instance still runs, and false. It returns true once the
-// Node is drained: cordoned, without pods, and deleted at least DrainSettleTime ago. It must also have no attached volumes,
-// unless the deadline has passed.
+// Node is drained: cordoned, without pods, and deleted at least DrainSettleTime ago. It must also have no attached
+// volumes, unless the deadline has passed.
 func drainNodeStep(seen Observation, now time.Time) (Step, bool) {
 	n := seen.Node
 	step := Step{Phase: Draining}

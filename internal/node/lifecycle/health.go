@@ -8,8 +8,8 @@ type HealthProblem struct {
 	Condition string
 	// Due is when the node is replaced, unless the condition recovers before.
 	Due time.Time
-	// IsRepairBlocked is true if the node is not replaced because too many nodes are unhealthy: the cause is probably not the
-	// node. See MayRepair.
+	// IsRepairBlocked is true if the node is not replaced because too many nodes are unhealthy: the cause is probably
+	// not the node. See MayRepair.
 	IsRepairBlocked bool
 }
 
@@ -43,7 +43,8 @@ func Tolerance(condition, status string) (time.Duration, bool) {
 	return 0, false
 }
 
-// Diagnose returns the ailment of a Node: the one that is due first, and the first by name if several are due together.
+// Diagnose returns the health problem of a Node: the one that is due first; if several are due together, the first by
+// name.
 func Diagnose(symptoms []Symptom) HealthProblem {
 	var out HealthProblem
 	for _, s := range symptoms {
@@ -64,7 +65,7 @@ func Diagnose(symptoms []Symptom) HealthProblem {
 // replacements do not help.
 func MayRepair(unhealthy, total int) bool { return unhealthy <= (total+4)/5 }
 
-// mustBeReplaced reports whether the node must be replaced because of its ailment.
+// mustBeReplaced reports whether the node must be replaced because of its health problem.
 func (n Node) mustBeReplaced(now time.Time) bool {
 	return n.Count == 1 && n.Ailment.Condition != "" && isPast(n.Ailment.Due, now) && !n.Ailment.IsRepairBlocked
 }

@@ -82,9 +82,8 @@ func formatAddresses(addresses []string) string {
 	return text
 }
 
-// hasName reports whether a Node of the instance is allowed to have the name. Allowed are EC2's private DNS name, the
-// instance ID, and the Names. The first label of the DNS name is allowed alone and with one of Domains, and so is the
-// instance ID.
+// hasName reports whether a Node of the instance may have the name: EC2's private DNS name, one of Names, or the first
+// label of the DNS name or the instance ID, each alone or followed by one of Domains.
 func (i Identity) hasName(name string) bool {
 	label, domain, _ := strings.Cut(strings.ToLower(name), ".")
 	dnsLabel, _, _ := strings.Cut(strings.ToLower(i.PrivateDNS), ".")

@@ -85,9 +85,10 @@ func deletionReason(c Claim, now time.Time) string {
 // launchBy returns when a claim without an instance is deleted, unless mayLaunchLate allows one more launch.
 func (c Claim) launchBy() time.Time { return latest(c.Created, c.FirstResponse).Add(LaunchTimeout) }
 
-// mayLaunchLate reports whether the claim gets one more launch after launchBy. The launch must be allowed now, and must have
-// been allowed before launchBy: then only launches of other claims delayed it. A launch without NotBefore was always
-// allowed. Otherwise every new claim would be deleted if the local clock were five minutes ahead of the API server's.
+// mayLaunchLate reports whether the claim gets one more launch after launchBy. The launch must be allowed now, and must
+// have been allowed before launchBy: then only launches of other claims delayed it. A launch without NotBefore was
+// always allowed. Otherwise every new claim would be deleted if the local clock were five minutes ahead of the API
+// server's.
 func (c Claim) mayLaunchLate(now time.Time) bool {
 	return c.NodeClass == NodeClassReady && !c.NotBefore.After(now) && c.NotBefore.Before(c.launchBy())
 }

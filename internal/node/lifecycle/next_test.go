@@ -202,7 +202,7 @@ func forEachCombination(f func(names []string, seen Observation)) {
 	walk(0, Observation{Claim: Claim{Exists: true}})
 }
 
-// TestNextIsTotal checks for every combination of values that the step of Next keeps all promises.
+// TestNextIsTotal checks for every combination of values that the step of Next violates no invariant.
 func TestNextIsTotal(t *testing.T) {
 	t.Parallel()
 	count := 0
@@ -210,7 +210,7 @@ func TestNextIsTotal(t *testing.T) {
 		count++
 		step := Next(seen, now)
 		if promise := violatedInvariant(seen, step); promise != "" {
-			t.Fatalf("%s: broken promise: %s\nstep: %+v", strings.Join(names, " "), promise, step)
+			t.Fatalf("%s: violated invariant: %s\nstep: %+v", strings.Join(names, " "), promise, step)
 		}
 	})
 	if count < 100_000 {
@@ -218,7 +218,7 @@ func TestNextIsTotal(t *testing.T) {
 	}
 }
 
-// violatedInvariant returns the first promise that the step breaks; empty if it keeps all.
+// violatedInvariant returns the first invariant that the step violates; empty if there is none.
 func violatedInvariant(seen Observation, step Step) string {
 	c, n, m := seen.Claim, seen.Node, seen.Instance
 	isOurs := m.State == InstanceRunning && !m.Foreign
@@ -234,13 +234,13 @@ func violatedInvariant(seen Observation, step Step) string {
 		{"a deleted claim is not deleted again", step.Action != Delete || c.Exists && c.Deleted.IsZero()},
 		{"a deleted claim drains or is gone", c.Deleted.IsZero() || step.Phase == Draining || step.Phase == Gone},
 		{"only a deleted claim drains", step.Phase != Draining || !c.Deleted.IsZero() || !c.Exists},
-		{"an initialized node is not deleted for its age before its replacement is ready or late",
+		{"an expired node that is initialized stays until its replacement is ready, or for MaxReplacementWait",
 			step.Reason != ReasonExpired || !n.Ready || n.Count != 1 || !c.Initialized ||
 				c.Replacement.State == ReplacementNone || c.Replacement.State == ReplacementReady || c.Grace != nil ||
 				isPast(c.Replacement.Since, ago(MaxReplacementWait))},
 		{"an expired node does not wait forever for its replacement",
 			step.Reason != WaitTurn && step.Reason != WaitReplacement || !isPast(c.Replacement.Since, ago(MaxReplacementWait)) && !step.Until.IsZero()},
-		{"only a registered node whose ailment is due is deleted as unhealthy",
+		{"only a registered node whose repair is due is deleted as unhealthy",
 			step.Reason != ReasonUnhealthy || c.Registered && !n.Ailment.IsRepairBlocked && isPast(n.Ailment.Due, now)},
 		{"an unhealthy node is checked again",
 			step.Action != Wait || step.Phase != Ready && step.Phase != Registered || n.Ailment.Condition == "" || !step.Until.IsZero()},
@@ -248,7 +248,7 @@ func violatedInvariant(seen Observation, step Step) string {
 		{"no launch without a finalizer", step.Action != Launch || c.Finalizer},
 		{"no second launch", step.Action != Launch || !c.Launched && !isOurs},
 		{"no launch for a deleted claim", step.Action != Launch || c.Deleted.IsZero() && c.Exists},
-		{"no launch after the timeout unless it was due before", step.Action != Launch || now.Sub(c.Created) < LaunchTimeout ||
+		{"no launch after the timeout, unless it was allowed before", step.Action != Launch || now.Sub(c.Created) < LaunchTimeout ||
 			now.Sub(c.FirstResponse) < LaunchTimeout || c.NotBefore.Before(latest(c.Created, c.FirstResponse).Add(LaunchTimeout))},
 		{"a claim without an instance is deleted after the timeout",
 			step.Phase != Created || step.Action != Wait || !isPast(latest(c.Created, c.FirstResponse).Add(LaunchTimeout), now)},
@@ -277,7 +277,7 @@ func violatedInvariant(seen Observation, step Step) string {
 			step.Action != DropStrays || n.Strays > 0 && n.Ready && c.Registered && !n.Recreated && c.Deleted.IsZero()},
 		{"only a node ready for pods is initialized",
 			step.Action != Initialize || n.Ready && n.Startup == "" && n.Ephemeral == "" && n.Lacks == ""},
-		{"no Node is opened before its turn, unless it has waited too long",
+		{"the taint for nominations stays until the Node's turn, or for MaxNominationWait",
 			step.Action != RemoveNominationTaint || !n.OpenAt.After(now) || isPast(n.ReadySince.Add(MaxNominationWait), now)},
 		{"Gone is the last phase", step.Phase != Gone || step.Action == Wait && step.Until.IsZero()},
 	} {

@@ -12,8 +12,8 @@ import "time"
 // RegistrationTimeout equal Karpenter's, so that alerts keep their meaning.
 const (
 	// LaunchTimeout is how long launches may fail before the claim is deleted. It starts at the later of two times: the
-	// claim's creation and Claim.FirstResponse. The wait for the first call to EC2 does not count: a waiting claim costs
-	// nothing, and a new claim in its place would wait behind all others.
+	// claim's creation and Claim.FirstResponse. The wait for the first call to EC2 does not count: a waiting claim
+	// costs nothing, and a new claim in its place would wait behind all others.
 	LaunchTimeout = 5 * time.Minute
 	// RegistrationTimeout is how long an instance may take to register, from its launch.
 	RegistrationTimeout = 15 * time.Minute
@@ -30,8 +30,8 @@ const (
 	// LostTimeout is how long a registered Node may be missing. A restarted kubelet recreates its Node.
 	LostTimeout = time.Minute
 
-	// DrainSettleTime is the minimum time from a Node's deletion until a Node without pods counts as drained. The taint is set
-	// after the deletion, and kube-scheduler may have bound a pod before it saw the taint.
+	// DrainSettleTime is the minimum time from a Node's deletion until a Node without pods counts as drained. The taint
+	// is set after the deletion, and kube-scheduler may have bound a pod before it saw the taint.
 	DrainSettleTime = 2 * time.Second
 	// Poll is the interval of checks of an instance that is shutting down and of a node that is being drained.
 	Poll = 2 * time.Second
@@ -82,14 +82,15 @@ type Claim struct {
 	Registered  bool // its Node is registered
 	Initialized bool // its Node is initialized
 
-	// OutdatedAt is when a claim without a Node is replaced, because its NodePool or EC2NodeClass changed, or because the
-	// cause that kept its instance from joining is fixed. Zero: not outdated.
+	// OutdatedAt is when a claim without a Node is replaced, because its NodePool or EC2NodeClass changed, or because
+	// the cause that kept its instance from joining is fixed. Zero: not outdated.
 	OutdatedAt time.Time
 
 	NodeClass NodeClass // state of its EC2NodeClass
 	// Shortage is true if EC2 has no capacity for any offering that the claim accepts.
 	Shortage bool
-	// FirstResponse is when EC2 first answered a launch of the claim, or last throttled it; zero: not yet in this process.
+	// FirstResponse is when EC2 first answered a launch of the claim, or last throttled it; zero: not yet in this
+	// process.
 	FirstResponse time.Time
 	// NotBefore is the earliest time of the next launch after a failure; zero: now.
 	NotBefore time.Time
@@ -174,9 +175,9 @@ type Node struct {
 	Cordoned          bool      // HasDisruptedTaint, and excluded from load balancers
 
 	Ready bool // its condition Ready is True
-	// HasNominationTaint is true while the taint for nominations keeps pods off the Node. ReadySince is since when this process has
-	// seen the Node with the taint for nominations ready without a break; zero if the Node is not ready or lacks it. OpenAt is when the Node's
-	// turn comes to lose this taint; the zero value means now.
+	// HasNominationTaint is true while the taint for nominations keeps pods off the Node. ReadySince is when the Node
+	// with this taint became ready, as seen by this process; zero if it is not ready or lacks the taint. OpenAt is when
+	// the taint may be removed, because it is the Node's turn; zero: now.
 	HasNominationTaint bool
 	ReadySince         time.Time
 	OpenAt             time.Time

@@ -29,6 +29,6 @@ func TestOutcomes(t *testing.T) {
 		t.Error("IsHealthy does not return the argument of OutcomesOf")
 	}
 	if r := OutcomesOf(false).With(true).With(true); r.IsHealthy() {
-		t.Errorf("healthy after two failures and two successes: %+v", r)
+		t.Errorf("healthy after two failures and two successes: %+v, want unhealthy", r)
 	}
 }

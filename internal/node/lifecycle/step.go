@@ -33,7 +33,8 @@ const (
 	Record Action = "Record"
 	// Register sets the Node's labels, taints, finalizer and owner, and removes the unregistered taint.
 	Register Action = "Register"
-	// RemoveNominationTaint nominates the pods that the Node was launched for, and removes the taint that kept other pods off it.
+	// RemoveNominationTaint nominates the pods that the Node was launched for, and removes the taint that kept other
+	// pods off it.
 	RemoveNominationTaint Action = "RemoveNominationTaint"
 	// AddNodeFinalizer adds the finalizer to a Node that lost it.
 	AddNodeFinalizer Action = "AddNodeFinalizer"

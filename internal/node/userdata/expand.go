@@ -17,8 +17,8 @@ func (w Word) ValueOrNone() Value {
 	return w.Value()
 }
 
-// UnknownText is a placeholder for text that is known only on the instance, such as the output of a command. It is a character
-// that users do not write.
+// UnknownText is a placeholder for text that is known only on the instance, such as the output of a command. It is a
+// character that users do not write.
 const UnknownText = "\uE000"
 
 // MaxValue limits the length of a variable's value, in bytes: a script could otherwise double a value again and again.
@@ -67,8 +67,9 @@ func (v *Variables) Assign(name, value string) {
 const ambient = " HOME PATH PWD OLDPWD SHELL USER LOGNAME LANG TERM HOSTNAME HOSTTYPE MACHTYPE OSTYPE UID EUID PPID RANDOM SECONDS LINENO BASH " +
 	"BASHPID BASH_SOURCE BASH_VERSION BASH_VERSINFO FUNCNAME PIPESTATUS SHLVL INSTANCE_ID REPLY EPOCHSECONDS TMPDIR XDG_RUNTIME_DIR DIRSTACK GROUPS _ ? $ ! - 0 "
 
-// Get implements expand.Environ. It returns UnknownText for an ambient variable and for an array. If v.Foreign is true, it
-// also returns UnknownText for any variable that is not assigned. Otherwise such a variable is unset, and recorded as missed.
+// Get implements expand.Environ. It returns UnknownText for an ambient variable and for an array. If v.Foreign is true,
+// it also returns UnknownText for any variable that is not assigned. Otherwise such a variable is unset, and recorded
+// as missed.
 func (v *Variables) Get(name string) expand.Variable {
 	value, ok := v.Set[name]
 	switch {
@@ -103,8 +104,8 @@ func (v *Variables) config() *expand.Config {
 	}
 }
 
-// Fields expands one word of a command into one or more words. The result is one word with the text EmptyExpansion if the
-// word expands to nothing, and one word with the text UnknownText if it cannot be expanded.
+// Fields expands one word of a command into one or more words. The result is one word with the text EmptyExpansion if
+// the word expands to nothing, and one word with the text UnknownText if it cannot be expanded.
 func (v *Variables) Fields(w *syntax.Word, at Position) []Word {
 	v.missed = nil
 	if !isCheapToExpand(w) {
@@ -127,8 +128,8 @@ func (v *Variables) Fields(w *syntax.Word, at Position) []Word {
 // EmptyExpansion is the text of a word that expands to no word.
 const EmptyExpansion = "\uE001"
 
-// Literal expands a word that the shell never splits, such as a variable's value. The result is UnknownText if the word cannot
-// be expanded.
+// Literal expands a word that the shell never splits, such as a variable's value. The result is UnknownText if the word
+// cannot be expanded.
 func (v *Variables) Literal(w *syntax.Word) string {
 	v.missed = nil
 	if w == nil {
@@ -159,8 +160,8 @@ func (v *Variables) Document(w *syntax.Word) string {
 	return out
 }
 
-// CatchPanic calls a function that parses or expands user text with a library, and returns a panic of that function as an
-// error.
+// CatchPanic calls a function that parses or expands user text with a library, and returns a panic of that function as
+// an error.
 func CatchPanic[T any](expansion func() (T, error)) (out T, err error) {
 	defer func() {
 		if recover() != nil {

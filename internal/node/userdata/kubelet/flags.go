@@ -64,7 +64,7 @@ var Removed = map[string]int{
 	"add-dir-header": 26, "alsologtostderr": 26, "log-backtrace-at": 26, "log-dir": 26, "log-file": 26, "log-file-max-size": 26,
 	"logtostderr": 26, "one-output": 26, "skip-headers": 26, "skip-log-headers": 26, "stderrthreshold": 26,
 	"container-runtime": 27, "pod-infra-container-image": 35,
-	// Removed in newest or an earlier version.
+	// Removed in newestMinor or earlier.
 	"azure-container-registry-config": newestMinor, "cloud-config": newestMinor, "keep-terminated-pod-volumes": newestMinor,
 	"master-service-namespace": newestMinor,
 }
@@ -171,7 +171,7 @@ func judgeFlagWord(r *userdata.Reader, a userdata.Argument, harm userdata.Severi
 	}
 }
 
-// since returns " since Kubernetes 1.N" for the version that removed a flag. It returns "" for newest, because an
+// since returns " since Kubernetes 1.N" for the version that removed a flag. It returns "" for newestMinor, because an
 // earlier version may have removed the flag.
 func since(minor int) string {
 	if minor == newestMinor {
@@ -181,7 +181,7 @@ func since(minor int) string {
 }
 
 // reportUnknownFlag reports a flag that no kubelet has. The problem is Certain if the name resembles a known one and
-// the kubelet is not newer than newest.
+// the kubelet is not newer than newestMinor.
 func reportUnknownFlag(r *userdata.Reader, a userdata.Argument, harm userdata.Severity) {
 	p := r.Report(userdata.FlagUnknown, userdata.Likely, harm, a.At,
 		"the kubelet knows no such flag%s, and does not start with an unknown one", userdata.Quoted("--"+a.Name))

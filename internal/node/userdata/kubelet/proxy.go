@@ -119,7 +119,7 @@ func JudgeProxy(r *userdata.Reader, s userdata.Start) {
 		Suggest("add to NO_PROXY", noProxyEntry(host))
 }
 
-// firstKnownText returns a, or b if a is empty or contains Mark.
+// firstKnownText returns a, or b if a is empty or contains UnknownText.
 func firstKnownText(a, b string) string {
 	if a == "" || strings.Contains(a, userdata.UnknownText) {
 		return b

@@ -373,7 +373,7 @@ func TestNodeadmGates(t *testing.T) {
 			t.Errorf("%s: %s, want %q", gates, got, want)
 		}
 		if _, fatal := r.Fatal(); fatal {
-			t.Errorf("%s is fatal, want a problem that is not", gates)
+			t.Errorf("%s: a problem is fatal, want none that is fatal", gates)
 		}
 	}
 	flags := "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags: [\"--feature-gates=InstanceIdNodeName=true\"]\n"

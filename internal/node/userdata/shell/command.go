@@ -293,7 +293,8 @@ func (w *walker) option(option string) {
 var startFiles = []string{"/etc/eks/bootstrap.sh", "/etc/systemd/system/kubelet", "/etc/kubernetes/kubelet/",
 	"/var/lib/kubelet/config", "/etc/default/kubelet", "/etc/sysconfig/kubelet"}
 
-// RecordStartFileChange records in r.Opaque that the script changes the file, if the kubelet's start depends on the file.
+// RecordStartFileChange records in r.Unevaluated that the script changes the file, if the kubelet's start depends on
+// the file.
 func RecordStartFileChange(r *userdata.Reader, file string, position userdata.Position) {
 	if slices.ContainsFunc(startFiles, func(prefix string) bool { return strings.HasPrefix(file, prefix) }) {
 		r.Unevaluated = append(r.Unevaluated, "the script changes, at "+position.String()+", files that the kubelet is started with")

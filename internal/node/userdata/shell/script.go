@@ -48,7 +48,7 @@ type command struct {
 	input   userdata.Text // standard input, if the script contains it
 }
 
-// ReadScript reads one script. A script for another interpreter than a shell is only recorded in r.Opaque.
+// ReadScript reads one script. A script for another interpreter than a shell is only recorded in r.Unevaluated.
 func ReadScript(r *userdata.Reader, p userdata.Part) {
 	body := p.Text.Body
 	at := p.Text.At

@@ -283,7 +283,7 @@ func (p *psReader) isEnd() bool {
 	return p.i >= len(p.text.Body) || strings.IndexByte(" \t\r\n;|(){}`", p.text.Body[p.i]) >= 0
 }
 
-// resolve returns the value of a variable if the word text is just that variable: Mark if the variable is never set. It
+// resolve returns the value of a variable if the word text is just that variable: UnknownText if it is never set. It
 // returns text itself if text is no variable, is the target of an assignment, or is the variable that EKS documents for
 // the path of Start-EKSBootstrap.ps1.
 func (p *psReader) resolve(text string) string {
