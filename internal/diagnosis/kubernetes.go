@@ -315,8 +315,8 @@ func (c Controller) SkipsLeaderElection() bool {
 // that removes the taint is pulled, and the program starts.
 const MaxStartupTaintAge = 75 * time.Second
 
-// TaintRemoversPrefix is the text before the names of field managers in the controller's event UnregisteredTaintMissing. Commas
-// separate the names. Package diagnosis/ready parses the event.
+// TaintRemoversPrefix is the text before the names of field managers in the controller's event
+// UnregisteredTaintMissing. Commas separate the names. Package diagnosis/ready parses the event.
 const TaintRemoversPrefix = "taken away by "
 
 // UnexpectedTaintWriters returns those field managers of a node's taints that are not expected, in the order of

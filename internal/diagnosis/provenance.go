@@ -35,10 +35,10 @@ func InstanceID(providerID string) string {
 
 // NodesByInstance returns the Nodes by instance ID. A kubelet may write any provider ID into its own Node, so the name
 // counts too: the Node of an instance has the instance's provider ID and a name that matches the instance (hasName).
-// Otherwise, if only one Node has the provider ID, it counts whatever its name, in each of these cases:
+// Without such a name, the only Node with the provider ID counts in any of these cases:
 //   - The controller has registered the instance.
 //   - EC2 reports no host name of the instance.
-//   - No NodeClaim has the instance.
+//   - The instance has no NodeClaim.
 func NodesByInstance(e Evidence, instances []Instance) map[string]Node {
 	all, out := map[string][]Node{}, map[string]Node{}
 	for _, n := range e.Nodes.Value {

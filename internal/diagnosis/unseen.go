@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// UnreadableSystem is a system that could not be read at all. It may have problems although there are no findings about it.
+// UnreadableSystem is a system that could not be read at all. It may have problems although there are no findings about
+// it.
 type UnreadableSystem struct {
 	System string `json:"system"` // "Kubernetes" or "AWS"
 	Why    string `json:"why"`    // one line
@@ -17,8 +18,8 @@ type UnreadableSystem struct {
 	others []absent // all items of the other system
 }
 
-// UnreadableSystems returns the systems that could not be read at all. A system that returned any item, or reported that an item
-// does not exist, is not among them.
+// UnreadableSystems returns the systems that could not be read at all. A system that returned any item, or reported
+// that an item does not exist, is not among them.
 func (e Evidence) UnreadableSystems() []UnreadableSystem {
 	var out []UnreadableSystem
 	for _, s := range []struct {
@@ -38,7 +39,7 @@ func (e Evidence) UnreadableSystems() []UnreadableSystem {
 	return out
 }
 
-// String returns the unseen system and the reason on one line.
+// String returns the system and the reason on one line.
 func (u UnreadableSystem) String() string {
 	if u.Answered {
 		return u.System + " could not be read: " + u.Why
@@ -76,16 +77,17 @@ func (a absent) why() string {
 	return "no call was made"
 }
 
-// ofKubernetes returns the items that are read from Kubernetes. Unseen reports the reason of the first item for all.
+// ofKubernetes returns the items that are read from Kubernetes. UnreadableSystems reports the first item's reason for
+// all.
 func (e Evidence) ofKubernetes() []absent {
 	return []absent{withoutValue(e.Home), withoutValue(e.AuthMap), withoutValue(e.Controller), withoutValue(e.Lease), withoutValue(e.Classes),
 		withoutValue(e.Pools), withoutValue(e.Claims), withoutValue(e.Nodes),
 		withoutValue(e.Pods), withoutValue(e.Daemons), withoutValue(e.Events)}
 }
 
-// ofAWS returns the items that show whether AWS answers; UnreadableSystems reports the reason of the first item for all. The
-// caller identity is not among them, because reading the identity needs no permission. The other items in restOfAWS are
-// requested only for known objects, for example images of EC2NodeClasses.
+// ofAWS returns the items that show whether AWS answers; UnreadableSystems reports the reason of the first item for
+// all. The caller identity is not among them, because reading the identity needs no permission. The other items in
+// restOfAWS are requested only for known objects, for example images of EC2NodeClasses.
 func (e Evidence) ofAWS() []absent {
 	return []absent{withoutValue(e.Cluster), withoutValue(e.Entries), withoutValue(e.NodeGroups), withoutValue(e.Fargate), withoutValue(e.VPC),
 		withoutValue(e.Subnets), withoutValue(e.Routes),

@@ -33,8 +33,7 @@ func withoutArchitecture(p diagnosis.Pool, removed string, left diagnosis.Step) 
 	return setValues(p, i, rest).With("or add types or families of %s", removed)
 }
 
-// keyTest is the JSON patch operation that makes the patch fail if, when the patch is applied, requirement i is about
-// another label.
+// keyTest is the JSON patch operation that makes the patch fail unless requirement i is still about the label key.
 func keyTest(i int, key string) fix.Fields {
 	return fix.Fields{"op": fix.Text("test"), "path": fix.Path("/spec/template/spec/requirements/%d/key", i), "value": fix.LabelKey(key)}
 }

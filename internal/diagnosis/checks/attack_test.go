@@ -37,7 +37,7 @@ func TestTextOfClasses(t *testing.T) {
 			s.e.Claims.Value[1].Conditions = append(s.e.Claims.Value[1].Conditions, c)
 		}
 		if worst := Actionable(Diagnose(s.e)); len(worst) > 0 {
-			t.Errorf("conditions with reason %s lead to\n%s", reason, failures(worst))
+			t.Errorf("conditions with reason %s: want no finding:\n%s", reason, failures(worst))
 		}
 		for class, all := range Preflight(s.e) {
 			t.Errorf("conditions with reason %s block launches of class %s:\n%s", reason, class, failures(all))
@@ -51,8 +51,8 @@ func TestTextOfClasses(t *testing.T) {
 	}
 }
 
-// TestPassRoleOfAnyRole: the author of an EC2NodeClass may name any role. The finding that the controller may not pass the role is certain
-// only for a role that is mapped for nodes.
+// TestPassRoleOfAnyRole: the author of an EC2NodeClass may name any role. The finding that the controller may not pass
+// the role is certain only for a role that is mapped for nodes.
 func TestPassRoleOfAnyRole(t *testing.T) {
 	t.Parallel()
 	for role, want := range map[string]Certainty{"NodeRole": Certain, "Admin": Likely} {
@@ -85,13 +85,13 @@ func TestTaggedInstances(t *testing.T) {
 	}
 	s.e.Instances.Value[2].StateReason = "Client.x: AWS Marketplace"
 	if f := findingsOf(s, "LAUNCH-10"); len(f) > 0 {
-		t.Errorf("a tag chooses the class whose image is replaced:\n%s", failures(f))
+		t.Errorf("the class in a tag counts, want no finding:\n%s", failures(f))
 	}
 	// If the EC2NodeClasses are known, but the cluster's UID is not, a tag proves nothing.
 	s.e.Instances.Value[2].StateReason = ended.StateReason
 	s.e.Claims, s.e.Home = Item[[]Claim]{}, Item[ClusterIdentity]{}
 	if f := findingsOf(s, "LAUNCH-2"); len(f) > 0 {
-		t.Errorf("the tag with an unknown UID counts:\n%s", failures(f))
+		t.Errorf("the tag counts without the cluster's UID, want no finding:\n%s", failures(f))
 	}
 }
 
@@ -108,7 +108,7 @@ func TestForgedProviderID(t *testing.T) {
 	without := findingsOf(s, "AUTH-2")
 	s.e.Nodes.Value = append(s.e.Nodes.Value, forged)
 	if with := findingsOf(s, "AUTH-2"); len(with) != 1 || len(without) != 1 || !slices.Equal(with[0].Evidence, without[0].Evidence) {
-		t.Errorf("a forged Node hides the console:\n%s%s", failures(without), failures(with))
+		t.Errorf("want the same evidence without and with the forged Node:\n%s%s", failures(without), failures(with))
 	}
 	// The forged Node leads to no step about the instance, its NodeClaim or the forged Node.
 	for name, forge := range map[string]func(*situation){
@@ -135,7 +135,8 @@ func TestForgedProviderID(t *testing.T) {
 	}
 }
 
-// TestDevicePluginsOfTenants: a DaemonSet with the name of a device plug-in counts only in a namespace where administrators install it.
+// TestDevicePluginsOfTenants: a DaemonSet with the name of a device plug-in counts only in a namespace where
+// administrators install it.
 func TestDevicePluginsOfTenants(t *testing.T) {
 	t.Parallel()
 	for namespace, isOurs := range map[string]bool{"kube-system": true, "gpu-operator": true, "tenant": false} {
@@ -145,7 +146,7 @@ func TestDevicePluginsOfTenants(t *testing.T) {
 		s.e.Daemons.Value = append(s.e.Daemons.Value, DaemonSet{Namespace: namespace, Name: "nvidia-device-plugin"})
 		f := findingsOf(s, "READY-1")
 		if len(f) != 1 || f[0].Fix.Changes() != isOurs {
-			t.Errorf("namespace %s: want one finding whose fix changes the DaemonSet (%t):\n%s", namespace, isOurs, failures(f))
+			t.Errorf("namespace %s: want one finding, whose fix patches the DaemonSet: %t:\n%s", namespace, isOurs, failures(f))
 		}
 		s.e.Pods.Value = append(s.e.Pods.Value,
 			Pod{Namespace: namespace, Name: "x", Owner: "DaemonSet/nvidia-device-plugin", Node: "ip-10-0-0-2.ec2.internal", Created: noon})
@@ -189,7 +190,8 @@ func TestSingleSource(t *testing.T) {
 	}
 }
 
-// TestLabelInUse: the fix for a pod that selects another value of a label does not replace the value that other pods select.
+// TestLabelInUse: the fix for a pod that selects another value of a label does not replace the value that other pods
+// select.
 func TestLabelInUse(t *testing.T) {
 	t.Parallel()
 	s := &situation{healthy()}

@@ -38,7 +38,8 @@ func TestBlockingFirst(t *testing.T) {
 	if got, want := order(s), "READY-3 NodeClaim claim-2, AUTH-2 EC2NodeClass aaa unused, AUTH-2 EC2NodeClass bbb unused"; !strings.HasPrefix(got, want) {
 		t.Errorf("the order is %s, want %s", got, want)
 	}
-	// Class aaa blocks no pods if all its NodeClaims are initialized, so the finding about the late NodeClaim comes first.
+	// Class aaa blocks no pods if all its NodeClaims are initialized, so the finding about the late NodeClaim comes
+	// first.
 	s = &situation{healthy()}
 	s.launchedAgo(10 * time.Minute)
 	addUnmappedClass(s, "aaa")

@@ -100,7 +100,7 @@ func TestNullItems(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if worst := Actionable(Diagnose(e)); len(worst) > 0 {
-			t.Errorf("findings for null in %s:\n%s", name, failures(worst))
+			t.Errorf("null in %s: want no finding:\n%s", name, failures(worst))
 		}
 		item["value"] = before
 	}
@@ -225,11 +225,11 @@ func FuzzRead(f *testing.F) {
 		start := time.Now()
 		for _, r := range ReadConsole(MaskTail(text, 1<<16)) {
 			if r.Symptom == "" || r.Count < 1 || len(r.Line) > 2000 {
-				t.Errorf("the reading %+v has no symptom, no line or a line that is too long", r)
+				t.Errorf("got %+v, want a symptom, a count and a line of at most 2000 bytes", r)
 			}
 		}
 		if took := time.Since(start); took > 5*time.Second {
-			t.Errorf("reading took %s", took)
+			t.Errorf("reading took %s, want at most 5s", took)
 		}
 	})
 }
@@ -239,7 +239,7 @@ func TestManyValues(t *testing.T) {
 	t.Parallel()
 	text := `{"format":1,"pods":{"source":"x","value":[` + strings.Repeat("{},", 5<<20) + `{}]}}`
 	if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), "more than 4194304 values") {
-		t.Errorf("the bundle is accepted: %v", err)
+		t.Errorf("error %v, want one about too many values", err)
 	}
 }
 

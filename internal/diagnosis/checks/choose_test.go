@@ -21,8 +21,8 @@ func addClass(s *situation, name, role string) *Class {
 	return &s.e.Classes.Value[len(s.e.Classes.Value)-1]
 }
 
-// TestChoices: a fix takes the role, security groups, subnets, NAT gateway or class that the largest number of nodes and classes use. On a tie,
-// the user chooses.
+// TestChoices: a fix takes the role, security groups, subnets, NAT gateway or class that the largest number of nodes
+// and classes use. On a tie, the user chooses.
 func TestChoices(t *testing.T) {
 	t.Parallel()
 	nodeGroupEntry := Entry{Principal: "arn:aws:iam::111122223333:role/AGroupRole", Type: "EC2_LINUX"}
@@ -98,8 +98,8 @@ func TestChoices(t *testing.T) {
 	}
 }
 
-// TestClaimByProviderID: the fix for a broken instance deletes the NodeClaim that has the instance's provider ID, not a NodeClaim that is named
-// only by the instance's tag.
+// TestClaimByProviderID: the fix for a broken instance deletes the NodeClaim that has the instance's provider ID, not a
+// NodeClaim that is named only by the instance's tag.
 func TestClaimByProviderID(t *testing.T) {
 	t.Parallel()
 	s := &situation{healthy()}

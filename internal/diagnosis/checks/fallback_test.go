@@ -8,8 +8,9 @@ import (
 	. "github.com/joiner-sh/joiner/internal/diagnosis/checks"
 )
 
-// TestFallbackByClass: on instances of one EC2NodeClass, the kubelet rejects a flag, which explains why a script fails: there is no finding
-// about the script. On instances of another EC2NodeClass, only the script fails: there is a finding.
+// TestFallbackByClass: on instances of one EC2NodeClass, the kubelet rejects a flag, which explains why a script fails:
+// there is no finding about the script. On instances of another EC2NodeClass, only the script fails: there is a
+// finding.
 func TestFallbackByClass(t *testing.T) {
 	t.Parallel()
 	const refused, failed = "kubelet: failed to parse kubelet flag", "cloud-init: Failed to run module scripts-user"

@@ -89,8 +89,9 @@ func sitesOf(e *Evidence) []site {
 	return out
 }
 
-// TestHostileEvidence replaces every string of evidence that triggers a check by hostile text. The lines of the printed fixes, parsed as shell
-// text, have exactly the words of the steps, and no word repeats the hostile text. joiner doctor --fix makes exactly the calls of the steps.
+// TestHostileEvidence replaces every string of evidence that triggers a check by hostile text. The lines of the printed
+// fixes, parsed as shell text, have exactly the words of the steps, and no word repeats the hostile text. joiner doctor
+// --fix makes exactly the calls of the steps.
 func TestHostileEvidence(t *testing.T) {
 	t.Parallel()
 	all := faults()
@@ -135,8 +136,8 @@ type hostility struct {
 	hasFix bool            // a finding had a fix with steps
 }
 
-// oneByOne changes one string after another and checks the findings each time. It replaces the string by hostile text or, because a part of the
-// string may trigger the check, appends the hostile text.
+// oneByOne changes one string after another and checks the findings each time. It replaces the string by hostile text
+// or, because a part of the string may trigger the check, appends the hostile text.
 //
 // Strings that the fault changes take every hostile text. The other strings take one hostile text, which differs
 // between faults. The first fault of a check changes all other strings, further faults every fourth.
@@ -209,7 +210,8 @@ func (h *hostility) judge(what string, e *Evidence) {
 	}
 }
 
-// printedDifference describes how the printed text of a fix differs from its steps, or why it is dangerous; empty if the text is right.
+// printedDifference describes how the printed text of a fix differs from its steps, or why it is dangerous; empty if
+// the text is right.
 func printedDifference(f fix.Fix) string {
 	text, steps := f.String(), f.Steps()
 	lines := strings.Split(text, "\n")

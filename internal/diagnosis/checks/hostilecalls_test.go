@@ -86,7 +86,8 @@ func (c *calls) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: header, Body: io.NopCloser(strings.NewReader(answer)), Request: r}, nil
 }
 
-// executedDifference carries out a fix with recording clients. It describes how the calls differ from the steps; empty if they do not.
+// executedDifference carries out a fix with recording clients. It describes how the calls differ from the steps; empty
+// if they do not.
 func executedDifference(ctx context.Context, f fix.Fix) string {
 	c := &calls{}
 	var want []string

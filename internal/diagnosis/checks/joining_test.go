@@ -9,8 +9,8 @@ import (
 	. "github.com/joiner-sh/joiner/internal/diagnosis/checks"
 )
 
-// TestPreflight: Preflight returns the findings of a class that are certain without an instance. Findings that are likely, that are about one of
-// two subnets, or that were observed on instances are left out.
+// TestPreflight: Preflight returns the findings of a class that are certain without an instance. Findings that are
+// likely, that are about one of two subnets, or that were observed on instances are left out.
 func TestPreflight(t *testing.T) {
 	t.Parallel()
 	unmapped := func(s *situation) { s.e.Entries.Value = s.e.Entries.Value[:1] }
@@ -59,8 +59,8 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
-// TestJoinBlockers: the findings for an instance are about its class, its subnet or the cluster. Findings about other classes and subnets are
-// left out.
+// TestJoinBlockers: the findings for an instance are about its class, its subnet or the cluster. Findings about other
+// classes and subnets are left out.
 func TestJoinBlockers(t *testing.T) {
 	t.Parallel()
 	s := &situation{healthy()}

@@ -11,7 +11,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/leader"
 )
 
-// TestTakeover: for two minutes after the end of a Lease, the verdict is Unknown, because another controller may take over.
+// TestTakeover: for two minutes after the end of a Lease, the verdict is Unknown, because another controller may take
+// over.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	released := func(s *situation) { s.e.Lease.Value.Holder, s.e.Lease.Value.Seconds = "", 1 }

@@ -262,15 +262,15 @@ func fargateFaults() map[string][]fault {
 	}
 }
 
-// killController changes the evidence as if the controller had been killed the given time before noon: since then the Lease was
-// not renewed, and no pod runs.
+// killController changes the evidence as if the controller had been killed the given time before noon: since then the
+// Lease was not renewed, and no pod runs.
 func (s *situation) killController(ago time.Duration) {
 	s.e.Lease.Value.Renewed = noon.Add(-ago)
 	s.controllerPod().Ready, s.controllerPod().Phase = false, "Succeeded"
 }
 
-// addUnfinishedWork leaves unfinished work of an inactive controller: all times that a controller writes are hours ago, the
-// second NodeClaim has no instance, and a pod has waited for a node for an hour.
+// addUnfinishedWork leaves unfinished work of an inactive controller: all times that a controller writes are hours ago,
+// the second NodeClaim has no instance, and a pod has waited for a node for an hour.
 func (s *situation) addUnfinishedWork() {
 	for i := range s.e.Claims.Value {
 		c := &s.e.Claims.Value[i]

@@ -10,8 +10,8 @@ import (
 	. "github.com/joiner-sh/joiner/internal/diagnosis/checks"
 )
 
-// TestForgedEvents: an event counts only if its namespace and component are the controller's and its object exists. Users who may create events
-// in a namespace control all other fields.
+// TestForgedEvents: an event counts only if its namespace and component are the controller's and its object exists.
+// Users who may create events in a namespace control all other fields.
 func TestForgedEvents(t *testing.T) {
 	t.Parallel()
 	texts := []string{
@@ -42,13 +42,13 @@ func TestForgedEvents(t *testing.T) {
 			}
 		}
 		if worst := Actionable(Diagnose(s.e)); len(worst) > 0 {
-			t.Errorf("events %s lead to\n%s", forgery, failures(worst))
+			t.Errorf("events %s: want no finding:\n%s", forgery, failures(worst))
 		}
 	}
 }
 
-// TestNoDenialFromEvents: even the controller's own events lead neither to findings about IAM nor to certain findings. Conditions have the same
-// information and are more reliable.
+// TestNoDenialFromEvents: even the controller's own events lead neither to findings about IAM nor to certain findings.
+// Conditions have the same information and are more reliable.
 func TestNoDenialFromEvents(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"explicit deny in a service control policy", "UnauthorizedOperation",
@@ -57,7 +57,7 @@ func TestNoDenialFromEvents(t *testing.T) {
 		s.e.Claims.Value[1].Conditions[0].Status = "Unknown"
 		s.addEvent("NodeClaim", "claim-2", "LaunchFailed", text)
 		for _, f := range Actionable(Diagnose(s.e)) {
-			t.Errorf("the event %q leads to\n%s", text, failures([]Finding{f}))
+			t.Errorf("the event %q: want no finding:\n%s", text, failures([]Finding{f}))
 		}
 	}
 	s := &situation{healthy()}
@@ -85,10 +85,11 @@ func TestForgedTags(t *testing.T) {
 		s.e.Instances.Value = append(s.e.Instances.Value, tagged)
 		s.e.Impaired.Value["i-66"] = "instance"
 		if worst := Actionable(Diagnose(s.e)); len(worst) > 0 {
-			t.Errorf("an instance tagged with the NodeClaim %q leads to\n%s", claim, failures(worst))
+			t.Errorf("an instance tagged with the NodeClaim %q: want no finding:\n%s", claim, failures(worst))
 		}
 	}
-	// The symptoms of the foreign instance do not hide those of the cluster's own instances, and no fix contains a NodeClaim in its tags.
+	// The symptoms of the foreign instance do not hide those of the cluster's own instances, and no fix contains a
+	// NodeClaim in its tags.
 	s := &situation{healthy()}
 	s.e.Instances.Value = append(s.e.Instances.Value, foreign)
 	s.e.Entries.Value = s.e.Entries.Value[:1]
@@ -128,11 +129,12 @@ func TestTenantsPods(t *testing.T) {
 		s.e.Pods.Value = append(s.e.Pods.Value, p)
 		for _, f := range Actionable(Diagnose(s.e)) {
 			if f.Subject != "pod tenant/"+p.Name || f.Certainty == Certain {
-				t.Errorf("the pod with %s leads to\n%s", name, failures([]Finding{f}))
+				t.Errorf("the pod with %s: want only findings about it, none certain:\n%s", name, failures([]Finding{f}))
 			}
 		}
 	}
-	// A tenant's DaemonSet with the name of the network plug-in is not the network plug-in. It does not hide that the cluster has none.
+	// A tenant's DaemonSet with the name of the network plug-in is not the network plug-in. It does not hide that the
+	// cluster has none.
 	s := &situation{healthy()}
 	s.e.Daemons.Value = []DaemonSet{{Namespace: "tenant", Name: "aws-node",
 		Env: map[string]string{"AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG": "true"}}, {Namespace: "tenant", Name: "kube-proxy"}}

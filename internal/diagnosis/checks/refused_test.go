@@ -9,8 +9,8 @@ import (
 	. "github.com/joiner-sh/joiner/internal/diagnosis/checks"
 )
 
-// TestPastProblems: an answer of EC2 leads to no finding if a later instance of the class became a node, if the NodeClaim was launched later, or
-// if the class does not exist any more.
+// TestPastProblems: an answer of EC2 leads to no finding if a later instance of the class became a node, if the
+// NodeClaim was launched later, or if the class does not exist any more.
 func TestPastProblems(t *testing.T) {
 	t.Parallel()
 	addEnded := func(s *situation) { // an instance that ended because of its volumes' key

@@ -9,7 +9,8 @@ import (
 	. "github.com/joiner-sh/joiner/internal/diagnosis/checks"
 )
 
-// fixOf diagnoses a situation and returns the fix of a check's first broken or suspicious finding; empty if there is none.
+// fixOf diagnoses a situation and returns the fix of a check's first broken or suspicious finding; empty if there is
+// none.
 func fixOf(s *situation, id string) string {
 	found := Actionable(Diagnose(s.e))
 	i := slices.IndexFunc(found, func(f Finding) bool { return f.Check == id })
@@ -19,8 +20,8 @@ func fixOf(s *situation, id string) string {
 	return found[i].Fix.String()
 }
 
-// TestRelaunched: a fix that changes an EC2NodeClass also deletes the NodeClaims of instances that have not joined, because they keep the old
-// configuration. Instances that have joined are kept.
+// TestRelaunched: a fix that changes an EC2NodeClass also deletes the NodeClaims of instances that have not joined,
+// because they keep the old configuration. Instances that have joined are kept.
 func TestRelaunched(t *testing.T) {
 	t.Parallel()
 	s := &situation{healthy()}

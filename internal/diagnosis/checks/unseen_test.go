@@ -8,7 +8,8 @@ import (
 	. "github.com/joiner-sh/joiner/internal/diagnosis/checks"
 )
 
-// withoutKubernetes returns the evidence of a healthy cluster in which all items of Kubernetes are absent for the same reason.
+// withoutKubernetes returns the evidence of a healthy cluster in which all items of Kubernetes are absent for the same
+// reason.
 func withoutKubernetes(absent Absence, why string) Evidence {
 	e := healthy()
 	e.Home, e.AuthMap, e.Controller = lacking[ClusterIdentity](absent, why), lacking[AuthMap](absent, why), lacking[Controller](absent, why)
@@ -23,8 +24,8 @@ func lacking[T any](absent Absence, why string) Item[T] {
 	return AbsentItem[T]("source", noon, absent, why)
 }
 
-// TestUnseen: a system is unseen if none of its items is known. Unseen.Explains recognizes findings with the reason of the system, unless each
-// check reports its own missing permission.
+// TestUnseen: a system is unreadable if none of its items is known. Its reason explains the unknown findings with the
+// same reason, unless each check reports its own missing permission.
 func TestUnseen(t *testing.T) {
 	t.Parallel()
 	someKnown := withoutKubernetes(Denied, "to get and list nodes")
@@ -33,7 +34,7 @@ func TestUnseen(t *testing.T) {
 	oneMissing.AuthMap = lacking[AuthMap](Missing, "") // Kubernetes answered that the object does not exist
 	for name, tt := range map[string]struct {
 		e             Evidence
-		want          string // text of the unseen system; empty: there is none
+		want          string // text of the unreadable system; empty: none
 		isUnexplained bool   // Explains is false for the finding about NodePools
 	}{
 		"all seen":      {e: healthy()},
@@ -50,12 +51,12 @@ func TestUnseen(t *testing.T) {
 			got := tt.e.UnreadableSystems()
 			if tt.want == "" {
 				if len(got) != 0 {
-					t.Errorf("unseen: %v, want none", got)
+					t.Errorf("unreadable: %v, want none", got)
 				}
 				return
 			}
 			if len(got) != 1 || got[0].String() != tt.want {
-				t.Fatalf("unseen: %v, want %s", got, tt.want)
+				t.Fatalf("unreadable: %v, want %s", got, tt.want)
 			}
 			isUnexplained := false
 			for _, f := range Diagnose(tt.e) {
@@ -68,18 +69,18 @@ func TestUnseen(t *testing.T) {
 	}
 }
 
-// TestUnseenAWS: AWS is unseen if only the caller identity is known, because reading it needs no permission.
+// TestUnseenAWS: AWS is unreadable if only the caller identity is known, because reading it needs no permission.
 func TestUnseenAWS(t *testing.T) {
 	t.Parallel()
 	e := Evidence{Caller: KnownItem("sts:GetCallerIdentity", noon, "arn"), Home: healthy().Home}
 	got := e.UnreadableSystems()
 	if len(got) != 1 || got[0].System != "AWS" || got[0].Why != "no call was made" {
-		t.Errorf("unseen: %+v, want AWS without a call", got)
+		t.Errorf("unreadable: %+v, want AWS without a call", got)
 	}
 }
 
-// TestSameReason: if an item of AWS is absent for the same reason as the items of Kubernetes, the unseen Kubernetes does not explain findings
-// with that reason. Otherwise it does.
+// TestSameReason: unreadable Kubernetes explains the findings with its reason, unless an item of AWS is absent for the
+// same reason.
 func TestSameReason(t *testing.T) {
 	t.Parallel()
 	const late = "there was no answer in time"
@@ -99,7 +100,7 @@ func TestSameReason(t *testing.T) {
 			tt.breaks(&e)
 			unseen := e.UnreadableSystems()
 			if len(unseen) != 1 || unseen[0].System != "Kubernetes" {
-				t.Fatalf("unseen: %+v, want only Kubernetes", unseen)
+				t.Fatalf("unreadable: %+v, want only Kubernetes", unseen)
 			}
 			isUnexplained := false
 			for _, f := range Diagnose(e) {

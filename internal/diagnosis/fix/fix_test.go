@@ -9,7 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
-// TestOnlyConstructors: no other package can create or change a step, so a fix made from arbitrary text does not compile.
+// TestOnlyConstructors: no other package can create or change a step, so a fix made from arbitrary text does not
+// compile.
 func TestOnlyConstructors(t *testing.T) {
 	t.Parallel()
 	for _, zero := range []any{fix.Fix{}, fix.Step{}, fix.Value{}, fix.Object{}} {
@@ -86,7 +87,8 @@ func TestGrammars(t *testing.T) {
 	}
 }
 
-// TestInvalidChange: if one change of a fix is invalid, no change of the fix is printed, and advice names the invalid value.
+// TestInvalidChange: if one change of a fix is invalid, no change of the fix is printed, and advice names the invalid
+// value.
 func TestInvalidChange(t *testing.T) {
 	t.Parallel()
 	role := func(name string) fix.Param { return fix.P("--principal-arn", fix.RoleARN(name)) }
@@ -105,8 +107,8 @@ func TestInvalidChange(t *testing.T) {
 	}
 }
 
-// TestPrinted: the words of a printed step are quoted for a shell where necessary. Its comment is one line without characters that a shell
-// acts on.
+// TestPrinted: the words of a printed step are quoted for a shell where necessary. Its comment is one line without
+// characters that a shell acts on.
 func TestPrinted(t *testing.T) {
 	t.Parallel()
 	labels := fix.Labels{Key: fix.LabelKey("example.com/team"), Value: fix.LabelValue("a")}

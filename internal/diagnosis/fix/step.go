@@ -145,9 +145,9 @@ type Fix struct {
 	steps []Step
 }
 
-// New returns the fix for a subject such as "EC2NodeClass web"; an empty subject means the cluster. A step with an
-// invalid identifier is replaced by advice that names the identifier. If the replaced step is not of kind ReadOnly, all
-// other steps that are not of kind ReadOnly are left out, because half a fix may do harm.
+// New returns the fix for a subject such as "EC2NodeClass web"; an empty subject means the cluster. Advice that names
+// an invalid identifier replaces the step with this identifier. Unless all such steps are ReadOnly, only ReadOnly steps
+// remain, because half a fix may do harm.
 func New(subject string, steps ...Step) Fix {
 	var out Fix
 	hasInvalid := slices.ContainsFunc(steps, func(s Step) bool { return len(s.invalid) > 0 && s.kind != ReadOnly })
