@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
-// TestNetworkACLs: a network ACL is listed with its own rules and with the final deny rule of each direction. A new rule
-// whose number is already used is rejected.
+// TestNetworkACLs: a network ACL is listed with its own rules and with the final deny rule of each direction. A new
+// rule whose number is already used is rejected.
 func TestNetworkACLs(t *testing.T) {
 	t.Parallel()
 	b, ctx := newFixture(t), t.Context()

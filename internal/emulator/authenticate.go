@@ -28,8 +28,8 @@ const (
 const clusterHeader = "X-K8s-Aws-Id"
 
 // authenticate returns the caller of a request. For an access key that the world issued, it verifies the signature. An
-// unknown access key identifies the role Server.UnknownKeyRole, or the administrator of an account if UnknownKeyRole is empty. But an
-// unknown key is an error in any of these cases:
+// unknown access key identifies the role Server.UnknownKeyRole; without this role, the administrator of an account. But
+// an unknown key is an error in any of these cases:
 //   - the server is strict
 //   - the request has a session token, which only the world issues
 //   - the request is presigned, because its purpose is to prove an identity

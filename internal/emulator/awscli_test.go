@@ -106,7 +106,7 @@ func parseScript(text string) []step {
 	return steps
 }
 
-// commandLine runs steps of scripts against the server of a bench.
+// commandLine runs steps of scripts against the server of a fixture.
 type commandLine struct {
 	tool      string
 	bench     *fixture

@@ -205,7 +205,7 @@ func TestTemplates(t *testing.T) {
 		d.MetadataOptions.HttpTokens != "required" ||
 		d.CapacityReservationSpecification.CapacityReservationPreference != "none" ||
 		*d.TagSpecifications[0].Tags[0].Value != "" || !*d.Monitoring.Enabled {
-		t.Errorf("the created template has the data %+v", d)
+		t.Errorf("the created template has the data %+v, want those of the request", d)
 	}
 	found, err := b.ec2.DescribeLaunchTemplates(t.Context(),
 		&ec2.DescribeLaunchTemplatesInput{Filters: []types.Filter{{Name: aws.String("tag:eks:eks-cluster-name"), Values: []string{"demo"}}}})
@@ -271,7 +271,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestNetwork lists the network resources that Furnish creates.
+// TestNetwork lists the network resources that CreateClusterResources creates.
 func TestNetwork(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)

@@ -36,7 +36,7 @@ const (
 // embedded reads the table of instance types once for all tests.
 var embedded = sync.OnceValues(catalog.Embedded)
 
-// fixture is a server with one furnished region, its clock, and SDK clients for it.
+// fixture is a server with one region that is ready for a cluster, its clock, and SDK clients for it.
 type fixture struct {
 	server *emulator.Server
 	url    string
@@ -119,8 +119,8 @@ func (b *fixture) image(t *testing.T, arch string) string {
 	return *out.Parameter.Value
 }
 
-// createTemplate creates a launch template with the data, and returns its name. If the data have no image or no security
-// group, it sets them.
+// createTemplate creates a launch template with the data, and returns its name. If the data have no image or no
+// security group, it sets them.
 func (b *fixture) createTemplate(t *testing.T, name string, data types.RequestLaunchTemplateData) string {
 	t.Helper()
 	if data.ImageId == nil {

@@ -57,7 +57,7 @@ func TestThrottled(t *testing.T) {
 	}
 	b.advance(time.Minute)
 	if _, err := b.ec2.DescribeSubnets(t.Context(), &ec2.DescribeSubnetsInput{SubnetIds: []string{"subnet-0"}}); err == nil {
-		t.Error("subnet-0 exists")
+		t.Error("no error for an unknown subnet, want one")
 	}
 	if calls, throttled := b.server.Calls(), b.server.Throttled(); calls["ec2:DescribeVpcs"] != 104 ||
 		throttled["ec2:DescribeVpcs"] != 4 || len(throttled) != 1 {
@@ -175,7 +175,8 @@ func TestReadLag(t *testing.T) {
 	}
 }
 
-// TestBoots checks instances that start slowly, fail to start or are silent, a lost instance, and status checks.
+// TestBoots checks instances that start slowly, fail to start, skip their user data or lose their host, and status
+// checks.
 func TestBoots(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)
@@ -205,7 +206,7 @@ func TestBoots(t *testing.T) {
 	}
 	b.server.Do(func(w *world.World, now time.Time) {
 		if w.SkipsUserData(ids[1]) || !w.SkipsUserData(ids[2]) || w.SkipsUserData(ids[3]) {
-			t.Error("the wrong instance is silent")
+			t.Error("want only the third instance to skip its user data")
 		}
 		w.FailHost(now, ids[3])
 		w.Impair(now, ids[2], world.InstanceCheck)
@@ -213,7 +214,7 @@ func TestBoots(t *testing.T) {
 	})
 	b.advance(time.Minute)
 	if got := states(); got != "running terminated running terminated" {
-		t.Errorf("after a minute: %s, want the failed and the lost instance terminated", got)
+		t.Errorf("after a minute: %s, want the second and the fourth terminated", got)
 	}
 	impaired, err := b.ec2.DescribeInstanceStatus(t.Context(), &ec2.DescribeInstanceStatusInput{
 		Filters: []types.Filter{{Name: aws.String("instance-status.status"), Values: []string{"impaired"}}},

@@ -51,7 +51,7 @@ func TestIPv6(t *testing.T) {
 	address, ipv6Prefix := netip.MustParseAddr(*i.Ipv6Address), netip.MustParsePrefix(*ni.Ipv6Prefixes[0].Ipv6Prefix)
 	if *ni.Ipv6Addresses[0].Ipv6Address != address.String() || !*ni.Ipv6Addresses[0].IsPrimaryIpv6 || !subnetBlock.Contains(address) ||
 		ipv6Prefix.Bits() != 80 || !subnetBlock.Contains(ipv6Prefix.Addr()) || ipv6Prefix.Contains(address) {
-		t.Errorf("address %s (of the interface: %+v) and prefix %s, in the subnet's block %s", address,
+		t.Errorf("address %s (of the interface: %+v) and prefix %s, want them disjoint in the subnet's block %s", address,
 			ni.Ipv6Addresses[0], ipv6Prefix, subnetBlock)
 	}
 	ipv4Prefix := netip.MustParsePrefix(*ni.Ipv4Prefixes[0].Ipv4Prefix)
@@ -83,6 +83,6 @@ func TestIPv6Cluster(t *testing.T) {
 	}
 	if n := out.Cluster.KubernetesNetworkConfig; n.IpFamily != "ipv6" ||
 		aws.ToString(n.ServiceIpv6Cidr) != "fd30:1c53:5f8a::/108" || n.ServiceIpv4Cidr != nil {
-		t.Errorf("want only IPv6: %s, %v, %v", n.IpFamily, aws.ToString(n.ServiceIpv6Cidr), aws.ToString(n.ServiceIpv4Cidr))
+		t.Errorf("IP family %s with the CIDRs %v and %v, want only IPv6", n.IpFamily, aws.ToString(n.ServiceIpv6Cidr), aws.ToString(n.ServiceIpv4Cidr))
 	}
 }

@@ -36,8 +36,8 @@ func TestPartition(t *testing.T) {
 	}
 }
 
-// arnsOf creates a role, an instance profile, a session and a queue. It returns their ARNs and the caller's ARN by kind.
-// Only the queue's ARN has a region.
+// arnsOf creates a role, an instance profile, a session and a queue. It returns their ARNs and the caller's ARN by
+// kind. Only the queue's ARN has a region.
 func arnsOf(t *testing.T, c aws.Config) map[string]string {
 	t.Helper()
 	arns := map[string]string{}

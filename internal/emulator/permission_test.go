@@ -25,7 +25,7 @@ import (
 
 const controllerUID = "11111111-2222-3333-4444-555555555555"
 
-// useRole creates a role with the policies, and makes the clients of the bench use a session of this role. documents are
+// useRole creates a role with the policies, and makes the clients of b use a session of this role. documents are
 // the policies as JSON.
 func (b *fixture) useRole(t *testing.T, role string, documents ...string) {
 	t.Helper()
@@ -133,8 +133,8 @@ func (b *fixture) launch(t *testing.T, template string, tags map[string]string) 
 	})
 }
 
-// TestOnAsk: OnVerdict gets the caller, the action, the resource with its tags, and the verdict of the policies. It is not
-// called if the caller has no policies.
+// TestOnAsk: OnVerdict gets the caller, the action, the resource with its tags, and the verdict of the policies. It is
+// not called if the caller has no policies.
 func TestOnAsk(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)
@@ -163,7 +163,7 @@ func TestOnAsk(t *testing.T) {
 		"controller ec2:DeleteLaunchTemplate true [9] false",
 	}
 	if !slices.Equal(asked, want) {
-		t.Errorf("OnAsk was called with %q, want %q", asked, want)
+		t.Errorf("OnVerdict was called with %q, want %q", asked, want)
 	}
 }
 

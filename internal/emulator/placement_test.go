@@ -28,7 +28,8 @@ func (b *fixture) createGroup(t *testing.T, strategy types.PlacementStrategy, pa
 		Placement: &types.LaunchTemplatePlacementRequest{GroupId: out.PlacementGroup.GroupId}})
 }
 
-// requestInstances requests n instances. It returns the ids of the launched instances, and the number of errors by code.
+// requestInstances requests n instances. It returns the ids of the launched instances, and the number of errors by
+// code.
 func (b *fixture) requestInstances(t *testing.T, n int32, template string,
 	overrides ...types.FleetLaunchTemplateOverridesRequest) (ids []string, errs map[string]int) {
 	t.Helper()
@@ -132,8 +133,8 @@ func TestSpreadGroup(t *testing.T) {
 	}
 }
 
-// TestClusterGroup: the first instance determines the group's zone. Instance types that a cluster group does not support
-// are rejected.
+// TestClusterGroup: the first instance determines the group's zone. Instance types that a cluster group does not
+// support are rejected.
 func TestClusterGroup(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)
@@ -169,7 +170,7 @@ func TestPartitionGroup(t *testing.T) {
 	for _, i := range b.instances(t.Context(), t, append(ids, more...)...) {
 		byPartition[aws.ToInt32(i.Placement.PartitionNumber)]++
 		if *i.Placement.GroupId != *group.GroupId || *i.Placement.GroupName != *group.GroupName {
-			t.Errorf("an instance has the placement %+v", i.Placement)
+			t.Errorf("an instance has the placement %+v, want the group's id and name", i.Placement)
 		}
 	}
 	if diff := cmp.Diff(map[int32]int{1: 2, 2: 2, 3: 2}, byPartition); diff != "" {

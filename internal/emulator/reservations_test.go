@@ -47,7 +47,7 @@ func TestCapacityReservations(t *testing.T) {
 		r.ReservationType != types.CapacityReservationTypeCapacityBlock || !r.EndDate.Equal(end) ||
 		r.EndDateType != types.EndDateTypeLimited || r.InstanceMatchCriteria != types.InstanceMatchCriteriaTargeted ||
 		*r.OwnerId != "111122223333" {
-		t.Errorf("the capacity block is %+v", r)
+		t.Errorf("the second reservation is %+v, want the created capacity block", r)
 	}
 
 	name := b.createTemplate(t, "joiner-a", types.RequestLaunchTemplateData{
@@ -63,7 +63,7 @@ func TestCapacityReservations(t *testing.T) {
 	if s := i.CapacityReservationSpecification; aws.ToString(i.CapacityReservationId) != created[0].ID || s == nil ||
 		s.CapacityReservationPreference != types.CapacityReservationPreferenceCapacityReservationsOnly ||
 		*s.CapacityReservationTarget.CapacityReservationId != created[0].ID {
-		t.Errorf("the instance is in the reservation %v, with the launch parameters %+v", i.CapacityReservationId, s)
+		t.Errorf("the instance is in the reservation %v, with the launch parameters %+v, want the first reservation", i.CapacityReservationId, s)
 	}
 	filtered, err := b.ec2.DescribeCapacityReservations(t.Context(), &ec2.DescribeCapacityReservationsInput{Filters: []types.Filter{
 		{Name: aws.String("tag:team"), Values: []string{"a"}}, {Name: aws.String("state"), Values: []string{"active"}},
@@ -78,7 +78,7 @@ func TestCapacityReservations(t *testing.T) {
 	block.TargetCapacitySpecification.DefaultTargetCapacityType = types.DefaultTargetCapacityTypeCapacityBlock
 	out, err = b.ec2.CreateFleet(t.Context(), block)
 	if err != nil || len(out.Instances) != 0 || len(out.Errors) != 1 || *out.Errors[0].ErrorCode != "InvalidFleetConfiguration" {
-		t.Errorf("want InvalidFleetConfiguration for a template for on-demand instances: %+v, %v", out, err)
+		t.Errorf("fleet of a capacity block from an on-demand template: %+v, %v, want InvalidFleetConfiguration", out, err)
 	}
 	_, err = b.ec2.DescribeCapacityReservations(t.Context(),
 		&ec2.DescribeCapacityReservationsInput{CapacityReservationIds: []string{"cr-0123456789abcdef0"}})

@@ -44,8 +44,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		"status", status, "error", err, "took", time.Since(began), "request", c.ID)
 }
 
-// handleCall authenticates a call, injects the world's faults, and executes the call. If a fault is injected, it returns
-// the fault and the fault's error, but no answer.
+// handleCall authenticates a call, injects the world's faults, and executes the call. If a fault is injected, it
+// returns the fault and the fault's error, but no answer.
 func (s *Server) handleCall(r *http.Request, c *api.Call) (answer any, fault *world.CallError, err error) {
 	act, known := s.services[c.Service].Actions[c.Action]
 	s.locked(func(w *world.World, now time.Time) {
@@ -218,5 +218,5 @@ func faultError(c *api.Call, a *world.CallError) error {
 	return e
 }
 
-// errGarbage is the error of a call that is answered with Answer.Garbage.
+// errGarbage is the error of a call that is answered with CallError.Garbage.
 var errGarbage = errors.New("answered with garbage")

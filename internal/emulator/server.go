@@ -29,19 +29,19 @@ type Server struct {
 	// Server. nil disables it.
 	OnInstance func(world.Instance)
 
-	// OnVerdict is called whenever the policies of a restricted role are evaluated, before the action is executed. r.Keys
-	// include the tags of the resource. A call that affects several resources has several requests. OnVerdict must not call
-	// the Server, because the lock is held. nil disables it.
+	// OnVerdict is called whenever the policies of a restricted role are evaluated, before the action is executed.
+	// r.Keys include the tags of the resource. A call that affects several resources has several requests. OnVerdict
+	// must not call the Server, because the lock is held. nil disables it.
 	OnVerdict func(caller identity.Identity, r iampolicy.Request, isAllowed bool)
 
 	Log *slog.Logger // one line per call; nil disables it
 
-	// Strict rejects access keys that the world did not issue. If it is false, a caller with an unknown access key is
-	// the administrator of an account. A key of 12 digits is the account's number; any other key means DefaultAccount.
+	// Strict rejects access keys that the world did not issue. If it is false, such a key identifies an account: a key
+	// of 12 digits is the account's number; any other key means DefaultAccount.
 	Strict bool
 
-	// UnknownKeyRole is the name of the role that a caller with an unknown access key has in its account, in place of the rights
-	// of an administrator. The caller's signature is not verified. Empty: the caller is an administrator.
+	// UnknownKeyRole is the name of the role that a caller with an unknown access key has in that account; empty: the
+	// caller is the administrator. The caller's signature is not verified.
 	UnknownKeyRole string
 
 	codec    api.Codec

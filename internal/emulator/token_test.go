@@ -46,8 +46,8 @@ func (b *fixture) token(t *testing.T, s identity.Session, cluster string) *url.U
 	return u
 }
 
-// callerOf calls the URL of a token, as the authenticator of a cluster does. It returns the caller's ARN, or the code of
-// the error.
+// callerOf calls the URL of a token, as the authenticator of a cluster does. It returns the caller's ARN, or the code
+// of the error.
 func (b *fixture) callerOf(t *testing.T, u *url.URL, cluster, host string) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, u.String(), nil)
@@ -75,7 +75,7 @@ func (b *fixture) callerOf(t *testing.T, u *url.URL, cluster, host string) strin
 		t.Fatalf("answer %s: %v", body, err)
 	}
 	if (answer.StatusCode == http.StatusOK) != (out.Code == "") {
-		t.Errorf("status %d with code %q", answer.StatusCode, out.Code)
+		t.Errorf("status %d with code %q, want a code only with an error", answer.StatusCode, out.Code)
 	}
 	return out.Arn + out.Code
 }
@@ -176,7 +176,7 @@ func TestInstanceCredentials(t *testing.T) {
 	b.use(b.config(key, secret, token))
 	caller, err := b.sts.GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
 	if err != nil || *caller.Arn != "arn:aws:sts::111122223333:assumed-role/node/"+id {
-		t.Errorf("caller identity: %v, %v", caller, err)
+		t.Errorf("caller identity: %v, %v, want the role's session", caller, err)
 	}
 	wrongSecret := ec2.NewFromConfig(b.config(key, "wrong", token))
 	if _, err := wrongSecret.DescribeVpcs(t.Context(), &ec2.DescribeVpcsInput{}); code(t, err) != "SignatureDoesNotMatch" {
@@ -221,7 +221,7 @@ func TestAccounts(t *testing.T) {
 	b.use(b.config("444455556666", "x", ""))
 	caller, err := b.sts.GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
 	if err != nil || *caller.Account != "444455556666" {
-		t.Errorf("caller identity: %v, %v", caller, err)
+		t.Errorf("caller identity: %v, %v, want the account", caller, err)
 	}
 	vpcs, err := b.ec2.DescribeVpcs(t.Context(), &ec2.DescribeVpcsInput{})
 	if err != nil || len(vpcs.Vpcs) != 0 {

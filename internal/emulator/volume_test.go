@@ -9,8 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// TestVolumeLimits: EC2 rejects a volume whose size, IOPS or throughput is not valid for its type, for the other values,
-// or for the snapshot. It accepts volumes at the limits.
+// TestVolumeLimits: EC2 rejects a volume whose size, IOPS or throughput is not valid for its type, for the other
+// values, or for the snapshot. It accepts volumes at the limits.
 func TestVolumeLimits(t *testing.T) {
 	t.Parallel()
 	type ebs = types.LaunchTemplateEbsBlockDeviceRequest

@@ -119,7 +119,7 @@ func TestWebIdentity(t *testing.T) {
 	}
 	if *out.SubjectFromWebIdentityToken != "system:serviceaccount:kube-system:joiner" || *out.Provider != provider.ARN ||
 		*out.Audience != "sts.amazonaws.com" {
-		t.Errorf("the session has the subject %s, the provider %s and the audience %s", *out.SubjectFromWebIdentityToken, *out.Provider, *out.Audience)
+		t.Errorf("the session has the subject %s, the provider %s and the audience %s, want the token's", *out.SubjectFromWebIdentityToken, *out.Provider, *out.Audience)
 	}
 	caller, err := sts.NewFromConfig(b.config(*out.Credentials.AccessKeyId, *out.Credentials.SecretAccessKey, *out.Credentials.SessionToken)).
 		GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})

@@ -10,8 +10,8 @@ import (
 // IsRestricted reports whether the policies of the caller's role are evaluated; see identity.IAM.IsRestricted.
 func (c *Call) IsRestricted() bool { return c.Account().IsRestricted(c.Caller.Role) }
 
-// Authorize evaluates the policies of the caller's role for the requests in order. It returns the service's error for the
-// first request that the policies do not allow. The role must be restricted: see IsRestricted.
+// Authorize evaluates the policies of the caller's role for the requests in order. It returns the service's error for
+// the first request that the policies do not allow. The role must be restricted: see IsRestricted.
 func (c *Call) Authorize(requests ...iampolicy.Request) error {
 	for _, r := range requests {
 		if r.Keys == nil {

@@ -87,5 +87,5 @@ func (r *Region) ARN(service, account, resource string) string {
 // Zones returns the zones of the region, sorted by name.
 func (r *Region) Zones() []site.Zone { return r.site.Zones }
 
-// AddZone adds a zone to the region, for example a local zone. Stock.Zones determines the offerings of the zone.
+// AddZone adds a zone to the region, for example a local zone. OfferedType.Zones determines the offerings of the zone.
 func (r *Region) AddZone(z site.Zone) { r.site.Zones = append(slices.Clone(r.site.Zones), z) }

@@ -37,7 +37,7 @@ func TestNetworkACL(t *testing.T) {
 	_, e := newClusterWorld(t)
 	subnet := e.PrivateSubnets[0]
 	if e.Region.Network.NetworkACL(subnet) != nil {
-		t.Error("a furnished VPC has a network ACL")
+		t.Error("a new VPC has a network ACL, want none")
 	}
 	byDefault := e.Region.Network.CreateNetworkACL(network.ACL{VPCID: e.VPC.ID, Default: true})
 	ofSubnet := e.Region.Network.CreateNetworkACL(network.ACL{VPCID: e.VPC.ID, SubnetIDs: []string{subnet.ID}})

@@ -64,9 +64,9 @@ func (w *World) AnnounceRetirement(now time.Time, id string) bool {
 // termination of the instance.
 const reclaimWarning = 2 * time.Minute
 
-// InterruptReserved interrupts an instance in an interruptible capacity reservation. It sends the warning now, and terminates the
-// instance two minutes later. It does not check that the instance is in such a reservation. It returns false if the
-// instance does not exist or has ended.
+// InterruptReserved interrupts an instance in an interruptible capacity reservation. It sends the warning now, and
+// terminates the instance two minutes later. It does not check that the instance is in such a reservation. It returns
+// false if the instance does not exist or has ended.
 func (w *World) InterruptReserved(now time.Time, id string) bool {
 	m := w.historyOf(id)
 	if m == nil || !m.current.Alive() {

@@ -32,7 +32,7 @@ func TestFargateProfile(t *testing.T) {
 		}
 		w.Advance(now.Add(59 * time.Second))
 		if profile.Status != ekscluster.ProfileCreating {
-			t.Errorf("%s: active after 59 s, want 60 s", mode)
+			t.Errorf("%s: not CREATING after 59 s, want active after 60 s", mode)
 		}
 		w.Advance(now.Add(time.Minute))
 		if profile.Status != ekscluster.ProfileActive {
@@ -73,7 +73,7 @@ func TestFargateSelects(t *testing.T) {
 	}
 }
 
-// TestFargatePlaces: a place has an address from one of the profile's subnets, and releases the address.
+// TestFargatePlaces: the host of a Fargate pod gets an address from one of the subnets, and returns it.
 func TestFargatePlaces(t *testing.T) {
 	t.Parallel()
 	_, estate := newClusterWorld(t)
@@ -81,7 +81,7 @@ func TestFargatePlaces(t *testing.T) {
 	free := s.Free
 	p, err := estate.Region.Network.TakeFargatePlace([]string{"subnet-gone", s.ID})
 	if err != nil || p.SubnetID != s.ID || s.Free != free-1 || p.Name == "" {
-		t.Fatalf("got %+v, %v; %d addresses are free, before the call %d", p, err, s.Free, free)
+		t.Fatalf("got %+v, %v; %d addresses are free, want one less than %d", p, err, s.Free, free)
 	}
 	estate.Region.Network.ReleaseFargatePlace(p)
 	if s.Free != free {

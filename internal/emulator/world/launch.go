@@ -169,7 +169,7 @@ func (l *Launches) resolveSubnet(req launchRequest) (*network.Subnet, error) {
 	return s, nil
 }
 
-// checkOffered returns an error in each of these cases:
+// checkOffered returns an error in any of these cases:
 //
 //   - The zone does not offer the instance type with the capacity type.
 //   - The launch is for spot, and the account lacks the service-linked role for spot instances.

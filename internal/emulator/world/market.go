@@ -83,9 +83,10 @@ func (m *Market) SetSpotPrice(now time.Time, instanceType, zone string, p catalo
 	m.spot[key] = append(m.spot[key], SpotPrice{From: now, Price: p})
 }
 
-// SpotPrices returns the spot prices of a type in a zone during a period, oldest first. Until SetSpotPrice sets a price, the
-// price is 90 to 111 % of OfferedType.Spot. If OfferedType.Spot is 0, the price is 28 to 49 % of the on-demand price. The
-// percentage depends on type and zone only. Local zones have spot offerings only if SetSpotPrice has set a price.
+// SpotPrices returns the spot prices of a type in a zone during a period, oldest first. Until SetSpotPrice sets a
+// price, the price is 90 to 111 % of OfferedType.Spot. If OfferedType.Spot is 0, the price is 28 to 49 % of the
+// on-demand price. The percentage depends on type and zone only. Local zones have spot offerings only if SetSpotPrice
+// has set a price.
 func (m *Market) SpotPrices(instanceType, zone string, start, end time.Time) []SpotPrice {
 	s := m.stock[instanceType]
 	if s == nil || !s.OffersIn(zone) || !slices.Contains(s.Facts.UsageClasses, "spot") {
@@ -119,8 +120,8 @@ func (m *Market) price(now time.Time, o Offering) (catalog.Price, bool) {
 	return prices[len(prices)-1].Price, true
 }
 
-// usualSpotPrice returns the spot price of a type in a zone before the first SetSpotPrice: see SpotPrices. It depends on type
-// and zone only.
+// usualSpotPrice returns the spot price of a type in a zone before the first SetSpotPrice: see SpotPrices. It depends
+// on type and zone only.
 func usualSpotPrice(s *OfferedType, zone string) catalog.Price {
 	sum := site.Digest(2, "spot", s.Facts.Name, zone)
 	noise := catalog.Price(hexValue(sum[0]) + hexValue(sum[1])*6/15) // 0..21

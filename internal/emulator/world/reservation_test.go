@@ -65,7 +65,7 @@ func TestReservedLaunch(t *testing.T) {
 	}
 	second, err := launchInto(t, e, world.OnlyReserved, targeted.ID, "")
 	if err != nil || second.CapacityReservationID != targeted.ID || e.Region.CapacityReservations.Unused(targeted) != 0 {
-		t.Errorf("want it in the targeted reservation: %q, %d unused, %v", second.CapacityReservationID, e.Region.CapacityReservations.Unused(targeted), err)
+		t.Errorf("the launch is in %q, %d unused, %v, want the targeted reservation, 0 unused", second.CapacityReservationID, e.Region.CapacityReservations.Unused(targeted), err)
 	}
 	if _, _, err := e.Region.Instances.Terminate(noon(), []string{second.ID}); err != nil ||
 		e.Region.CapacityReservations.Unused(targeted) != 1 {
@@ -101,7 +101,7 @@ func TestReservationEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	if a, _ = w.Instance(a.ID); !a.Alive() || a.CapacityReservationID != "" || r.CapacityReservations.Unused(plain) != 0 {
-		t.Errorf("after the end, want it alive in no reservation: %s in %q, %d unused", a.State, a.CapacityReservationID, r.CapacityReservations.Unused(plain))
+		t.Errorf("after the end, the instance is %s in %q, %d unused, want it alive in no reservation", a.State, a.CapacityReservationID, r.CapacityReservations.Unused(plain))
 	}
 	w.Advance(noon()) // both run
 	r.EventQueues = []string{"demo"}

@@ -18,8 +18,8 @@ type Setup struct {
 	Region  string // "us-east-1"
 
 	// Cluster is the cluster's name in the tags of subnets and security groups, "karpenter.sh/discovery" and
-	// "kubernetes.io/cluster/<name>", as the documentation of Karpenter and EKS recommends. Furnish does not create the
-	// cluster, because its endpoint is not part of the world: see EKS.CreateCluster.
+	// "kubernetes.io/cluster/<name>", as the documentation of Karpenter and EKS recommends. CreateClusterResources does
+	// not create the cluster, because its endpoint is not part of the world: see EKS.CreateCluster.
 	Cluster string
 
 	IPv6 bool // VPC and subnets have IPv6 blocks in addition to IPv4

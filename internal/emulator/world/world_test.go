@@ -187,7 +187,7 @@ func TestCapacity(t *testing.T) {
 	}
 }
 
-// TestSpotPrices checks the price before the first quote, and the prices of several periods with quotes.
+// TestSpotPrices checks the price before the first SetSpotPrice, and the prices of several periods.
 func TestSpotPrices(t *testing.T) {
 	t.Parallel()
 	w, _ := newClusterWorld(t)
@@ -195,7 +195,7 @@ func TestSpotPrices(t *testing.T) {
 	now := noon()
 	usual := m.SpotPrices("m5.large", "us-east-1b", now, now)
 	if len(usual) != 1 || usual[0].Price < catalog.Dollar/10*28/100 || usual[0].Price > catalog.Dollar/10*49/100 {
-		t.Errorf("price before the first quote: %v, want one between 0.028 and 0.049", usual)
+		t.Errorf("price before the first SetSpotPrice: %v, want one between 0.028 and 0.049", usual)
 	}
 	m.SetSpotPrice(now.Add(time.Hour), "m5.large", "us-east-1b", catalog.Dollar/20)
 	m.SetSpotPrice(now.Add(2*time.Hour), "m5.large", "us-east-1b", catalog.Dollar/25)
@@ -327,7 +327,7 @@ func TestReservationWarnings(t *testing.T) {
 	r.EventQueues = []string{"demo"}
 	r.WarnBlockExpiry(noon(), "cr-0123456789abcdef0", noon().Add(40*time.Minute))
 	if !w.InterruptReserved(noon(), launched[0].ID) || w.InterruptReserved(noon(), "i-00000000000000000") {
-		t.Error("Reclaim must succeed for the running instance, and fail for an unknown one")
+		t.Error("InterruptReserved must succeed for the running instance, and fail for an unknown one")
 	}
 	got, err := r.SQS.ReceiveMessages(noon(), "demo", 10, -1)
 	if err != nil || len(got) != 2 ||
@@ -339,6 +339,6 @@ func TestReservationWarnings(t *testing.T) {
 	}
 	w.Advance(noon().Add(3 * time.Minute))
 	if reclaimed, _ := w.Instance(launched[0].ID); reclaimed.Alive() {
-		t.Error("the reclaimed instance did not end")
+		t.Error("the interrupted instance did not end")
 	}
 }
