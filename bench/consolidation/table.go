@@ -34,9 +34,9 @@ cluster's time passes too: processor time or real time, whichever is less.
 * For a fleet whose pods come and go, the price, bound and gap are those of the pods left at the end, when no further move is worth its
   disruption. The gap before the end is below the table: the bound is computed every ten seconds for all pods, pending ones included.
 * **paid** is the price over time, for as long as both sides were watched.
-* With upstream, a simulated hour takes about an hour of computation, so on some fleets it was stopped before it converged. Without the
-  stop, it could only have converged later and moved more pods. If a longer run could change whether a target is reached, the result is
-  **not known**. Costs and prices are compared at the time of the stop: **reached so far** or **not so far**. A replacement is paid for
+* With upstream, a simulated hour takes up to about two hours of real time, so on some fleets it was stopped before it converged. Without
+  the stop, it could only have converged later and moved more pods. If a longer run could change whether a target is reached, the result
+  is **not known**. Costs and prices are compared at the time of the stop: **reached so far** or **not so far**. A replacement is paid for
   beside the node that it replaces, so a side that moves many pods has paid more after some minutes, and less later.
 * **a pass** is the longest scan of the whole cluster; Joiner's is from the Kubernetes objects to the moves. **memory** is the peak
   memory of that scan without the cluster itself, garbage included. The memory limit of the Go runtime is nine tenths of 500 MiB,

@@ -5,6 +5,6 @@
 // Out: a lower bound of the price of any plan for the demands, and the dual price of a unit of each demand.
 // Never: a planned node, or a choice of an offering.
 //
-// Package lowerbound solves the numeric problem. The input has only the offerings that matter, and the host spreads that
-// limit the pods on a node. What capacity reservations can save is subtracted from the lower bound.
+// Package lowerbound solves the numeric problem. The input has only the offerings that matter, and the host spreads
+// that limit the pods on a node. What capacity reservations can save is subtracted from the lower bound.
 package dualprice
