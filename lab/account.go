@@ -21,7 +21,7 @@ import (
 )
 
 // ControllerAccount is the name of the service account, in kube-system, with which RunController runs the controller.
-// The names of its roles begin with the same name. The Helm chart has its own service account and roles.
+// The names of the account's roles begin with it. The Helm chart has its own service account and roles.
 const ControllerAccount = "lab-controller"
 
 // serviceAccountUser returns the API server's user name of a service account.

@@ -18,7 +18,7 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// armFault is a fault because of which a NodePool launches no ARM node.
+// armFault is a fault that prevents a NodePool from launching ARM nodes.
 type armFault struct {
 	name   string
 	check  string // ID of the check that must be the first finding
@@ -30,7 +30,7 @@ type armFault struct {
 }
 
 // armFaults returns the faults that TestCaseARM64 injects one after the other in one lab. Doctor must report each fault
-// before an instance is launched, and its fix must work.
+// before an instance is launched, and the printed fix must work.
 func armFaults() []armFault {
 	const al2023Terms = "amiSelectorTerms: [{alias: al2023@latest}]"
 	return []armFault{
@@ -117,7 +117,7 @@ func amd64ProgramOnConsole(t *testing.T, l *lab.Lab, joiner string) {
 	awaitFirstFinding(t, l, joiner, "ARCH-3", cause)
 	if printed, code := doctorAsOwner(t, l, joiner, "--fix", "ARCH-3", "--yes"); code != 2 ||
 		!strings.Contains(printed, "it is likely and not certain") {
-		t.Errorf("--yes must not apply a likely fix; exit status %d:\n%s", code, printed)
+		t.Errorf("--yes must not apply a likely fix; exit status %d, want 2:\n%s", code, printed)
 	}
 	if printed, code := answeredDoctor(t, l, joiner, "no", "--fix", "ARCH-3"); code != 1 || !strings.Contains(printed, "nothing was changed") {
 		t.Errorf("after the answer no: exit status %d, want 1 and no change:\n%s", code, printed)
@@ -188,7 +188,7 @@ func mixedPool(t *testing.T, l *lab.Lab) {
 			image, _ := w.Region(l.Account, l.Region).Images.ByID(i.ImageID)
 			isARM := strings.HasPrefix(i.Type, "t4g.")
 			if isARM != (image.Architecture == "arm64") {
-				t.Errorf("an instance of type %s has an image for %s, want its architecture", i.Type, image.Architecture)
+				t.Errorf("an instance of type %s has an image for %s, want its own architecture", i.Type, image.Architecture)
 			}
 		}
 	})
@@ -236,7 +236,7 @@ func applyLikelyFix(t *testing.T, l *lab.Lab, joiner, check string) {
 	t.Helper()
 	if printed, code := doctorAsOwner(t, l, joiner, "--fix", check, "--yes"); code != 2 ||
 		!strings.Contains(printed, "it is likely and not certain") {
-		t.Errorf("--yes must not apply a likely fix; exit status %d:\n%s", code, printed)
+		t.Errorf("--yes must not apply a likely fix; exit status %d, want 2:\n%s", code, printed)
 	}
 	if printed, code := answeredDoctor(t, l, joiner, "yes", "--fix", check); code != 0 ||
 		!strings.HasSuffix(strings.TrimSpace(printed), "done") {

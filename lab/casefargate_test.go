@@ -190,7 +190,7 @@ func (s *fargateCluster) patch(patch string) {
 	}
 }
 
-// awaitPending waits until two of the controller's pods have no node, the schedulerName scheduler, and an event
+// awaitPending waits until two of the controller's pods without a node have the schedulerName scheduler and an event
 // FailedScheduling with the text.
 func (s *fargateCluster) awaitPending(text, scheduler string) {
 	s.t.Helper()

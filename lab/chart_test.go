@@ -23,13 +23,14 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// helmVariable is the environment variable with the path of Helm, which make e2e sets. Tests of the chart are skipped
-// if it is not set.
+// helmVariable is the environment variable with the path of Helm, which make e2e sets. Without the variable, tests
+// of the chart are skipped.
 const helmVariable = "HELM_BINARY"
 
 const chartNamespace = "node-autoscaler"
 
-// installation is an installation of the chart in a lab. runs has the controllers that the chart's pods would run.
+// installation is an installation of the chart in a lab. podControllers are the controllers that the chart's pods would
+// run.
 type installation struct {
 	t              *testing.T
 	l              *lab.Lab
@@ -120,7 +121,7 @@ func (in *installation) chartWithVersion(version string) string {
 	return to
 }
 
-// launchSystemNodes starts two nodes in two zones, and returns the zones. One node has the taint of Fargate nodes, and the
+// launchSystemNodes starts two nodes in two zones, and returns the zones. One node has the taint of Fargate nodes, the
 // other has the taint CriticalAddonsOnly. The chart's pods run only if they tolerate both taints.
 func (in *installation) launchSystemNodes() map[string]bool {
 	in.t.Helper()

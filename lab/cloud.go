@@ -24,8 +24,8 @@ import (
 // taintUninitialized is the taint of a node that the cloud controller has not initialized yet.
 const taintUninitialized = "node.cloudprovider.kubernetes.io/uninitialized"
 
-// annotationNodeIP is the annotation with the kubelet's --node-ip. The cloud controller initializes the node only if the
-// instance has this address.
+// annotationNodeIP is the annotation with the kubelet's --node-ip. The cloud controller initializes the node only if
+// the instance has this address.
 const annotationNodeIP = "alpha.kubernetes.io/provided-node-ip"
 
 // cloudController replaces the cloud controller manager of EKS: it initializes new nodes, and deletes the Nodes of

@@ -65,7 +65,7 @@ func TestConsolidation(t *testing.T) {
 	least := before / 2
 	most := int(math.Floor(float64(least) * 1.05))
 	within(t, l, 2*time.Minute+time.Duration(nodes)*3*time.Second,
-		fmt.Sprintf("the pods to be on %d nodes, at most %d", least, most), func(context.Context) (bool, error) {
+		fmt.Sprintf("the pods, which need %d nodes, to be on at most %d", least, most), func(context.Context) (bool, error) {
 			if left := len(claimNames(t, l, name)); left > most || !o.isIdle() {
 				return false, fmt.Errorf("%d nodes", left)
 			}
@@ -162,7 +162,7 @@ func scaleAll(t *testing.T, l *lab.Lab, namespace string, replicas int) {
 
 // observer watches the pods of a namespace, and scans the nodes of the pool with the same name ten times a second.
 type observer struct {
-	replicas int // of each app
+	replicas int // number of pods of each app
 
 	mu             sync.Mutex
 	serving        map[string]map[string]bool // by app: pods that are Ready and not being deleted
@@ -284,8 +284,8 @@ func (o *observer) isIdle() bool {
 	return o.disrupted == 0 && len(o.pendingSince) == 0
 }
 
-// reportViolations fails the test for each recorded violation. It also fails the test if a pod was pending too long, if too many
-// pods moved, or if there were too few scans.
+// reportViolations fails the test for each recorded violation. It also fails the test if a pod was pending too long,
+// too many pods moved, or there were too few scans.
 func (o *observer) reportViolations(t *testing.T) {
 	t.Helper()
 	o.mu.Lock()

@@ -36,7 +36,7 @@ func TestFaults(t *testing.T) {
 				t.Error(r.Err)
 			}
 			if len(r.WrongFirst) > 0 {
-				t.Errorf("doctor first reported other findings, want none: %s", strings.Join(r.WrongFirst, "; "))
+				t.Errorf("doctor first reported unexpected findings, want none: %s", strings.Join(r.WrongFirst, "; "))
 			}
 		})
 	}

@@ -574,7 +574,7 @@ func (h histogram) String() string {
 	return fmt.Sprintf("%d times, mean %.0f ms, all under %s s", h.count, 1000*h.sum/float64(h.count), worst)
 }
 
-// readHistogram reads the series of a histogram that have a label, from the metrics page at url.
+// readHistogram reads a histogram from the metrics page at url. It reads only the series that have the label.
 func readHistogram(t *testing.T, url, name, label string) histogram {
 	t.Helper()
 	response, err := http.Get(url)

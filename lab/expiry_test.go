@@ -22,7 +22,7 @@ func TestExpiry(t *testing.T) {
 	ensureController(t, l)
 	name := newTestNamespace(t, l)
 	const life = 40 * time.Second
-	// The test changes expireAfter, which makes nodes drift. The annotation prevents the replacement of the drifted node.
+	// The test changes expireAfter, so the node drifts. The annotation prevents the replacement of the drifted node.
 	manifest := strings.Replace(pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}"),
 		"metadata: {name: "+name+"}", "metadata: {name: "+name+", annotations: {joiner.sh/drift: observe}}", 1)
 	apply(t, l,
@@ -69,7 +69,7 @@ spec: {maxUnavailable: 1, selector: {matchLabels: {app: web}}}
 	claims, _ = claimsOf(t, l, name)
 	i := slices.IndexFunc(claims, func(c karpenterv1.NodeClaim) bool { return c.Name != old.Name })
 	if i < 0 {
-		t.Fatalf("the NodeClaim was deleted without a replacement, want one\n%s", l.Evidence(context.Background()))
+		t.Fatalf("the NodeClaim was deleted without a replacement, want a replacement\n%s", l.Evidence(context.Background()))
 	}
 	initialized, _ := claims[i].StatusConditions().Find(karpenterv1.ConditionInitialized)
 	if initialized.Status != "True" || initialized.LastTransitionTime.After(old.DeletionTimestamp.Time) {

@@ -137,8 +137,8 @@ func (f faultPool) fleetCalls() []time.Time {
 	return at
 }
 
-// checkInstances checks that total instances were launched, that alive of them are still alive, and that each of these
-// has a NodeClaim.
+// checkInstances checks the numbers of launched instances (total) and of instances that are still alive (alive). Each
+// of the latter must have a NodeClaim.
 func (f faultPool) checkInstances(t *testing.T, alive, total int) {
 	t.Helper()
 	claims, providerIDs := claimsOf(t, f.lab, f.name)
@@ -248,9 +248,9 @@ func (f faultPool) checkOfferingFound(t *testing.T) {
 	}
 }
 
-// removeCapacity creates five pods for whose instance types EC2 has no capacity for a time. Meanwhile the controller
-// may try one launch per back-off, and must report the shortage in events of the pods. When the capacity is back, the
-// five instances must be launched soon.
+// removeCapacity creates five pods while EC2 has no capacity for their instance types. The controller may try one
+// launch per back-off, and must report the shortage in events of the pods. When the capacity is back, the five
+// instances must be launched soon.
 func (f faultPool) removeCapacity(t *testing.T) {
 	t.Helper()
 	forEachType := func(set func(world.CapacityPool)) {
@@ -352,7 +352,7 @@ func (f faultPool) launchWhileFailing(t *testing.T, leaving faultPool) {
 		w.Faults.CallErrors = nil
 		t.Logf("%d launches were executed although they returned an error, %d other calls failed", executed.Failures(), failed.Failures())
 		if executed.Failures() == 0 || failed.Failures() == 0 {
-			t.Error("want at least one call of each of the two kinds")
+			t.Error("want at least one launch executed despite its error, and at least one other failed call")
 		}
 	})
 	awaitRunning(t, f.lab, f.name, 6, time.Minute)

@@ -32,8 +32,8 @@ func onePerNode(l *lab.Lab, name string, replicas int) []string {
 	}
 }
 
-// checkOneEach checks that want instances were launched for the pool, that all of them are alive, and that there is one
-// NodeClaim and one Node for each.
+// checkOneEach checks that want instances were launched for the pool, that all of them are alive, and that each of them
+// has one NodeClaim and one Node.
 func checkOneEach(t *testing.T, l *lab.Lab, name string, want int) {
 	t.Helper()
 	claims, providerIDs := claimsOf(t, l, name)
@@ -167,8 +167,8 @@ func TestAPIServerGone(t *testing.T) {
 	cleanUp(t, l, name)
 }
 
-// superviseController runs a controller until the end of the test. Whenever the controller ends, superviseController starts
-// another one, as a Deployment does. It returns a counter of the controllers that ended or did not start.
+// superviseController runs a controller until the end of the test. Whenever the controller ends, superviseController
+// starts another one, as a Deployment does. It returns a counter of the controllers that ended or did not start.
 func superviseController(t *testing.T, l *lab.Lab, settings ...string) *atomic.Int32 {
 	t.Helper()
 	current, ends := restartController(t, l, settings...), &atomic.Int32{}
@@ -238,7 +238,8 @@ func TestNodeRegistersTwice(t *testing.T) {
 	cleanUp(t, l, name)
 }
 
-// awaitSecondNodeEvent waits until an event reports that the Node twin does not belong to the instance, and deletes twin.
+// awaitSecondNodeEvent waits until an event reports that the Node twin does not belong to the instance. Then it deletes
+// twin.
 func awaitSecondNodeEvent(t *testing.T, l *lab.Lab, twin *corev1.Node) {
 	t.Helper()
 	within(t, l, time.Minute, twin.Name+" to be reported", func(ctx context.Context) (bool, error) {
@@ -258,8 +259,8 @@ func awaitSecondNodeEvent(t *testing.T, l *lab.Lab, twin *corev1.Node) {
 	}
 }
 
-// createSecondNode creates a second Node with the provider ID of an instance. Its condition Ready is Unknown, as the node
-// lifecycle controller sets it if no kubelet reports.
+// createSecondNode creates a second Node with the provider ID of an instance. The Node's condition Ready is Unknown, as
+// the node lifecycle controller sets it if no kubelet reports.
 func createSecondNode(t *testing.T, l *lab.Lab, i world.Instance) *corev1.Node {
 	t.Helper()
 	twin := &corev1.Node{

@@ -73,8 +73,8 @@ func TestFewerPermissions(t *testing.T) {
 	}
 }
 
-// accountWith creates a service account. The account has those of the controller's permissions for which keep returns
-// true. accountWith returns the path of the account's kubeconfig.
+// accountWith creates a service account with the controller's permissions for which keep returns true, and returns the
+// path of the account's kubeconfig.
 func accountWith(t *testing.T, l *lab.Lab, name string, keep func(resource, verb string) bool) string {
 	t.Helper()
 	ctx, system := t.Context(), metav1.NamespaceSystem

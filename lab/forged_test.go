@@ -41,7 +41,7 @@ func TestForgedNodes(t *testing.T) {
 	l := parallelLab(t, lab.Options{})
 	c := ensureController(t, l)
 	name := newTestNamespace(t, l)
-	// The API server refuses the instance's own kubelet until the role is mapped, so the forged Nodes always come first.
+	// The API server refuses the instance's own kubelet until the role is mapped, so the forged Nodes join first.
 	const role = "node-of-secure"
 	if err := l.Roles.AddNodeRole(role); err != nil {
 		t.Fatal(err)

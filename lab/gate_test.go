@@ -112,9 +112,9 @@ func (g *writeGate) handler(server http.Handler, writeName func(*http.Request, [
 	})
 }
 
-// forwardWrite forwards a write, unless the gate is closed. If the result is nil, the controller gets no response. hasClosed
-// reports whether the write has closed the gate. Two kinds of writes do not close the gate: a write without effect, and
-// an exact repetition of a write whose response was withheld, because each next controller repeats that write.
+// forwardWrite forwards a write, unless the gate is closed. If the result is nil, the controller gets no response.
+// hasClosed reports whether the write has closed the gate. Two kinds of writes do not close the gate: a write without
+// effect, and an exact repetition of a write whose response was withheld, because every later controller repeats it.
 func (g *writeGate) forwardWrite(server http.Handler, q *http.Request, name string, body []byte) (result *httptest.ResponseRecorder, hasClosed bool) {
 	response := httptest.NewRecorder()
 	isPoll := name == "sqs:ReceiveMessage" // it can block for long, and is a write only if it returns messages

@@ -316,7 +316,7 @@ func (g *guideWalk) runReadme() {
 		ran++
 	}
 	if ran < 1 || len(skipped) != len(testedElsewhere) {
-		g.t.Errorf("%s: %d commands ran, want at least 1; the page has %d of the %d commands in testedElsewhere",
+		g.t.Errorf("%s: %d commands ran, want at least 1; the page has %d of the %d commands in testedElsewhere, want all",
 			page, ran, len(skipped), len(testedElsewhere))
 	}
 }

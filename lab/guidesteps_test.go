@@ -21,7 +21,7 @@ type guideStep struct {
 // and has arguments.
 var guidePrograms = []string{"aws", "bin/joiner", "bin/lab", "go", "helm", "joiner", "kubectl", "make", "terraform"}
 
-// otherFences maps the languages of code blocks that are not run to the reason.
+// otherFences has the reason why the code blocks of a language are not run, by language.
 var otherFences = map[string]string{
 	"":    "a drawing, or the output of a command",
 	"hcl": "a call of the Terraform module: hack/deploy plans the module",

@@ -64,7 +64,7 @@ func (m *instances) nextBootNumber() int {
 // open lets instances boot, including those that EC2 launched earlier.
 func (m *instances) open() { close(m.ready) }
 
-// wait waits until all instances have stopped. The caller has ended the lab's context, which stops them.
+// wait waits until all instances have stopped. The caller must have ended the lab's context, which stops the instances.
 func (m *instances) wait() { m.done.Wait() }
 
 // onStateChange is called by the emulator for each instance that changes its state. It never blocks.
@@ -273,7 +273,7 @@ func (m *instances) reachOf(i world.Instance) func() error {
 	}
 }
 
-// connectionError returns the error of a connection from an instance to the API server, or nil if the network allows the
+// connectionError returns the error of a connection from an instance to the API server; nil if the network allows the
 // connection. Security groups, network ACLs, missing routes and the endpoint's access settings cause the same error: a
 // timeout.
 func connectionError(r *world.Region, cluster string, i world.Instance) error {

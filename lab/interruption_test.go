@@ -21,7 +21,7 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestSpotInterruption interrupts a spot node in the real cluster. The NodeClaim of its replacement exists before the
+// TestSpotInterruption interrupts a spot node in a real cluster. The NodeClaim of its replacement exists before the
 // old NodeClaim is deleted, and no pod is evicted before this deletion. Finally all pods run on a node of another
 // offering.
 //

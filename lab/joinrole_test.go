@@ -66,12 +66,12 @@ func joinRole(t *testing.T, l *lab.Lab) {
 	began := time.Now()
 	printed, code, err := l.Doctor(ctx, joiner)
 	if err != nil || code != 1 {
-		t.Fatalf("joiner doctor ended with %d, %v:\n%s", code, err, printed)
+		t.Fatalf("joiner doctor: exit status %d, error %v, want 1 and no error:\n%s", code, err, printed)
 	}
 	t.Logf("joiner doctor printed, after %s:\n%s", time.Since(began).Truncate(time.Millisecond), printed)
 	lines := strings.Split(strings.TrimSpace(printed), "\n")
 	if len(lines) > 24 || !strings.Contains(strings.Join(lines[:3], "\n"), want) {
-		t.Errorf("the output has %d lines, want at most 24, or the first three lines do not contain: %s", len(lines), want)
+		t.Errorf("the output has %d lines; want at most 24, the first three with: %s", len(lines), want)
 	}
 	if !strings.HasPrefix(printed, "AUTH-5 broken, certain: EC2NodeClass "+name) || strings.Contains(printed, "permission") {
 		t.Error("want AUTH-5 as the first finding, and no finding about a missing permission")
@@ -116,7 +116,7 @@ func awaitPreflightReport(t *testing.T, l *lab.Lab, name, want string) {
 		return ok && hasEvent(ctx, l, "Pod", want), nil
 	})
 	if n := len(l.Instances()); n != 0 {
-		t.Errorf("%d instances were launched before the cause was reported", n)
+		t.Errorf("%d instances were launched before the cause was reported, want none", n)
 	}
 }
 
@@ -162,7 +162,7 @@ func fixIn(t *testing.T, printed string) string {
 	t.Helper()
 	_, rest, ok := strings.Cut(printed, "\n  fix   ")
 	fix, _, end := strings.Cut(rest, "\n  more  ")
-	fix, _, _ = strings.Cut(fix, "\n  then  ") // lines from "then" on list consequences of the cause
+	fix, _, _ = strings.Cut(fix, "\n  then  ") // "then" lists consequences of the cause
 	if !ok || !end {
 		t.Fatalf("no fix in:\n%s", printed)
 	}

@@ -31,8 +31,7 @@ const (
 	karpenterProfile = "lab_4242424242424242424"
 )
 
-// emulatedKarpenter emulates Karpenter in a lab: the instances that it has launched, and the objects that it has written for
-// them.
+// emulatedKarpenter emulates Karpenter in a lab: it launches instances, and writes their objects, as Karpenter does.
 type emulatedKarpenter struct {
 	t     *testing.T
 	l     *lab.Lab

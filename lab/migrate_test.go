@@ -169,24 +169,24 @@ func (s poolState) wantUnchanged(t *testing.T, later poolState) {
 			!maps.Equal(is.Labels, was.Labels) ||
 			!maps.Equal(withoutJoinerKeys(is.Annotations), withoutJoinerKeys(was.Annotations)) || !slices.Equal(is.Finalizers, was.Finalizers) ||
 			is.StatusConditions().IsTrue(karpenterv1.ConditionDrifted) {
-			t.Errorf("claim %s was %+v, is %+v", name, was, is)
+			t.Errorf("claim %s was %+v, is %+v, want no change", name, was, is)
 		}
 	}
 	for name, was := range s.nodes {
 		is, ok := later.nodes[name]
 		if !ok || is.UID != was.UID || is.DeletionTimestamp != nil || !maps.Equal(is.Labels, was.Labels) ||
 			!slices.Equal(is.Finalizers, was.Finalizers) || len(is.Spec.Taints) > 0 {
-			t.Errorf("node %s was %+v %+v, is %+v %+v", name, was.ObjectMeta, was.Spec, is.ObjectMeta, is.Spec)
+			t.Errorf("node %s was %+v %+v, is %+v %+v, want no change", name, was.ObjectMeta, was.Spec, is.ObjectMeta, is.Spec)
 		}
 	}
 	for id, was := range s.instances {
 		if is := later.instances[id]; is.State != world.Running || !maps.Equal(is.Tags, was.Tags) {
-			t.Errorf("instance %s is %s with tags %v, had %v", id, is.State, is.Tags, was.Tags)
+			t.Errorf("instance %s is %s with tags %v, want it running with the earlier tags %v", id, is.State, is.Tags, was.Tags)
 		}
 	}
 	for name, was := range s.pods {
 		if is := later.pods[name]; is != was {
-			t.Errorf("pod %s was on %s, is on %q", name, was, is)
+			t.Errorf("pod %s was on %s, is on %q, want the same node", name, was, is)
 		}
 	}
 }
@@ -237,7 +237,7 @@ func checkUsableByKarpenter(t *testing.T, l *lab.Lab, p *emulatedKarpenter, befo
 	for name, was := range before.claims {
 		if is := now.claims[name]; !maps.Equal(withoutJoinerKeys(is.Annotations), withoutJoinerKeys(was.Annotations)) ||
 			!maps.Equal(is.Labels, was.Labels) {
-			t.Errorf("claim %s was %+v, is %+v", name, was.ObjectMeta, is.ObjectMeta)
+			t.Errorf("claim %s was %+v, is %+v, want no change", name, was.ObjectMeta, is.ObjectMeta)
 		}
 	}
 	for _, object := range []client.Object{p.pool, p.class} {
@@ -258,8 +258,8 @@ func checkUsableByKarpenter(t *testing.T, l *lab.Lab, p *emulatedKarpenter, befo
 	}
 }
 
-// checkFieldsOfKarpenter checks that a claim of Joiner, its Node and its instance have the labels, annotations, finalizers,
-// owners, conditions and tags that Karpenter writes.
+// checkFieldsOfKarpenter checks that a claim of Joiner, its Node and its instance have the labels, annotations,
+// finalizers, owners, conditions and tags that Karpenter writes.
 func checkFieldsOfKarpenter(t *testing.T, p *emulatedKarpenter, c karpenterv1.NodeClaim, now poolState) {
 	t.Helper()
 	for key, want := range map[string]string{

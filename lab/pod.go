@@ -191,7 +191,7 @@ func (p *Pod) closeServers() {
 }
 
 // BlockedCalls returns the pod's calls to addresses that the sandbox does not forward, for example "udp 53 example.com"
-// or "tcp 169.254.169.254:80". Each ends with a newline.
+// or "tcp 169.254.169.254:80". Each call ends with a newline.
 func (p *Pod) BlockedCalls() ([]string, error) {
 	text, err := os.ReadFile(p.blockedCalls)
 	if err != nil {

@@ -27,9 +27,9 @@ type randomWorld struct {
 	nodes      []*corev1.Node
 	daemons    []*appsv1.DaemonSet
 	volumes    []*corev1.PersistentVolume
-	claims     []*corev1.PersistentVolumeClaim // each refers to the volume of the same index
-	running    []*corev1.Pod                   // pods bound to one of nodes
-	ending     map[string]bool                 // pods in the field running that are being deleted, by "namespace/name"
+	claims     []*corev1.PersistentVolumeClaim // each claim refers to the volume with the same index
+	running    []*corev1.Pod                   // pods that are bound to nodes
+	ending     map[string]bool                 // running pods that are being deleted, as "namespace/name"
 	pending    []*corev1.Pod
 
 	mostExpensive bool // EC2 launches the most expensive offering that the plan allows; otherwise the cheapest

@@ -243,7 +243,7 @@ func (w *randomWorld) drawSpread(app int, key string) corev1.TopologySpreadConst
 	return s
 }
 
-// drawSelector returns a selector of the app's pods, and sometimes of another app's pods, or of both.
+// drawSelector returns a selector of the app's pods, sometimes of another app's pods or of the pods of both apps.
 func (w *randomWorld) drawSelector(app int) *metav1.LabelSelector {
 	other := fmt.Sprintf("app-%d", w.IntN(8))
 	switch w.IntN(8) {

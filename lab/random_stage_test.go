@@ -40,7 +40,7 @@ type testbed struct {
 	claims     corelisters.PersistentVolumeClaimLister
 	changed    chan struct{} // receives a value when a pod, a node or a volume claim has changed
 
-	last    map[string]*corev1.Pod // last created copy of each pod, by the pod's name in the world, as "namespace/name"
+	last    map[string]*corev1.Pod // last created copy of each pod, by "namespace/name" of the pod in the world
 	created int                    // number of pods created so far
 }
 
@@ -368,7 +368,7 @@ func (s *testbed) remove(pods []*corev1.Pod) {
 	})
 }
 
-// settle creates pods and lets kube-scheduler bind as many as it can. left has the unbound pods. Each of them was
+// settle creates pods and lets kube-scheduler bind as many as it can. left has the unbound pods. Each unbound pod was
 // created again after the last pod was bound, so kube-scheduler's decision is final. Keys are the pods' names in the
 // world.
 func (s *testbed) settle(pods []*corev1.Pod) (bound, left map[string]outcome) {

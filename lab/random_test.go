@@ -94,9 +94,9 @@ func numberFrom(t *testing.T, variable string, fallback uint64) uint64 {
 // worldTotals sums up the results of all worlds.
 type worldTotals struct {
 	worlds, pods, instances, placed, refused int
-	repacked                                 int // worlds in which kube-scheduler without pins needed more instances
-	extra                                    int // those instances
-	fitLater                                 int // worlds in which pods fit that the first plan refused
+	repacked                                 int // worlds in which the pods without pins needed more instances
+	extra                                    int // number of these additional instances
+	fitLater                                 int // worlds in which pods that the first plan refused fit later
 }
 
 func (t worldTotals) String() string {
@@ -387,8 +387,7 @@ func mayChange(reasons []packing.Reason) bool {
 }
 
 // converge lets kube-scheduler place all pods without pins, and plans again for the remaining pods, until only refused
-// pods are left. It returns the number of plans that launched instances, and the number of additional instances in
-// these worlds.
+// pods are left. It returns the number of plans that launched instances, and the number of these instances.
 func (x *worldCheck) converge() (rounds, extra int) {
 	x.Helper()
 	_, left := x.settle(x.pending)

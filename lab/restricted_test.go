@@ -65,7 +65,7 @@ func TestRestricted(t *testing.T) {
 	for _, pattern := range []string{"*.values.yaml", "of-karpenter/*.yaml"} {
 		files, err := filepath.Glob(filepath.Join(filepath.Dir(chartFolder(t)), "testdata", pattern))
 		if err != nil || len(files) < 8 {
-			t.Fatalf("%s: %d files of values, %v", pattern, len(files), err)
+			t.Fatalf("%s: %d values files, error %v; want at least 8", pattern, len(files), err)
 		}
 		for _, file := range files {
 			name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(file), ".yaml"), ".values")
@@ -75,7 +75,7 @@ func TestRestricted(t *testing.T) {
 	}
 	for name := range rejectedValues {
 		if !checked[name] {
-			t.Errorf("no values file %s", name)
+			t.Errorf("there is no values file %s, want one", name)
 		}
 	}
 	checkRollout(t, l, deploymentIn(t, helm, filepath.Join(filepath.Dir(chartFolder(t)), "testdata", "karpenter.values.yaml"), namespace))
@@ -120,7 +120,7 @@ func checkAdmitted(t *testing.T, l *lab.Lab, namespace, name string, d *appsv1.D
 		rejected.removeCauses(&pod.Spec)
 	}
 	if err := dryRun(); err != nil {
-		t.Errorf("a pod of %s is rejected: %v", name, err)
+		t.Errorf("a pod of %s is rejected, want it accepted: %v", name, err)
 	}
 }
 

@@ -27,8 +27,8 @@ import (
 // TestCaseSameName plays user report case-3: another cluster of the account launches instances under the same name. The
 // controller names the other cluster in events on NodePools, and joiner doctor names it in the first lines of its
 // output. The other cluster's instances stay unchanged. A controller that is set to the name of another cluster changes
-// nothing; the controller and joiner doctor report the wrong name. TestTwoClustersWithOneName runs two controllers with one
-// name at the same time.
+// nothing; the controller and joiner doctor report the wrong name. TestTwoClustersWithOneName runs two controllers with
+// one name at the same time.
 func TestCaseSameName(t *testing.T) {
 	const name, otherUID = "samename", "0a1b2c3d-the-other-cluster"
 	l := parallelLab(t, lab.Options{})
@@ -50,7 +50,7 @@ func TestCaseSameName(t *testing.T) {
 	t.Log("\n" + printed)
 	checkFirstLines(t, printed, "ID-3 suspicious, certain", "another cluster in this account and region has the name "+l.Cluster, otherUID)
 	if err != nil || code != 1 || !strings.Contains(printed, "ID-4 suspicious") || !strings.Contains(printed, "  fix   ") {
-		t.Errorf("joiner doctor ended with %d, %v, want 1, and output with ID-4 and a fix", code, err)
+		t.Errorf("joiner doctor: exit status %d, error %v, want 1, and output with ID-4 and a fix", code, err)
 	}
 	if text := metricsOf(t, running); !strings.Contains(text, `joiner_identity_proven{mark="issuer"} 1`) ||
 		!strings.Contains(text, "joiner_namesake_instances 1") {

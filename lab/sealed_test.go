@@ -24,9 +24,9 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestSandboxedControllers runs the controllers of the chart as the kubelet would, but without what a cluster may lack: cluster DNS,
-// instance metadata, Pod Identity, a writable root file system, a known user id, and Linux capabilities. The
-// controllers must start and launch a node, on which a pod runs.
+// TestSandboxedControllers runs the controllers of the chart as the kubelet would, but without what a cluster may lack:
+// cluster DNS, instance metadata, Pod Identity, a writable root file system, a known user id, and Linux capabilities.
+// The controllers must start and launch a node, on which a pod runs.
 //
 // Then the test kills the active controller, twice, after EC2 has launched an instance and before the controller has
 // the response. The other controller must continue within the duration of the Lease, and launch no instance twice.
@@ -230,7 +230,7 @@ func (s *sandboxedInstallation) lease() (holder string, duration time.Duration) 
 // launchHolder forwards calls to AWS. After holdNext it forwards the next launch, but sends no response to it.
 type launchHolder struct {
 	aws  http.Handler
-	next atomic.Pointer[chan struct{}] // closed when AWS has carried out the next launch; nil: that launch is not held
+	next atomic.Pointer[chan struct{}] // closed when AWS has carried out the next launch; nil: the response is sent
 }
 
 // holdNext withholds the response to the next launch. It returns a channel that is closed when AWS has carried out the

@@ -80,7 +80,7 @@ func TestCaseStartupTaint(t *testing.T) {
 		return err == nil && len(pods.Items) == 1 && pods.Items[0].Status.Phase == corev1.PodRunning, err
 	})
 	if missing, err := hasTaintEvent(t.Context(), l, fixed); err != nil || missing {
-		t.Errorf("after the fix, an event reports a missing taint: %t, %v", missing, err)
+		t.Errorf("after the fix, an event reports a missing taint: %t, error %v; want no such event", missing, err)
 	}
 	cleanUp(t, l, namespace, namespace, fixed)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestMoveEvictsPodsInOrder checks that a move evicts the pods of its nodes one after the other, in the order of the move.
+// TestMoveEvictsPodsInOrder checks that a move evicts the pods of its nodes one after the other, in the move's order.
 // Before the next eviction, the ReplicaSet must have created a replacement for the evicted pod, and kube-scheduler must
 // have bound the replacement to a node.
 func TestMoveEvictsPodsInOrder(t *testing.T) {
@@ -121,7 +121,7 @@ func claimsOn(t *testing.T, l *lab.Lab, pool string, nodes map[string]bool) (out
 	return out
 }
 
-// steps records the evictions and bindings of pods in their order, each once.
+// steps records the evictions and bindings of pods in their order, each step once.
 type steps struct {
 	mu  sync.Mutex
 	all []string

@@ -21,17 +21,14 @@ const (
 	twinPods  = 4 * twinNodes
 )
 
-// TestTwoClustersWithOneName plays user report case-3 with both clusters. Two control planes in one account have the same
+// TestTwoClustersWithOneName plays user report case-3 with both clusters. Two clusters in one account have the same
 // name and the same manifests, with drift and consolidation. The policies allow either controller to terminate the
 // nodes of both clusters.
 //
-// 1. The test moves the tags by which both clusters find their security group and subnets. All nodes of both clusters
-// drift
-//
-//	at once, and each pool reports that it waits for the user's decision.
-//
-// 2. The test scales both clusters down by half, and they consolidate. Each pool still waits, with its remaining nodes.
-// 3. The test moves the tags back. Then nothing drifts, and all pods of both clusters run.
+//  1. The test moves the tags by which both clusters find their security group and subnets. All nodes of both clusters
+//     drift at once, and each pool reports that it waits for the user's decision.
+//  2. The test halves the pods of both clusters, and they consolidate. Each pool still waits, with its remaining nodes.
+//  3. The test moves the tags back. Then nothing drifts, and all pods of both clusters run.
 //
 // Neither controller ever asks AWS to change a resource of the other cluster. Only the consolidation of a node's own
 // cluster removes the node.

@@ -185,7 +185,7 @@ func (w *twin) check(t *testing.T) {
 	for _, i := range w.l.Instances() {
 		id := "aws:///" + i.Zone + "/" + i.ID
 		if exists, known := w.nodes[id]; i.Tags[tagUID] == w.uid && (!known || exists != i.Alive()) {
-			t.Errorf("cluster %s: instance %s is %s; a Node existed for it: %t, exists now: %t", w.uid, i.ID, i.State, known, exists)
+			t.Errorf("cluster %s: instance %s is %s; a Node existed for it: %t, exists now: %t; want one while it is alive", w.uid, i.ID, i.State, known, exists)
 		}
 		if _, known := w.nodes[id]; i.Tags[tagUID] != w.uid && known {
 			t.Errorf("cluster %s: instance %s, of cluster %s, has a Node here", w.uid, i.ID, i.Tags[tagUID])

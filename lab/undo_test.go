@@ -37,7 +37,7 @@ func TestFaultsAreUndone(t *testing.T) {
 			t.Errorf("%s: the fault changes nothing that labState lists", name)
 		}
 		if answer, err := faults.Request(t.Context(), l.Home, name, true); err != nil || !strings.Contains(answer, name+" is undone") {
-			t.Errorf("--undo %s: the answer is %q, %v", name, answer, err)
+			t.Errorf("--undo %s: the answer is %q, error %v; want it to report the undo", name, answer, err)
 		}
 		within(t, l, time.Minute, name+" to be undone", func(context.Context) (bool, error) {
 			return slices.Equal(labState(t, l), before), nil

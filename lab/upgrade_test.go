@@ -76,8 +76,8 @@ func (in *installation) installOlderDefinitions() {
 	}
 }
 
-// hasNewField reports whether a definition has its field of newFields. It returns true for definitions without such a
-// field.
+// hasNewField reports whether a definition has its field of newFields. It returns true for definitions that newFields
+// does not list.
 func (in *installation) hasNewField(c *apiextensionsv1.CustomResourceDefinition) bool {
 	field := newFields[c.Name]
 	if field == nil {
