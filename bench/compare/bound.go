@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// boundOf returns a lower bound of the price of all plans that place as many pods as possible. unplaceable is the
+// boundOf returns a lower bound on the price of any plan that places as many pods as possible. unplaceable is the
 // number of pods that no plan can place. scope describes the plans or pods for which the bound is valid; see
 // Row.BoundScope.
 //

@@ -86,7 +86,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestGap: a plan has a gap only if it places all pods that are not unplaceable. The ratio is computed per pod.
+// TestGap: a plan has a gap only if it places all pods that can be placed. The ratio is computed per pod.
 func TestGap(t *testing.T) {
 	t.Parallel()
 	all := rows()

@@ -14,7 +14,7 @@ import (
 // Limits has the limits of the measurements. Joiner's first run is repeated in two series: before upstream's runs, and
 // after them.
 type Limits struct {
-	Ours      time.Duration // maximum time of one series; the time of the first run is added to both
+	Ours      time.Duration // maximum time of one series, including the time of the first run
 	OursRuns  int           // maximum number of repetitions in each series
 	Theirs    time.Duration // maximum time of one run of upstream
 	TheirRuns int           // number of runs of upstream; the report has the best price

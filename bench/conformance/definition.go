@@ -60,8 +60,8 @@ func NewDefinition(crd *apiextensionsv1.CustomResourceDefinition) (*Definition, 
 	}, nil
 }
 
-// Read changes an object in place, as an API server changes an object that it receives from a client: Read drops unknown
-// fields and sets defaults.
+// Read changes an object in place, as an API server changes an object that it receives from a client: Read drops
+// unknown fields and sets defaults.
 func (d *Definition) Read(object map[string]any) {
 	pruning.Prune(object, d.structural, true)
 	defaulting.PruneNonNullableNullsWithoutDefaults(object, d.structural)

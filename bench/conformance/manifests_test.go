@@ -22,8 +22,8 @@ var definitionNames = map[string]string{
 	"EC2NodeClass": "ec2nodeclasses.karpenter.k8s.aws",
 }
 
-// TestManifests: Joiner's and Karpenter's CustomResourceDefinitions accept the realistic manifests in testdata/manifests,
-// drop none of their fields, and store equal objects.
+// TestManifests: Joiner's and Karpenter's CustomResourceDefinitions accept the realistic manifests in
+// testdata/manifests, drop none of their fields, and store equal objects.
 func TestManifests(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/manifests/*.yaml")
@@ -38,7 +38,7 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// TestExamples tests both definitions with the examples in Karpenter's source, with the placeholders filled in. Joiner
+// TestExamples tests both definitions with the examples in Karpenter's source, whose placeholders it fills in. Joiner
 // must reject the same examples as Karpenter.
 func TestExamples(t *testing.T) {
 	t.Parallel()

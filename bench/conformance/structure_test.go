@@ -15,8 +15,8 @@ const (
 	poolTemplate = schemaPath + "template.properties."
 )
 
-// deliberateDifferences lists the intended differences, with their reasons. TestBehaviour checks that they do not change which
-// objects are accepted.
+// deliberateDifferences lists the intended differences, with their reasons. TestBehaviour checks that they do not
+// change which objects are accepted.
 var deliberateDifferences = map[string]map[string]string{
 	"ec2nodeclasses.karpenter.k8s.aws": {
 		schemaPath + "kubelet.x-kubernetes-preserve-unknown-fields": "" +
@@ -76,8 +76,8 @@ func pairs(t *testing.T) map[string]pair {
 	return byName
 }
 
-// TestStructure compares names, scopes, printer columns, subresources, and schemas with their validation rules. Only the
-// deliberate differences are allowed.
+// TestStructure compares names, scopes, printer columns, subresources, and schemas with their validation rules. It
+// allows only the deliberate differences.
 func TestStructure(t *testing.T) {
 	t.Parallel()
 	for name, pair := range pairs(t) {
@@ -89,7 +89,7 @@ func TestStructure(t *testing.T) {
 		for _, difference := range differences {
 			seen[difference.Path] = true
 			if _, ok := deliberateDifferences[name][difference.Path]; !ok {
-				t.Errorf("%s: %s", name, difference)
+				t.Errorf("%s: want no difference, got %s", name, difference)
 			}
 		}
 		for path := range deliberateDifferences[name] {
@@ -124,12 +124,12 @@ func TestStructureOfCore(t *testing.T) {
 		}
 		for _, difference := range differences {
 			if _, ok := deliberateDifferences[theirs.Name][difference.Path]; !ok && !awsRules[difference.Path] {
-				t.Errorf("%s: %s", theirs.Name, difference)
+				t.Errorf("%s: want no difference, got %s", theirs.Name, difference)
 			}
 		}
 	}
 	if found != 3 {
-		t.Errorf("%d definitions of the core compared, want NodePool, NodeClaim and NodeOverlay", found)
+		t.Errorf("%d definitions of the core compared, want 3: NodePool, NodeClaim and NodeOverlay", found)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// bound returns a lower bound of the price of nodes for all current pods. It plans all of them, running and pending, as
+// bound returns a lower bound on the price of nodes for all current pods. It plans running and pending pods alike, as
 // pending pods of a cluster without nodes.
 func bound(f *fleet.Fleet) catalog.Price {
 	s := f.Objects().Snapshot(f.View())

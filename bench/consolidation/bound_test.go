@@ -17,8 +17,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// TestExplain: the report states how far a fleet was above the lower bound while its pods came and went, and which nodes
-// caused this. For each side, it covers only the time in which the side ran.
+// TestExplain: the report states how far a fleet was above the lower bound while its pods came and went, and which
+// nodes caused this. For each side, it covers only the time in which the side ran.
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
@@ -84,8 +84,8 @@ func TestLongerPodsCloserToBound(t *testing.T) {
 	}
 }
 
-// churningFleet returns a cluster without nodes in which about forty pods of five sizes run at a time, until churnTime. A
-// pod runs for stay on average.
+// churningFleet returns a cluster without nodes, in which about forty pods of five sizes exist at a time, until
+// churnTime. A pod exists for stay on average.
 func churningFleet(stay, churnTime time.Duration) (*fleet.Fleet, error) {
 	other, err := workload.WastefulFleets("")[0].Build()
 	if err != nil {

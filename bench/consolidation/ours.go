@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// joinerController is Joiner as the controller of a fleet. It scans every ten seconds, and checks moves in progress after every
-// change.
+// joinerController is Joiner as the controller of a fleet. It scans every ten seconds, and checks moves in progress
+// after every change.
 type joinerController struct {
 	fleet      *fleet.Fleet
 	reader     *snapshot.Reader // watches the fleet, as in the controller

@@ -55,7 +55,7 @@ type Outcome struct {
 	Bound   catalog.Price // lower bound for all pods at the end, pending ones included
 	Nodes   int           // final number of nodes
 	Moved   int           // number of evicted pods
-	Waiting int           // pending pods
+	Waiting int           // number of pending pods at the end
 	Bill    []fleet.Step  // price over time
 	Passes  int           // number of passes: scans of the cluster that were measured
 	Seconds float64       // duration of the longest pass
@@ -139,8 +139,8 @@ func (o *joinerController) wait() error {
 	return o.finish()
 }
 
-// runUpstream runs upstream on the fleet. It skips scans of an unchanged cluster until the next event of the fleet, but for
-// at most five minutes plus scanInterval: after five minutes, upstream scans even an unchanged cluster.
+// runUpstream runs upstream on the fleet. It skips scans of an unchanged cluster until the next event of the fleet, but
+// for at most five minutes plus scanInterval: after five minutes, upstream scans even an unchanged cluster.
 func (p Options) runUpstream(w workload.WastefulFleet, f *fleet.Fleet) (Outcome, error) {
 	d, err := upstream.Disrupt(f, w.SpotToSpot, secondsWorked)
 	if err != nil {

@@ -52,8 +52,8 @@ func (f *Fleet) Next() (time.Time, bool) {
 	return f.events[0].at, true
 }
 
-// recordPrice adds a step with the current price to the bill. The new step replaces the last one if both have the same time
-// and AddStep did not add the last one.
+// recordPrice adds a step with the current price to the bill. The new step replaces the last one if both have the same
+// time, unless AddStep added the last one.
 func (f *Fleet) recordPrice() {
 	if n := len(f.bill); n > 0 && f.bill[n-1].From == f.Since() && !f.bill[n-1].kept {
 		f.bill = f.bill[:n-1]
@@ -103,8 +103,8 @@ func Spent(bill []Step, until time.Duration) float64 {
 	return integrate(bill, until, func(s Step) catalog.Price { return s.Price })
 }
 
-// SpentInTransition returns, in dollars, two parts of the cost that Spent returns: for nodes that were not ready yet, and
-// for nodes that were being removed.
+// SpentInTransition returns two parts of the cost that Spent returns, in dollars: for nodes that were not ready yet,
+// and for nodes that were being removed.
 func SpentInTransition(bill []Step, until time.Duration) (joining, leaving float64) {
 	joining = integrate(bill, until, func(s Step) catalog.Price { return s.Joining })
 	return joining, integrate(bill, until, func(s Step) catalog.Price { return s.Leaving })

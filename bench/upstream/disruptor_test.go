@@ -29,8 +29,8 @@ func cores(n int64) catalog.Type {
 	return t.WithOfferings([]catalog.Offering{{Zone: "a", CapacityType: catalog.OnDemand, Price: cent * catalog.Price(n), Available: true}})
 }
 
-// halfEmpty returns a cluster with three nodes: one of four cores with a pod of one core, one of four cores without pods,
-// and one of eight cores with a pod of one core.
+// halfEmpty returns a cluster with three nodes: four cores with a pod of one core, four cores without pods, and eight
+// cores with a pod of one core.
 func halfEmpty() *fleet.Fleet {
 	p := &karpv1.NodePool{
 		TypeMeta:   metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool"},

@@ -106,7 +106,7 @@ type Run struct {
 }
 
 // Prepare copies the nodes, counts the existing pods by topology, and creates a scheduler with the given number of
-// workers. Upstream's controller does the same before every plan. The time of Solve does not include it.
+// workers. Upstream's controller does the same before every plan. The time of Solve does not include Prepare.
 func (c *Cluster) Prepare(workers int) (*Run, error) {
 	r := &Run{cluster: c, ctx: planningContext(), pods: slices.Clone(c.pending)}
 	opts := []scheduling.Options{

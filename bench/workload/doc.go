@@ -58,8 +58,8 @@ type Workload struct {
 
 // Target has the targets of the design for a row, in addition to the target for the gap. A zero field sets no target.
 type Target struct {
-	Ratio   float64 // upstream's time divided by Joiner's, at least
-	Seconds float64 // Joiner's time, at most
+	Ratio   float64 // minimum of upstream's time divided by Joiner's
+	Seconds float64 // maximum time of Joiner
 	Bytes   uint64  // maximum memory of the process
 }
 

@@ -23,7 +23,7 @@ type WastefulFleet struct {
 	Build func() (*fleet.Fleet, error)
 
 	SpotToSpot bool          // spot instances may be replaced by other spot instances
-	ChurnTime  time.Duration // how long pods come and go; pods that still run then stay. 0: pods do not come or go
+	ChurnTime  time.Duration // how long pods come and go; pods that run at its end stay. 0: pods do not come or go
 }
 
 // WastefulFleets returns the rows of the consolidation benchmark. traces is the folder with the traces.
@@ -105,8 +105,8 @@ func raisePrices(offerings []catalog.Offering) []catalog.Offering {
 	return out
 }
 
-// halfSpot returns a fleet of n nodes. Half of them were launched while there was no spot capacity, the others while
-// there was.
+// halfSpot returns a fleet of n nodes. Half of them were launched without spot capacity in the market, the others
+// with it.
 func halfSpot(n int) (*fleet.Fleet, error) {
 	types, err := regionTypes()
 	if err != nil {
@@ -161,7 +161,7 @@ func withPrefix(d deployment, prefix string) deployment {
 	return out
 }
 
-// place adds the planned nodes to the fleet, with those of their pods that are not deleted.
+// place adds the planned nodes to the fleet, with their pods that are not deleted.
 func (s nodeStock) place(f *fleet.Fleet, planned []packing.PlannedNode, objects []*corev1.Pod) error {
 	byID := make(map[string]*corev1.Pod, len(objects))
 	for _, p := range objects {

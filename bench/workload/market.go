@@ -72,8 +72,7 @@ func roundMarket(n int) (catalog.Market, error) {
 	return marketOf(kept), nil
 }
 
-// highestPrice returns the highest price of the type's offerings. The offerings are sorted by price, so the
-// last one has the highest.
+// highestPrice returns the highest price of the type's offerings, which are sorted by price.
 func highestPrice(t catalog.Type) catalog.Price { return t.Offerings[len(t.Offerings)-1].Price }
 
 // rank orders types: the categories c, m and r first, then the other categories, then bare metal.

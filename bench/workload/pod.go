@@ -119,8 +119,9 @@ func mixedDeployments(pods, deployments int, seed uint64) []deployment {
 	return out
 }
 
-// broadDeployments returns deployments with the given total number of pods. They draw requests of 50 to 3,000 millicores and 64 to
-// 6,400 MiB. About a third of the deployments request only about a tenth of the drawn CPU and an eighth of the memory.
+// broadDeployments returns deployments with the given total number of pods. They draw requests of 50 to 3,000
+// millicores and 64 to 6,400 MiB. About a third of the deployments request only about a tenth of the drawn CPU and an
+// eighth of the memory.
 func broadDeployments(pods, deployments int, seed uint64) []deployment {
 	random := seededRandom(seed)
 	out := mixedDeployments(pods, deployments, seed)

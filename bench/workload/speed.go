@@ -90,8 +90,8 @@ func mixedConstraints(n int, d *deployment) {
 	}
 }
 
-// existingNodesSetup returns a case with 5,000 pending pods, and 1,000 nodes that run 30,000 pods and have room left. constrained
-// gives the pods mixed constraints.
+// existingNodesSetup returns a case with 5,000 pending pods, and 1,000 nodes that run 30,000 pods and have room left.
+// If constrained is true, the pods have mixed constraints.
 func existingNodesSetup(constrained bool) setup {
 	s := roundSetup(roundTypes, smallDeployments(5000, 250, "new", 11))
 	s.nodes, s.running = 1000, smallDeployments(30_000, 1000, "old", 12)
@@ -107,8 +107,8 @@ func existingNodesSetup(constrained bool) setup {
 	return s
 }
 
-// smallDeployments returns deployments like those of mixed, but with at most 500 millicores: the first nine values of millis. name
-// is the prefix of the deployments' names.
+// smallDeployments returns deployments like mixedDeployments, but with at most 500 millicores: the first nine values of
+// millis. name is the prefix of the deployments' names.
 func smallDeployments(pods, deployments int, name string, seed uint64) []deployment {
 	out := mixedDeployments(pods, deployments, seed)
 	random := seededRandom(seed + 1)
