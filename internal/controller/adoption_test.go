@@ -108,7 +108,7 @@ func (r *rig) wantAWSUnchanged(t *testing.T, instance world.Instance) {
 	calls := r.Calls()
 	for _, call := range []string{"CreateFleet", "TerminateInstances", "DeleteLaunchTemplate", "CreateTags", "DeleteTags"} {
 		if n := calls["ec2:"+call]; n > 0 {
-			t.Errorf("%s was called %d times", call, n)
+			t.Errorf("%s was called %d times, want never", call, n)
 		}
 	}
 	r.Do(func(w *world.World, _ time.Time) {

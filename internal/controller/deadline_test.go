@@ -56,6 +56,6 @@ func TestDeadlineIsNotBeforeTheDeletion(t *testing.T) {
 		t.Errorf("the Node is not being deleted\n%s", r.log)
 	}
 	if at := nodestate.DeadlineOf(r.claim(t, name)); at.Before(claim.DeletionTimestamp.Time) {
-		t.Errorf("the deadline is %s, the claim was deleted at %s", at, claim.DeletionTimestamp)
+		t.Errorf("the deadline %s is before the deletion of the claim at %s", at, claim.DeletionTimestamp)
 	}
 }

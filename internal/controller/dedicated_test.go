@@ -117,7 +117,7 @@ func TestDedicatedType(t *testing.T) {
 		if len(out.Offerings) != 2 || out.Offerings[0].Price != 40 || out.Offerings[1].Price != want ||
 			out.Labels[catalog.LabelTenancy] != "dedicated" ||
 			in.Labels[catalog.LabelTenancy] != "default" || in.Offerings[2].Price != 100 {
-			t.Errorf("%s: the dedicated type is wrong: %+v of %+v", name, out, in)
+			t.Errorf("%s: the dedicated type %+v is wrong, or the original %+v was changed", name, out, in)
 		}
 	}
 }

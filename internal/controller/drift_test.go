@@ -205,7 +205,7 @@ func TestInvalidDriftSettings(t *testing.T) {
 			}
 			allowed, stays := r.Drift.Waves("apps", nil, nil)
 			if len(allowed) > 0 {
-				t.Errorf("%v may be replaced", allowed)
+				t.Errorf("%v may be replaced despite the invalid setting", allowed)
 			}
 			for node, why := range stays {
 				if !strings.Contains(why, c.want) {
@@ -417,7 +417,7 @@ func TestMassDriftStaysHeld(t *testing.T) {
 			t.Errorf("%s the pool has the condition %+v, want %q in it", when, c, part)
 		}
 		if allowed, _ := r.Drift.Waves("apps", nil, nil); len(allowed) > 0 {
-			t.Errorf("%s %v may be replaced", when, allowed)
+			t.Errorf("%s %v may be replaced, want none", when, allowed)
 		}
 	}
 	r.runDriftLoop(t)

@@ -31,7 +31,7 @@ func newManyNodes(t *testing.T, nodes int) *rig {
 	first := r.servingNodes(t, "first")[0]
 	var list corev1.NodeList
 	if err := r.api.List(t.Context(), &list); err != nil || len(list.Items) != 1 {
-		t.Fatalf("%d Nodes, %v", len(list.Items), err)
+		t.Fatalf("%d Nodes, want 1; %v", len(list.Items), err)
 	}
 	for i := range nodes - 1 {
 		claim, node := first.DeepCopy(), list.Items[0].DeepCopy()
@@ -235,7 +235,7 @@ func (c *claimChanger) PodsNow(ctx context.Context, node string) ([]*corev1.Pod,
 	return (&snapshot.Reader{Live: c.rig.api}).PodsNow(ctx, node)
 }
 
-// TestDelayBetweenPasses: a pass starts EmptinessInterval after the start of the one before. After a long pass, at
+// TestDelayBetweenPasses: a pass starts EmptinessInterval after the start of the previous pass. After a long pass, at
 // least a quarter of the interval is left for other loops.
 func TestDelayBetweenPasses(t *testing.T) {
 	t.Parallel()

@@ -449,7 +449,7 @@ func TestFindingsBeforeLaunches(t *testing.T) {
 				ready, _ := conditions.Find(karpv1.ConditionReady)
 				passed, _ := conditions.Find(awsv1.ConditionPreflightPassed)
 				if ready.Status != c.ready || passed.Reason != c.reason {
-					t.Errorf("Ready is %s, %s; PreflightPassed is %s: %s", ready.Status, ready.Message, passed.Reason, passed.Message)
+					t.Errorf("Ready is %s, %s; PreflightPassed is %s: %s; want those of the test case", ready.Status, ready.Message, passed.Reason, passed.Message)
 				}
 				l.launchPods(t, 0, 1)
 				if held := len(l.instances()) == 0; held != (c.ready == metav1.ConditionFalse) {

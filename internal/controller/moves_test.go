@@ -107,7 +107,7 @@ func TestMoveIsUndone(t *testing.T) {
 		f.round(t)
 	}
 	if why := f.unfinished(t); why != "" || f.typeCounts() != before {
-		t.Fatalf("%s; remaining: %s\n%s\n%s", why, f.typeCounts(), f.describe(t), f.log)
+		t.Fatalf("%s; remaining: %s, want the old nodes\n%s\n%s", why, f.typeCounts(), f.describe(t), f.log)
 	}
 	if f.events.find("NodeClaim/DisruptionUndone", "undone") == "" || metricCount(t, f.Moves.Metrics.Ended, "Underutilized", "undone") != 1 {
 		t.Errorf("no event reports that the move was undone, or it was not undone exactly once: %v", f.events.emitted)

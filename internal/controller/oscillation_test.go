@@ -55,7 +55,7 @@ func TestNothingOscillates(t *testing.T) {
 			price, fresh, bound := f.price()
 			paidSum, freshSum, boundSum = paidSum+price, freshSum+fresh, boundSum+bound
 			if still > settled && float64(price) > 1.35*float64(fresh) {
-				t.Errorf("minute %d: an hour after the last change, the nodes cost %s, and a new fleet would cost %s: %s",
+				t.Errorf("minute %d: an hour after the last change, the nodes cost %s, want at most 1.35 times the price of a new fleet, %s: %s",
 					minute, price, fresh, f.stayReasons())
 			}
 		}

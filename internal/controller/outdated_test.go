@@ -157,7 +157,7 @@ func TestCuredClaims(t *testing.T) {
 				}
 				for _, claim := range claims {
 					if l.isLeaving(t, claim.Name) {
-						t.Errorf("%s is replaced within %s", claim.Name, time.Since(cured))
+						t.Errorf("%s is replaced already after %s", claim.Name, time.Since(cured))
 					}
 				}
 				l.passTime(t, 15*time.Second)

@@ -48,7 +48,7 @@ func (r *rig) overlayConditions(t *testing.T, loop *offerings.OverlayReconciler)
 	t.Helper()
 	result, err := loop.Reconcile(t.Context(), named(offerings.AllOverlays))
 	if err != nil || result.RequeueAfter == 0 {
-		t.Fatalf("%+v, %v", result, err)
+		t.Fatalf("the reconcile returns %+v, %v, want a later reconcile", result, err)
 	}
 	var list karpv1alpha1.NodeOverlayList
 	if err := r.api.List(t.Context(), &list); err != nil {
@@ -128,7 +128,7 @@ func TestOverlayCapacity(t *testing.T) {
 	loop := r.newOverlayLoop()
 	r.plan(t)
 	if n := len(r.claims(t)); n != 0 {
-		t.Fatalf("%d claims for a pod whose resource no instance type has yet", n)
+		t.Fatalf("%d claims for a pod whose resource no instance type has yet, want none", n)
 	}
 	dongles := newOverlay("dongles", ofType("m5.large"),
 		karpv1alpha1.Requirement{Key: karpv1.LabelNodePool, Operator: corev1.NodeSelectorOpIn, Values: []string{"apps"}})

@@ -46,7 +46,7 @@ func TestPolicyIsRead(t *testing.T) {
 	}
 	if p := nodestate.PolicyOf(policyPool(map[string]string{karpv1.AnnotationMinimumSaving: "12.5%"}),
 		policyTime); p.MinSavingShare != 0.125 || len(p.Problems) > 0 {
-		t.Errorf("12.5%% is read as %v, %v", p.MinSavingShare, p.Problems)
+		t.Errorf("12.5%% is read as %v, %v, want 0.125 and no problem", p.MinSavingShare, p.Problems)
 	}
 	for value, want := range map[string]bool{"true": true, "": true, "false": false, "2026-03-01T11:59:59Z": false,
 		"2026-03-01T12:00:01Z": true, "tomorrow": true} {
@@ -163,7 +163,7 @@ func TestConditionsOfPolicies(t *testing.T) {
 	c, _ := pool.StatusConditions().Find(karpv1.ConditionDisruptionPolicyValid)
 	if c.Status != metav1.ConditionFalse || c.Reason != karpv1.ReasonDisruptionPolicyInvalid ||
 		!strings.Contains(c.Message, "no drifted or underutilized node is disrupted") {
-		t.Errorf("invalid settings are reported as %+v", c)
+		t.Errorf("invalid settings are reported as %+v, want the reasons that they disable", c)
 	}
 	c, _ = pool.StatusConditions().Find(karpv1.ConditionDisruptionPaused)
 	if want := "annotation joiner.sh/paused of the NodePool, until 2026-03-01T12:00:00Z"; !strings.Contains(c.Message, want) {

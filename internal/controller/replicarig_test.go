@@ -49,7 +49,7 @@ func replicaRigOn(t *testing.T, r *rig, nodes int, firstCPU, laterCPU string) *r
 	f.reconcileClaims(t)
 	claims := f.claims(t)
 	if len(claims) != nodes {
-		t.Fatalf("%d nodes for %d pods\n%s", len(claims), nodes, f.log)
+		t.Fatalf("%d nodes, want %d, one for each pod\n%s", len(claims), nodes, f.log)
 	}
 	for i := range claims {
 		if !claims[i].StatusConditions().IsReady() {

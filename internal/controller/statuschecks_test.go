@@ -94,7 +94,7 @@ func TestMostInstancesFail(t *testing.T) {
 	r.drainPass(t)
 	for _, c := range r.claims(t) {
 		if c.DeletionTimestamp != nil {
-			t.Errorf("%s is deleted\n%s", c.Name, r.log)
+			t.Errorf("%s is deleted although most instances fail\n%s", c.Name, r.log)
 		}
 	}
 	if r.events.find("NodeClaim/NodeRepairBlocked", "2 of 2 instances") == "" {

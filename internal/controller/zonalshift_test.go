@@ -23,7 +23,7 @@ func shiftRig(t *testing.T, instanceTypes ...string) *rig {
 	r.Do(func(_ *world.World, now time.Time) {
 		cluster, err := r.estate.Region.EKS.CreateCluster(now, ekscluster.Cluster{Name: testCluster, ZonalShift: true})
 		if err != nil || cluster.ARN != testClusterARN {
-			t.Fatalf("%+v, %v", cluster, err)
+			t.Fatalf("the created cluster is %+v, %v", cluster, err)
 		}
 	})
 	r.reconcileClassAndPool(t)

@@ -40,7 +40,7 @@ type Record struct {
 	// IsBeingRemoved is true if the node is already being removed or replaced, though the snapshot may not show this. Such a
 	// node counts against the budgets.
 	IsBeingRemoved bool
-	// HeldUntil is until when the node is not disrupted, because a move of the node was aborted; HeldCause says why.
+	// HeldUntil is when a node whose move was aborted may be disrupted again; HeldCause is why the move was aborted.
 	HeldUntil time.Time
 	HeldCause string
 	// HasDrainDeadline is true if draining has a deadline (terminationGracePeriod): drift need not honor Blocked.

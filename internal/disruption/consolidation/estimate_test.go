@@ -132,7 +132,7 @@ func TestEstimateBounds(t *testing.T) {
 		got, ok := e.estimate([]estimateGroup{e.group(all)})
 		plan := packing.Solve(pendingSnapshot(all), gpuMarket(), packing.DefaultEffort)
 		if !ok || got > alone || got < plan.LowerBound {
-			t.Fatalf("estimate %s, %v; the lower bound is %s, the sum of the stand-alone prices %s", got, ok, plan.LowerBound, alone)
+			t.Fatalf("estimate %s, %v; want it from the lower bound %s to the sum of the stand-alone prices %s", got, ok, plan.LowerBound, alone)
 		}
 		plans, estimates = plans+plan.Price, estimates+got
 	})

@@ -33,8 +33,8 @@ func (was Selections) Outside(next Selections) map[string]bool {
 }
 
 // Settle returns the selections to remember. The selection of a selector that the user changed is replaced. A change in
-// AWS is accepted when no node drifts because of it any more. drifting are the fields because of which some node drifts
-// or may drift. A field that is not in the new selections stays unchanged.
+// AWS is accepted when no node drifts because of it any more. drifting has the fields for which a node drifts or may
+// drift. A field that is not in the new selections stays unchanged.
 func (was Selections) Settle(next Selections, drifting map[string]bool) Selections {
 	out := maps.Clone(was)
 	if out == nil {
