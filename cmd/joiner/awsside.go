@@ -31,8 +31,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// awsSide has the AWS clients, and the facts about the cluster from EKS and the settings. Its counterpart for Kubernetes
-// is kubeSide.
+// awsSide has the AWS clients, and the facts about the cluster from EKS and the settings. Its counterpart for
+// Kubernetes is kubeSide.
 type awsSide struct {
 	identity ec2.Cluster           // name, UID and region of the cluster
 	join     provisioner.JoinFacts // what nodes need to join the cluster
@@ -147,8 +147,8 @@ func sdkLogger(log *slog.Logger) logging.Logger {
 	})
 }
 
-// readFacts reads the facts about the cluster from EKS, and checks that the EKS cluster is the cluster of the API server.
-// A missing EKS cluster is always an error. Any other error of EKS is only logged if the settings have the endpoint.
+// readFacts reads the facts about the cluster from EKS, and checks that the EKS cluster is the cluster of the API
+// server. A missing EKS cluster is always an error. If the settings have the endpoint, other errors are only logged.
 func (a *awsSide) readFacts(ctx context.Context, settings config.Settings, kube *kubeSide, log *slog.Logger) error {
 	var facts eks.Facts
 	err := retry(ctx, log, "ask EKS about cluster "+settings.ClusterName, judgeAWS, func(ctx context.Context) error {
@@ -192,9 +192,9 @@ func (a *awsSide) readFacts(ctx context.Context, settings config.Settings, kube 
 	return nil
 }
 
-// hashedAuthority returns the certificate authority, in base64, for drift hashes: from the settings, else from the client
-// configuration, else fallback. Karpenter does the same, so both compute the same hashes. User data prefers the
-// authority from EKS, where the same certificates may be encoded differently.
+// hashedAuthority returns the certificate authority, in base64, for drift hashes: from the settings, else from the
+// client configuration, else fallback. Karpenter does the same, so both compute the same hashes. User data prefers
+// EKS's authority, where the encoding of the same certificates may differ.
 func hashedAuthority(settings config.Settings, cfg *rest.Config, fallback string) string {
 	if settings.ClusterCABundle != "" {
 		return settings.ClusterCABundle

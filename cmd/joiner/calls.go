@@ -53,7 +53,7 @@ func (c *callMetrics) addMiddleware(stack *middleware.Stack) error {
 	}), middleware.After)
 }
 
-// recordAttempt records how long an attempt of an EC2 call waited for the rate limit, and counts it if EC2 throttled it.
+// recordAttempt records how long an attempt of an EC2 call waited for the rate limit, and counts throttled attempts.
 func (c *callMetrics) recordAttempt(a ratelimit.Attempt) {
 	m := c.metrics.Load()
 	if m == nil {

@@ -118,9 +118,9 @@ func runController(ctx context.Context, settings config.Settings, log *slog.Logg
 	return nil
 }
 
-// addProbes makes /readyz fail while a loop makes no progress. The response names the loop; the response of /readyz/LOOP
-// also names the item that the loop works on. The process keeps running, because the other loops work, and a new process
-// would probably stall at the same item.
+// addProbes makes /readyz fail while a loop makes no progress. The response names the loop; the response of
+// /readyz/LOOP also names the item that the loop works on. The process keeps running, because the other loops work, and
+// a new process would probably stall at the same item.
 func addProbes(manager ctrl.Manager, progress *loop.Progress) error {
 	for _, name := range loop.Names() {
 		if err := manager.AddReadyzCheck(name, progress.Check(name)); err != nil {
@@ -141,8 +141,8 @@ type dependencies struct {
 	log           *slog.Logger
 }
 
-// wire creates the controllers, and connects them with the clients and with each other. The methods drift and diagnoses
-// create two of these controllers.
+// wire creates the controllers, and connects them with the clients and with each other. newDriftCheck and
+// newDiagnoser create two of them.
 func wire(d dependencies) controller.Controllers {
 	var (
 		cache  = d.manager.GetClient() // reads from the informers

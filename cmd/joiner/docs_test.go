@@ -118,7 +118,7 @@ func withoutQuotes(w *syntax.Word) string {
 	return strings.NewReplacer(`"`, "", `'`, "").Replace(b.String())
 }
 
-// TestDocumentedSettings: each environment variable that a guide sets is a setting of the controller, or of AWS or the lab.
+// TestDocumentedSettings: each environment variable that guides set is a setting of the controller, AWS or the lab.
 func TestDocumentedSettings(t *testing.T) {
 	t.Chdir("../..")
 	var names []string

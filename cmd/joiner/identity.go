@@ -21,7 +21,7 @@ import (
 )
 
 // proveIdentity compares the EKS cluster of the configured name with the cluster of the API server, and returns the
-// result. If a fact proves that they are different clusters, it also emits an event on the NodePools and returns an
+// result. If a fact proves that the clusters differ, it also emits an event on the NodePools and returns an
 // error, so that the process stops before it changes AWS.
 func (a *awsSide) proveIdentity(ctx context.Context, facts eks.Facts, kube *kubeSide, log *slog.Logger) (eks.Comparison, error) {
 	proof := facts.CompareWith(eks.LocalFacts{CA: authority(kube.config), Issuer: kube.issuer(ctx), Endpoint: kube.config.Host,
@@ -108,8 +108,8 @@ func (k *kubeSide) emitOnNodePools(ctx context.Context, reason kubeclient.Reason
 	return nil
 }
 
-// setProofMetrics sets the metric of each fact that can prove the cluster's identity: 1 if EKS and the cluster of the API
-// server have the same value, else 0.
+// setProofMetrics sets the metric of each fact that can prove the cluster's identity: 1 if EKS and the cluster of the
+// API server have the same value, else 0.
 func (a *awsSide) setProofMetrics(m *metrics.Metrics) {
 	for _, mark := range eks.Marks() {
 		value := 0.0

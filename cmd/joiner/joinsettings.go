@@ -12,9 +12,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// checkJoinSettings returns an error if the endpoint or certificate authority in the settings belongs to another cluster
-// than the one in facts, because nodes could not join their cluster. It accepts each endpoint that is not a host name of
-// EKS.
+// checkJoinSettings returns an error if the endpoint or certificate authority in the settings belongs to another
+// cluster than the one in facts, because nodes could not join their cluster. It accepts each endpoint that is not a
+// host name of EKS.
 func checkJoinSettings(settings config.Settings, facts eks.Facts) error {
 	bundle, err := base64.StdEncoding.DecodeString(settings.ClusterCABundle)
 	if err == nil && len(bundle) > 0 && !sameAuthority(facts.CA, &rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: bundle}}) {
@@ -28,8 +28,8 @@ func checkJoinSettings(settings config.Settings, facts eks.Facts) error {
 	return nil
 }
 
-// regionHint returns a hint if known does not contain the region, but contains one with a similar name; empty otherwise.
-// The region may still exist, so the caller only adds the hint to an error.
+// regionHint returns a hint if known does not contain the region, but contains one with a similar name; empty
+// otherwise. The region may still exist, so the caller only adds the hint to an error.
 func regionHint(name string, known []string) string {
 	near := suggest.Nearest(name, known)
 	if slices.Contains(known, name) || near == "" {

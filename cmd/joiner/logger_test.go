@@ -67,7 +67,7 @@ func TestIsTerminal(t *testing.T) {
 	}
 }
 
-// TestLogHasNoControlCharacters: control characters in texts of tenants and of AWS are escaped or replaced, in both formats.
+// TestLogHasNoControlCharacters: control characters in texts of tenants and AWS are escaped or replaced.
 func TestLogHasNoControlCharacters(t *testing.T) {
 	t.Parallel()
 	const hostile = "a\x1b[2Jb\u009b2Jc\u202ed\u2066e\x7ff"

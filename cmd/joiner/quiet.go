@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// libraryLogHandler is a handler for the logs of libraries. It drops stack traces, and lines below warning unless the log
-// level is debug, so that the log has mainly the controller's own decisions.
+// libraryLogHandler is a handler for the logs of libraries. It drops stack traces, and lines below warning unless the
+// log level is debug, so that the log has mainly the controller's own decisions.
 type libraryLogHandler struct{ slog.Handler }
 
 // Enabled reports whether a library's line of the level is written.

@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// maxAttempts is the maximum number of attempts of a call during startup. retry pauses for 1, 2, 4 and 8 seconds between
-// them.
+// maxAttempts is the maximum number of attempts of a call during startup. retry pauses for 1, 2, 4 and 8 seconds
+// between them.
 const maxAttempts = 5
 
 // verdict defines how retry handles an error.
@@ -30,9 +30,9 @@ func judgeAWS(err error) verdict {
 	return verdict{f.Kind == awserr.Transient || f.Kind == awserr.Throttled, f.Hint}
 }
 
-// retry calls do until it succeeds, up to maxAttempts times, with at most 30 seconds for each call. It stops at the first
-// error for which judge returns that another attempt does not help. what names the operation in messages. The returned
-// error is one line, with the hint of judge if there is one.
+// retry calls do until it succeeds, up to maxAttempts times, with at most 30 seconds for each call. It stops at the
+// first error for which judge returns that another attempt does not help. what names the operation in messages. The
+// returned error is one line, with the hint of judge if there is one.
 func retry(ctx context.Context, log *slog.Logger, what string, judge func(error) verdict, do func(context.Context) error) error {
 	pause := time.Second
 	for try := 1; ; try++ {

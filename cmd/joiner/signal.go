@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// signalContext returns a context that the first SIGINT or SIGTERM cancels, with a signalError as its cause. The returned
-// function ends the signal handling. A second signal terminates the process at once.
+// signalContext returns a context that the first SIGINT or SIGTERM cancels, with a signalError as its cause. The
+// returned function ends the signal handling. A second signal terminates the process at once.
 func signalContext(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	received := make(chan os.Signal, 1)
@@ -41,8 +41,8 @@ func (e signalError) Error() string {
 }
 
 // withSignalName returns err, the error of a function that ran with ctx, unless a signal canceled ctx. Then err may say
-// only that the context was canceled, so withSignalName returns an error that names the signal. It returns nil if err is
-// nil.
+// only that the context was canceled, so withSignalName returns an error that names the signal. It returns nil if err
+// is nil.
 func withSignalName(ctx context.Context, err error) error {
 	var bySignal signalError
 	if err == nil || errors.As(err, &bySignal) || !errors.As(context.Cause(ctx), &bySignal) {

@@ -129,8 +129,7 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// TestSameAuthority: another cluster with the same name is detected by its certificate authority. An unknown certificate
-// authority is accepted.
+// TestSameAuthority: the certificate authority of another cluster is detected, and an unknown one is accepted.
 func TestSameAuthority(t *testing.T) {
 	t.Parallel()
 	certificate := func(names ...string) []byte {

@@ -24,7 +24,7 @@ func (c *webIdentityClient) option() func(*awsconfig.LoadOptions) error {
 // setConfig creates the STS client of c from the complete configuration.
 func (c *webIdentityClient) setConfig(cfg aws.Config) { c.client = sts.NewFromConfig(cfg) }
 
-// AssumeRoleWithWebIdentity calls STS. It returns an error if setConfig was not called before.
+// AssumeRoleWithWebIdentity calls STS. It returns an error before setConfig is called.
 func (c *webIdentityClient) AssumeRoleWithWebIdentity(
 	ctx context.Context, in *sts.AssumeRoleWithWebIdentityInput, options ...func(*sts.Options),
 ) (*sts.AssumeRoleWithWebIdentityOutput, error) {

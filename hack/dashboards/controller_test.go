@@ -237,9 +237,9 @@ func (r *recorder) Register(c prometheus.Collector) error {
 	return r.Registry.Register(c)
 }
 
-// TestQueriesFindSeriesOfLab runs the queries on two scrapes of a controller in the lab: while pods ran on its nodes, and
-// after the pods were removed. The files testdata/lab-*.txt have only the queried metrics, without help texts and with
-// two buckets of each histogram. The test repeats the two scrapes, so rates are 0; but every panel must find its series.
+// TestQueriesFindSeriesOfLab runs the queries on two scrapes of a controller in the lab: while pods ran on its nodes,
+// and after the pods were removed. The files testdata/lab-*.txt have the queried metrics, without help texts and with
+// two buckets per histogram. The test repeats the scrapes, so rates are 0; but every panel must find its series.
 func TestQueriesFindSeriesOfLab(t *testing.T) {
 	t.Parallel()
 	c := controller{seen: memory{}, engine: newEngine(), at: end()}

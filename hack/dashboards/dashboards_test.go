@@ -152,8 +152,8 @@ func TestQueriesUseKnownMetrics(t *testing.T) {
 
 var legendLabel = regexp.MustCompile(`\{\{(\w+)\}\}`)
 
-// TestHealthyController runs every query on the metrics of a healthy controller: each panel has a result with the labels
-// of its legend, and no alert fires.
+// TestHealthyController runs every query on the metrics of a healthy controller: each panel has a result with the
+// labels of its legend, and no alert fires.
 func TestHealthyController(t *testing.T) {
 	t.Parallel()
 	c := newController(t)
@@ -248,8 +248,8 @@ func TestRulesAreComplete(t *testing.T) {
 	}
 }
 
-// TestRunbook checks that each alert links to its own section of the runbook, that this section has the alert's meaning,
-// diagnosis and fix, and that no section is without an alert.
+// TestRunbook checks that each alert links to its own section of the runbook, that this section has the alert's
+// meaning, diagnosis and fix, and that no section is without an alert.
 func TestRunbook(t *testing.T) {
 	t.Parallel()
 	const page, address = "../../docs/runbook.md", "https://github.com/joiner-sh/joiner/blob/main/docs/runbook.md#"

@@ -74,8 +74,8 @@ func (p pattern) matches(e interruption.Event, detail map[string]string) bool {
 	return true
 }
 
-// TestRules checks that each event that package interruption processes matches exactly one rule, and that the rules match
-// no other event.
+// TestRules checks that each event that package interruption processes matches exactly one rule, and that the rules
+// match no other event.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	for name, rules := range map[string]map[string]pattern{

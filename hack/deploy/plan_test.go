@@ -211,8 +211,8 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// TestFargate checks that pods of the Fargate profile can run: the pod execution role is authorized before the profile is
-// created.
+// TestFargate checks that pods of the Fargate profile can run: the pod execution role is authorized before the profile
+// is created.
 func TestFargate(t *testing.T) {
 	t.Parallel()
 	fargate := settings{

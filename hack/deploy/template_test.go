@@ -77,7 +77,7 @@ func TestTemplatePolicies(t *testing.T) {
 	}
 }
 
-// TestTemplateParameters checks that each parameter is used and has a description, and that invalid parameters are rejected.
+// TestTemplateParameters checks that each parameter is used and described, and that invalid parameters are rejected.
 func TestTemplateParameters(t *testing.T) {
 	t.Parallel()
 	used := map[string]bool{}

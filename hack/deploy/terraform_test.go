@@ -148,7 +148,7 @@ func withoutProviders(t *testing.T, p *Plan) ([]byte, map[string]cty.Value) {
 	return []byte(text), want
 }
 
-// hasInstances reports whether the plan has an instance of the resource. A resource without count and for_each always has one.
+// hasInstances reports whether the plan has an instance of the resource. Without count and for_each, it always has one.
 func hasInstances(p *Plan, address string) bool {
 	value := p.planner.evaluated[address]
 	return !value.CanIterateElements() || value.LengthInt() > 0

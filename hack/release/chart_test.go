@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestChart checks that the chart of a release contains the files of the checkout's chart, the version, and the tag of the
-// image, and that the release workflow pushes and publishes the chart.
+// TestChart checks that the chart of a release contains the files of the checkout's chart, the version, and the tag of
+// the image, and that the release workflow pushes and publishes the chart.
 func TestChart(t *testing.T) {
 	t.Parallel()
 	o := options{root: "../..", out: t.TempDir(), release: "v1.2.3-rc.1"}

@@ -49,8 +49,8 @@ func smallCheckout(t *testing.T) options {
 	return options{root: root, out: t.TempDir(), release: "v1.2.3", revision: "abc", twice: true}
 }
 
-// TestImage checks that two builds of the same sources result in the same image. The image runs as an unprivileged user. It
-// contains the program, its bill of materials, certificates, and a folder for temporary files.
+// TestImage checks that two builds of the same sources result in the same image. The image runs as an unprivileged
+// user. It contains the program, its bill of materials, certificates, and a folder for temporary files.
 func TestImage(t *testing.T) {
 	t.Parallel()
 	o := smallCheckout(t)
@@ -182,7 +182,7 @@ func TestDifferentSourcesDiffer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := o.rebuild(t.Context(), want); err == nil || !strings.Contains(err.Error(), "two builds of the same sources differ") {
-		t.Errorf("a build of changed sources: error %v, want one about differing builds", err)
+		t.Errorf("a build of changed sources: error %v, want that builds differ", err)
 	}
 }
 

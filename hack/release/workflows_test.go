@@ -139,9 +139,9 @@ func neededPermissions(j job) map[string]string {
 	return out
 }
 
-// TestLeastPermissions checks that a workflow grants no permissions, and each job exactly the permissions that its steps
-// need. A job that may write to the repository does not check it out, and no checkout keeps credentials. No job of a release
-// uses a cache.
+// TestLeastPermissions checks that a workflow grants no permissions, and each job exactly the permissions that its
+// steps need. A job that may write to the repository does not check it out, and no checkout keeps credentials. No job
+// of a release uses a cache.
 func TestLeastPermissions(t *testing.T) {
 	t.Parallel()
 	for _, w := range readWorkflows(t) {
@@ -210,8 +210,8 @@ func TestOneToolchain(t *testing.T) {
 	}
 }
 
-// TestEverythingIsAttested checks that each file of a release is attested and published, and that the image and the chart
-// in the registry are attested.
+// TestEverythingIsAttested checks that each file of a release is attested and published, and that the image and the
+// chart in the registry are attested.
 func TestEverythingIsAttested(t *testing.T) {
 	t.Parallel()
 	o := smallCheckout(t)

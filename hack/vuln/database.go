@@ -64,8 +64,8 @@ func pinnedDatabase(ctx context.Context) (folder, version string, err error) {
 	return m.Dir, m.Version, nil
 }
 
-// writeDatabase reads the entries in the folder from, which are files ID.json. It writes them to the folder to, in the format
-// of a Go vulnerability database: index/db.json, index/modules.json, index/vulns.json and ID/*.json
+// writeDatabase reads the entries in the folder from, which are files ID.json. It writes them to the folder to, in the
+// format of a Go vulnerability database: index/db.json, index/modules.json, index/vulns.json and ID/*.json
 // (https://go.dev/security/vuln/database#api).
 func writeDatabase(from, to string) error {
 	entries, err := filepath.Glob(filepath.Join(from, "*.json"))

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestBundleInReadOnlyFolder: in a read-only folder, an existing writable file is overwritten. A missing or read-only file
-// is an error.
+// TestBundleInReadOnlyFolder: in a read-only folder, an existing writable file is overwritten. A missing or read-only
+// file is an error.
 func TestBundleInReadOnlyFolder(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() == 0 || runtime.GOOS == "windows" {

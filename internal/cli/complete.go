@@ -68,8 +68,8 @@ func completeChecks(_ *cobra.Command, _ []string, typed string) ([]cobra.Complet
 	return withPrefix(names, typed), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeNames returns a function that completes the names of the cluster's objects of a kind. If the cluster cannot be read,
-// the shell shows the reason.
+// completeNames returns a function that completes the names of the cluster's objects of a kind. If the cluster cannot
+// be read, the shell shows the reason.
 func (c *clusterFlags) completeNames(kind schema.GroupVersionResource) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		names, err := c.listNames(cmd.Context(), kind)
@@ -120,8 +120,8 @@ func (c *clusterFlags) completeContexts(_ *cobra.Command, _ []string, typed stri
 	return withPrefix(slices.Sorted(maps.Keys(cfg.Contexts)), typed), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeFromManifests returns a function that completes the names which pick returns for the manifests in files. Without files
-// it completes with live, the completion of the names in the cluster.
+// completeFromManifests returns a function that completes the names which pick returns for the manifests in files.
+// Without files it completes with live, the completion of the names in the cluster.
 func completeFromManifests(files *[]string, pick func(manifest.Manifests) []string, live cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(*files) == 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// applyDedicatedTenancy changes the instance types of each NodePool that requires dedicated tenancy, as the controller does. It
-// keeps only the types that support dedicated tenancy, and sets their prices to those of dedicated instances.
+// applyDedicatedTenancy changes the instance types of each NodePool that requires dedicated tenancy, as the controller
+// does. It keeps only the types that support dedicated tenancy, and sets their prices to those of dedicated instances.
 func applyDedicatedTenancy(market catalog.Market, pools []*karpv1.NodePool) {
 	for _, pool := range pools {
 		ref := pool.Spec.Template.Spec.NodeClassRef

@@ -96,7 +96,7 @@ func TestDoctorHostile(t *testing.T) {
 				changes, err := remedy.Plan(t.Context(), f.Fix, remedy.Clients{Kube: readOnlyCluster{t}, NoAWS: "closed"})
 				var byHand *remedy.ManualStepError
 				if f.Check == c.check && f.Verdict != diagnosis.Fine && !errors.As(err, &byHand) {
-					t.Errorf("--fix %s plans the changes %+v (%v), want a remedy.ManualStepError", f.Check, changes, err)
+					t.Errorf("--fix %s plans the changes %+v (%v), want a ManualStepError", f.Check, changes, err)
 				}
 			}
 		})

@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// TestUserDataOfDoctor: each problem of a class's user data becomes evidence for its check, once and not per architecture.
-// Correct user data gives no evidence. The evidence contains no secrets of the user data.
+// TestUserDataOfDoctor: each problem of a class's user data becomes evidence for its check, once and not per
+// architecture. Correct user data gives no evidence. The evidence contains no secrets of the user data.
 func TestUserDataOfDoctor(t *testing.T) {
 	t.Parallel()
 	const lost = "#!/bin/bash\n/etc/eks/bootstrap.sh prod --kubelet-extra-args --node-labels=a=b --register-with-taints=karpenter.sh/unregistered=true:NoExecute\nexport TOKEN=verysecret\n"

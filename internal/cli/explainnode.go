@@ -151,8 +151,8 @@ const (
 	undecided      = "Undecided"
 )
 
-// explainNode returns the row of the NodeClaim's node, with the cause why the node is not being disrupted. If the node is
-// being disrupted, the cause is leaving. holds are the blocking pods and budgets, by Node.
+// explainNode returns the row of the NodeClaim's node, with the cause why the node is not being disrupted. If the node
+// is being disrupted, the cause is leaving. holds are the blocking pods and budgets, by Node.
 func explainNode(claim *karpv1.NodeClaim, holds map[string]snapshot.BlockingPod) output.NodeExplanation {
 	out := output.NodeExplanation{Node: claim.Status.NodeName, Claim: claim.Name, Pool: claim.Labels[karpv1.LabelNodePool]}
 	conditions := claim.StatusConditions()

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// TestCatalogTimeout: if AWS never answers, reading the catalog ends after the timeout, with a one-line error that has a hint.
+// TestCatalogTimeout: if AWS never answers, reading the catalog ends after the timeout with a one-line error and a
+// hint.
 func TestCatalogTimeout(t *testing.T) {
 	hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // so that the server notices when the client closes the connection

@@ -32,7 +32,8 @@ func shellBlocks(t *testing.T, file string) [][]string {
 	return out
 }
 
-// TestMigrationGuide: the guide has the steps that the program prints for an installation by Karpenter's own guide. The offline commands of the guide have the documented results.
+// TestMigrationGuide: the guide has the steps that the program prints for an installation by Karpenter's own guide. The
+// offline commands of the guide have the documented results.
 func TestMigrationGuide(t *testing.T) {
 	blocks := shellBlocks(t, migrationGuide)
 	steps := migration.StepsFor(migration.Installation{})

@@ -83,8 +83,8 @@ type outputLine struct {
 	Says   string `json:"says"`
 }
 
-// writeLines writes to w, in the format of -o, the lines that the function do writes: "OBJECT: result". If do returns an
-// error, writeLines writes the lines before the error, and returns the error.
+// writeLines writes to w, in the format of -o, the lines that the function do writes: "OBJECT: result". If do returns
+// an error, writeLines writes the lines before the error, and returns the error.
 func (o *format) writeLines(w io.Writer, do func(io.Writer) error) error {
 	if o.isText() {
 		return do(safeWriter{w})

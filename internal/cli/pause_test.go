@@ -39,7 +39,7 @@ func pauseCluster(t *testing.T, objects ...client.Object) client.Client {
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, role, binding)...).Build()
 }
 
-// deployment returns a Deployment whose label app.kubernetes.io/name is its own name: "joiner", "karpenter" or "web".
+// deployment returns a Deployment whose label app.kubernetes.io/name is its own name.
 func deployment(namespace, name string) *appsv1.Deployment {
 	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name,
 		Labels: map[string]string{"app.kubernetes.io/name": name}}}
@@ -209,7 +209,7 @@ func TestPauseReplacesPause(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := out.String(); got != "NodePool web: paused until 2999-01-01T00:00:00Z"+want+"\n" {
-			t.Errorf("previous value %q: printed %q, want the previous value in brackets exactly if it is a pause", previous, got)
+			t.Errorf("previous value %q: printed %q, want the replaced pause in brackets", previous, got)
 		}
 	}
 	err := setPools(t.Context(), &bytes.Buffer{}, pauseCluster(t, pausedPool("web", "")), []string{""}, "true")

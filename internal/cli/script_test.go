@@ -58,8 +58,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// mustExitTwo runs a command that must fail with status 2, print nothing on standard output, and print one line, not a stack
-// trace, on standard error.
+// mustExitTwo runs a command that must fail with status 2, print nothing on standard output, and print one line, not a
+// stack trace, on standard error.
 func mustExitTwo(ts *testscript.TestScript, neg bool, args []string) {
 	err := ts.Exec(args[0], args[1:]...)
 	var exit *exec.ExitError

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// durationWithDays is the value of a flag: a Go duration, optionally with a number of days before it ("1d12h"), or only days
-// ("1d").
+// durationWithDays is the value of a flag: a Go duration, optionally with a number of days before it ("1d12h"), or only
+// days ("1d").
 type durationWithDays time.Duration
 
 // daysPattern matches a number of days, and the duration after it.

@@ -158,8 +158,8 @@ func accountsOf(data string) []string {
 	return accounts
 }
 
-// fillPlaceholders replaces the placeholders in a template with the caller's values. The template is the user name or a group of a
-// mapping.
+// fillPlaceholders replaces the placeholders in a template with the caller's values. The template is the user name or a
+// group of a mapping.
 func (w *Webhook) fillPlaceholders(ctx context.Context, template string, c Caller) (string, error) {
 	if strings.Contains(template, "{{EC2PrivateDNSName}}") {
 		name, err := w.privateDNSName(ctx, c.Session)

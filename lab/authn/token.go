@@ -43,7 +43,7 @@ func Token(ctx context.Context, credentials aws.Credentials, region, cluster str
 }
 
 // parse returns the presigned request in a token. It rejects a request that is not GetCallerIdentity to STS, or whose
-// signature does not cover the cluster's header. STS checks the signature itself, see caller.
+// signature omits the cluster's header. STS checks the signature, see Webhook.caller.
 func (w *Webhook) parse(token string, now time.Time) (*url.URL, error) {
 	encoded, ok := strings.CutPrefix(token, prefix)
 	if !ok {

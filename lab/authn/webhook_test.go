@@ -209,7 +209,7 @@ func TestTokens(t *testing.T) {
 		forCluster string                  // empty: the cluster of the webhook
 		signedAt   time.Time               // zero: now
 		alter      func(url string) string // changes the presigned URL; nil: no change
-		raw        string                  // the token; empty: site.token creates it
+		raw        string                  // the token; empty: testAWS.token creates it
 		want       string                  // part of the error; empty: the token is valid
 	}{
 		"valid token":          {},

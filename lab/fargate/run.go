@@ -53,8 +53,8 @@ func (f *Fargate) run(ctx, podCtx context.Context, pod *corev1.Pod) {
 	f.runNode(ctx, podCtx, pod, f.settings(podCtx, place, profile.Role, s))
 }
 
-// profileAndSize returns the profile that selected the pod for Fargate and the size of the pod's node, or the reason why Fargate
-// refuses the pod.
+// profileAndSize returns the profile that selected the pod for Fargate and the size of the pod's node, or the reason
+// why Fargate refuses the pod.
 func (f *Fargate) profileAndSize(pod *corev1.Pod) (ekscluster.FargateProfile, size, string) {
 	name := pod.Labels[ProfileLabel]
 	if name == "" {

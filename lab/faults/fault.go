@@ -22,14 +22,14 @@ type Fault struct {
 	What  string // description in one line, for `lab fault list`
 	Check string // ID of the check that must find the fault: "AUTH-2"
 	Cause string // text that the finding's cause must contain
-	// ExpectSuspicious means that doctor reports the fault only as suspicious: other evidence contradicts the fault, or the fault
-	// has no effect yet.
+	// ExpectSuspicious means that doctor reports the fault only as suspicious: other evidence contradicts the fault, or
+	// the fault has no effect yet.
 	ExpectSuspicious bool
 	// NeedsInstance means that doctor can detect the fault only after an instance was launched.
 	NeedsInstance bool
 	// NeedsPods means that doctor can detect the fault only while pods are pending.
 	NeedsPods bool
-	// Slow means that doctor needs most of the timeout Limit to find the fault. Slow faults are played first, so that a
+	// Slow means that doctor needs most of the Limit to find the fault. Slow faults are played first, so that a
 	// run in several labs ends earlier.
 	Slow bool
 	// Wait is the delay from the join of the node until doctor reports the fault. Before that, the node can still

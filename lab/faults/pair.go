@@ -19,8 +19,8 @@ type Pair struct {
 }
 
 // Pairs selects n random pairs of faults that can be played in parallel: they have different checks and the same
-// authentication mode, and neither is IsExclusive or Slow. The same seed selects the same pairs. The result can have fewer
-// than n pairs, and the same two faults in both orders.
+// authentication mode, and neither is IsExclusive or Slow. The same seed selects the same pairs. The result can have
+// fewer than n pairs, and the same two faults in both orders.
 func Pairs(faults []Fault, n int, seed uint64) []Pair {
 	draw := rand.New(rand.NewPCG(seed, 0))
 	candidates := slices.DeleteFunc(slices.Clone(faults), func(f Fault) bool { return f.IsExclusive || f.Slow })

@@ -195,7 +195,7 @@ func (s *Stage) ensurePods(ctx context.Context, scene *Scene) error {
 	return scene.create(ctx, scene.Pods)
 }
 
-// injectAndFind injects the fault, runs doctor until the first finding is the expected finding, and returns the printed fix.
+// injectAndFind injects the fault, runs doctor until the expected finding is first, and returns the printed fix.
 func (s *Stage) injectAndFind(ctx context.Context, scene *Scene, f Fault, r *Result) (fix string, err error) {
 	if err := s.Break(ctx, scene, f, f.NeedsInstance); err != nil {
 		return "", err

@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/lab/kubelet"
 )
 
-// fakeSurroundings are the surroundings of an instance in tests.
+// fakeSurroundings are Services with fixed results.
 type fakeSurroundings struct {
 	credentials error   // result of Credentials
 	cluster     Cluster // result of Cluster; without an Endpoint, Cluster returns an error
@@ -261,7 +261,7 @@ func TestBoot(t *testing.T) {
 					t.Errorf("labels (-want +got):\n%s", diff)
 				}
 				if s.ProviderID != "aws:///us-east-1a/i-0123456789abcdef0" || s.NodeName != "ip-192-168-1-7.ec2.internal" || !s.ExternalCloud {
-					t.Errorf("provider id %q, name %q, external cloud %t", s.ProviderID, s.NodeName, s.ExternalCloud)
+					t.Errorf("provider id %q, name %q, external cloud %t; want the instance's", s.ProviderID, s.NodeName, s.ExternalCloud)
 				}
 			}
 			if t.Failed() {
@@ -279,7 +279,7 @@ func TestAllocatableMatchesCatalog(t *testing.T) {
 	if s == nil {
 		t.Fatal(console)
 	}
-	// The catalog's values for m5.large: 1930m of CPU, 7238320128 bytes of memory, 18253611008 bytes of disk, 29 pods.
+	// The numbers are the catalog's for m5.large.
 	if cpu := s.Allocatable.Cpu().MilliValue(); cpu != 1930 {
 		t.Errorf("allocatable cpu is %dm, want 1930m", cpu)
 	}

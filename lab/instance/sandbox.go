@@ -33,7 +33,7 @@ type scriptRunner struct {
 	console  *lineWriter
 }
 
-// newSandbox returns a sandbox with a new file system and the programs that all images have.
+// newSandbox returns a scriptRunner with a new file system and the programs that all images have.
 func (b *boot) newSandbox() *scriptRunner {
 	s := &scriptRunner{boot: b, programs: map[string]program{}, files: newFiles()}
 	s.console = &lineWriter{left: maxOutput, say: func(line string) { b.logCloudInit("%s", line) }}
@@ -137,7 +137,7 @@ type sink struct {
 	commands []*syntax.Stmt
 }
 
-// replaceProcessSubstitutions replaces each >(…) in a statement by the file of a new sink. n is the number of sinks so far.
+// replaceProcessSubstitutions replaces each >(…) in a statement by the file of a new sink. n sinks exist.
 func (s *scriptRunner) replaceProcessSubstitutions(statement *syntax.Stmt, n int) []*sink {
 	var sinks []*sink
 	syntax.Walk(statement, func(node syntax.Node) bool {

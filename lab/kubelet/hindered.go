@@ -22,8 +22,8 @@ const firstReportDelay = 5 * time.Second
 // reportInterval is the minimum interval between two such events for one pod.
 const reportInterval = 10 * time.Second
 
-// startFailureMessage returns the message of the event for a pod that cannot start on this node. It is empty if the pod can
-// start.
+// startFailureMessage returns the message of the event for a pod that cannot start on this node. It is empty if the pod
+// can start.
 func (k *Kubelet) startFailureMessage(pod *corev1.Pod) string {
 	switch {
 	case k.isNetworkPod(pod) && k.fleet.kubeProxyPod != "" && !k.hasKubeProxy():

@@ -25,7 +25,7 @@ type Phase struct {
 	Done      bool          // all pods ran within the time limit
 	Begin     time.Duration // from the start of the script
 	Took      time.Duration // from the start of the phase until all pods ran
-	Held      time.Duration // from the end of Took until the end of the phase
+	Held      time.Duration // from then until the end of the phase
 	Price15   float64       // dollars per hour 15 s after all pods ran
 	Price     float64       // dollars per hour at the end
 	Peak      float64       // highest price in the phase

@@ -61,7 +61,7 @@ func (k Kind) Slug() string {
 	return strings.Join(strings.FieldsFunc(strings.ToLower(k.Title), isBreak), "-")
 }
 
-// Plot writes the price over time of the pair with the median difference in what both sides paid, as SVG.
+// Plot writes the price over time of one pair, as SVG: the pair with the median overpaidPercent.
 func (k Kind) Plot(w io.Writer) error {
 	pairs := slices.Clone(k.pairs)
 	slices.SortStableFunc(pairs, func(a, b pair) int { return cmp.Compare(a.overpaidPercent(), b.overpaidPercent()) })
@@ -72,8 +72,8 @@ func (k Kind) Plot(w io.Writer) error {
 // overpaidPercent returns by how many percent Joiner paid more than Karpenter in the whole script.
 func (p pair) overpaidPercent() float64 { return percent(total(p.joiner), total(p.upstream)) }
 
-// Markdown returns a table for each kind, with the median and the worst case of all seeds, below its plot. plots has the
-// path of a kind's plot by its title; a kind without a path has no plot.
+// Markdown returns a table for each kind, with the median and the worst case of all seeds, below its plot. plots has
+// the path of a kind's plot by its title; a kind without a path has no plot.
 func Markdown(kinds []Kind, plots map[string]string) string {
 	var b strings.Builder
 	for _, k := range kinds {

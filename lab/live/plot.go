@@ -13,7 +13,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// The size of a plot, and how far apart its points are: a plot is about 800 points wide.
+// The size and margin of a plot, and the time between two data points.
 const (
 	plotWidth  = 24 * vg.Centimeter
 	plotHeight = 9 * vg.Centimeter

@@ -59,7 +59,7 @@ func TestChartPaths(t *testing.T) {
 	}
 }
 
-// TestChartShapes compares the value types that migrate check requires, and the names of settings, with those of the chart.
+// TestChartShapes compares the value types that migrate check requires, and the names of settings, with the chart's.
 func TestChartShapes(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../deploy/charts/joiner/values.rules.json")
@@ -123,7 +123,7 @@ func TestChartShapes(t *testing.T) {
 	}
 }
 
-// TestChartValues: the problem of a refused value names its path and the valid values. Names are case-sensitive, as in Helm.
+// TestChartValues: the problem of a refused value has its path and the valid values. Names are case-sensitive.
 func TestChartValues(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -15,8 +15,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// WithoutSyscall returns an error about a file without the name of the system call: "open x: no such file" becomes "x: no such
-// file".
+// WithoutSyscall returns an error about a file without the name of the system call: "open x: no such file" becomes "x:
+// no such file".
 func WithoutSyscall(err error) error {
 	var path *os.PathError
 	if errors.As(err, &path) {

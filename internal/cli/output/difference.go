@@ -7,7 +7,7 @@ const contextLines = 2
 
 // Difference returns the line-by-line difference of two texts: removed lines start with "- ", added lines with "+ ",
 // and unchanged lines with two spaces. Unchanged lines farther than contextLines from a change are left out. If both
-// texts together are too long for commonSubsequence, all lines are shown as removed and added.
+// texts are too long for commonSubsequence, all lines are shown as removed and added.
 func Difference(before, after string) []string {
 	a, b := lines(before), lines(after)
 	var all []string

@@ -106,8 +106,8 @@ func duration(seconds float64) string {
 // dollars returns a price with four decimals.
 func dollars(p catalog.Price) string { return fmt.Sprintf("%.4f", p.Dollars()) }
 
-// NodeClaimsTable returns the table of the nodes to launch. Nodes with the same NodePool, instance type, zone and capacity
-// type share a row. The rows with the highest price come first.
+// NodeClaimsTable returns the table of the nodes to launch. Nodes with the same NodePool, instance type, zone and
+// capacity type share a row. The rows with the highest price come first.
 func NodeClaimsTable(p packing.Plan) Table {
 	groups := groupNodes(p.PlannedNodes)
 	slices.SortStableFunc(groups, func(a, b []packing.PlannedNode) int { return cmp.Compare(totalPrice(b), totalPrice(a)) })
