@@ -258,10 +258,10 @@ func (t *TopologyState) expectDaemonPods(st *offering.Stock, q *podgroup.Queue) 
 	}
 }
 
-// FewestDaemonPods returns the minimum number of pods of the group, a host spread, on a host, as far as the DaemonSet
-// pods of planned nodes guarantee it. The result is 1 if every planned node that counts for the spread has a DaemonSet
-// pod of the group, and every such existing node has a pod of the group. Otherwise the result is 0. It is also 0 if
-// fewer than minDomains nodes count, or if EmptyHosts has the group.
+// FewestDaemonPods returns the minimum number of the pods of a host spread's group on a host that the DaemonSet pods of
+// planned nodes guarantee. The result is 1 if every planned node that counts for the spread has a DaemonSet pod of the
+// group, and every existing node that counts has a pod of the group. Otherwise the result is 0. It is also 0 if fewer
+// than minDomains nodes count, or if EmptyHosts has the group.
 func (t *TopologyState) FewestDaemonPods(group, minDomains int) int {
 	f := t.Fewest[group]
 	if !t.onEveryNode[group] || t.EmptyHosts[group] || f.Nodes < minDomains || f.Nodes > 0 && f.Pods == 0 {
@@ -295,9 +295,9 @@ func (t *TopologyState) DaemonOnlyAffinity(p *topology.Profile, cell []int) (gro
 	return groups
 }
 
-// AddPlannedNode records a planned node that may be launched as any of these offerings. If all of them are in one
-// domain, and each has a DaemonSet pod that an affinity matches, this pod also satisfies the affinity of pods on other
-// nodes.
+// AddPlannedNode records a planned node that may be launched as any of these offerings. If all offerings are in one
+// domain, and each offering has a DaemonSet pod that an affinity matches, this pod also satisfies the affinity of pods
+// on other nodes.
 func (t *TopologyState) AddPlannedNode(offers bitset.Set) {
 	first := offers.Next(0)
 	if first < 0 || len(t.daemonOnly) == 0 {

@@ -47,7 +47,7 @@ type Division struct {
 // share.CostlyAbove each) cost at most share.MaxSliceCost together. Otherwise the costly kinds wait for a slice.
 //
 // share.MaxPlanCost is divided among the namespaces of the remaining kinds. A namespace that needs less than its equal part
-// is planned in full, and the rest of its part goes to the others. Within a namespace, pods of higher priority come
+// is planned in full; other namespaces get the rest of its part. Within a namespace, pods of higher priority come
 // first, then those that cost less.
 //
 // Slices serve namespaces in turn. Priority only orders the pods within a namespace, in plans and slices, so a costly

@@ -90,7 +90,6 @@ type union struct {
 	costs  []int // by root: cost of the set
 }
 
-// newUnion returns a set for each kind.
 func newUnion(kinds []kind) *union {
 	u := &union{}
 	for i := range kinds {

@@ -155,7 +155,6 @@ func (s *Solver) DualPrices(counts []int, hard bool) DualPrices {
 	return out
 }
 
-// zeroDualPrices returns dual prices of 0 for all demands and offers.
 func (s *Solver) zeroDualPrices() DualPrices {
 	return DualPrices{PerPod: make([]float64, len(s.problem.Demands)), PerNode: make([]float64, len(s.problem.Offers))}
 }

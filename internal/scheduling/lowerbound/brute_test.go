@@ -115,7 +115,7 @@ func checkDualPrices(t *rapid.T, p lowerbound.Problem, w lowerbound.DualPrices) 
 			t.Errorf("offer %d costs %s, and its pods are worth %.0f billionths of a dollar, want at most the price", o, offer.Price, w.PerNode[o])
 		}
 		if full := fullest(p, w.PerPod, o); full > w.PerNode[o]*(1+1e-9)+1e-3 {
-			t.Errorf("offer %d holds pods worth %.0f billionths, more than %.0f", o, full, w.PerNode[o])
+			t.Errorf("offer %d holds pods worth %.0f billionths, want at most PerNode, %.0f", o, full, w.PerNode[o])
 		}
 	}
 }

@@ -206,7 +206,7 @@ pods
 		if has(func(o int) bool { return st.TypeOf(o) == st.TypeOf(removed) }) &&
 			has(func(o int) bool { return st.Offers[o].Zone == x.Zone }) &&
 			has(func(o int) bool { return st.Offers[o].CapacityType == x.CapacityType }) {
-			t.Errorf("the unsuitable %s is a combination of %s", names(st, []int{removed}), names(st, kept))
+			t.Errorf("the unsuitable %s is a combination of the choices %s, want it excluded", names(st, []int{removed}), names(st, kept))
 		}
 	}
 }

@@ -196,7 +196,6 @@ func (st *Stock) byPrice(models []Model) []int {
 	return out
 }
 
-// priced is an offer with its price.
 type priced struct {
 	price catalog.Price
 	offer int

@@ -130,7 +130,7 @@ func benchSolve(b *testing.B, market catalog.Market) {
 				plan = packing.Solve(s, market, packing.DefaultEffort)
 			}
 			if len(plan.Refusals) > 0 {
-				b.Fatalf("%d refusals, first %+v", len(plan.Refusals), plan.Refusals[0])
+				b.Fatalf("%d refusals, want none: %+v", len(plan.Refusals), plan.Refusals[0])
 			}
 			b.ReportMetric(100*(float64(plan.Price)/float64(plan.LowerBound)-1), "%gap")
 			b.ReportMetric(float64(len(plan.PlannedNodes)), "nodes")

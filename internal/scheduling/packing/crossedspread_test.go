@@ -45,7 +45,7 @@ func TestCrossedSpreads(t *testing.T) {
 		s, market := cluster.Snapshot{Pools: anyPool, Pods: pods}, bigMarket(catalog.OnDemand)
 		plan := packing.Solve(s, market, packing.DefaultEffort)
 		if len(plan.Refusals) > 0 {
-			t.Errorf("seed %d: %d of %d pods are refused, the first: %+v", seed, len(plan.Refusals), len(pods), plan.Refusals[0])
+			t.Errorf("seed %d: %d of %d pods are refused, want none: %+v", seed, len(plan.Refusals), len(pods), plan.Refusals[0])
 		}
 		if broken := verify.Check(s, market, plan); len(broken) > 0 {
 			t.Errorf("seed %d: %d rules violated, the first: %s", seed, len(broken), broken[0])

@@ -53,7 +53,7 @@ func TestManyDaemons(t *testing.T) { //nolint:paralleltest // it counts what all
 			t.Errorf("%s: the plan allocates %d MB, want at most 150 MB", name, size)
 		}
 		if len(plan.Refusals) > 0 {
-			t.Errorf("%s: %d pods are not placed: %+v", name, len(plan.Refusals), plan.Refusals[0])
+			t.Errorf("%s: %d pods are refused, want none: %+v", name, len(plan.Refusals), plan.Refusals[0])
 		}
 	}
 }
@@ -100,7 +100,7 @@ func TestDaemonsThatFitNowhere(t *testing.T) {
 		s := cluster.Snapshot{Pools: anyPool, Pods: mixedPods(50, 10, 1), Daemons: c.daemons}
 		plan := packing.Solve(s, fewTypes(), packing.DefaultEffort)
 		if got := len(plan.Refusals) > 0; got != c.refuses {
-			t.Errorf("%s: %d pods are not placed: %+v; want none, unless in kube-system", name, len(plan.Refusals), plan.Refusals)
+			t.Errorf("%s: %d pods are refused: %+v; want none, unless in kube-system", name, len(plan.Refusals), plan.Refusals)
 		}
 		for _, wrong := range verify.Check(s, fewTypes(), plan) {
 			t.Errorf("%s: %s", name, wrong)

@@ -26,7 +26,7 @@ func TestPodExchange(t *testing.T) {
 		s := cluster.Snapshot{Pools: anyPool, Pods: ruledPods(60+d.roll(120), &d)}
 		plan := packing.Solve(s, market, packing.DefaultEffort)
 		if len(plan.Refusals) > 0 {
-			t.Fatalf("seed %d: %d pods refused, the first: %+v", seed, len(plan.Refusals), plan.Refusals[0])
+			t.Fatalf("seed %d: %d pods are refused, want none: %+v", seed, len(plan.Refusals), plan.Refusals[0])
 		}
 		if broken := verify.Check(s, market, plan); len(broken) > 0 {
 			t.Fatalf("seed %d: %d rules broken, the first: %s", seed, len(broken), broken[0])

@@ -56,7 +56,7 @@ func testGap(t *testing.T, market catalog.Market) {
 			s := cluster.Snapshot{Pools: anyPool, Pods: mixedPods(c.pods, c.deployments, seed+1)}
 			plan := packing.Solve(s, market, packing.DefaultEffort)
 			if len(plan.Refusals) > 0 {
-				t.Fatalf("%d pods refused", len(plan.Refusals))
+				t.Fatalf("%d pods are refused, want none", len(plan.Refusals))
 			}
 			if broken := verify.Check(s, market, plan); len(broken) > 0 {
 				t.Fatalf("%d rules broken, the first: %s", len(broken), broken[0])

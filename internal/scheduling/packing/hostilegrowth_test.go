@@ -87,7 +87,7 @@ func TestOrdinaryBesideHostile(t *testing.T) {
 		s := cluster.Snapshot{Pools: anyPool, Pods: append(mixedPods(50, 10, 1), hostilePods(k, n)...)}
 		for _, r := range packing.Solve(s, fewTypes(), packing.DefaultEffort).Refusals {
 			if r.Pod[:7] == "default" {
-				t.Errorf("%s: the ordinary pod %s is not placed: %+v", k.name, r.Pod, r.Reasons)
+				t.Errorf("%s: the ordinary pod %s is refused, want it placed: %+v", k.name, r.Pod, r.Reasons)
 			}
 		}
 	}

@@ -33,8 +33,8 @@ func (offers *nodeOffers) feasibleOffers(pn *plannedNode) bitset.Set {
 }
 
 // launchChoices returns the offerings that the node may be launched as, cheapest first, of any number of instance
-// types. Each has room for all pods. tight is true if the NodePool is near its limits: then no choice is larger than
-// the planned offering in limited resources.
+// types. Each offering has room for all pods. tight is true if the NodePool is near its limits: then no choice is
+// larger than the planned offering in limited resources.
 func (offers *nodeOffers) launchChoices(pn *plannedNode, tight bool) []int {
 	return offers.problem.Stock.Choices(pn.offer, offers.feasibleOffers(pn), tight)
 }

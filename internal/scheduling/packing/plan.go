@@ -44,8 +44,8 @@ type PlannedNode struct {
 	// minValues in Requirements are lowered to the number of values that the node keeps.
 	Relaxed []Relaxation
 
-	// Offerings are the offerings that the node may be launched as, cheapest first; never empty. Each has
-	// room for all the pods.
+	// Offerings are the offerings that the node may be launched as, cheapest first; never empty. Each offering has room
+	// for all the pods.
 	Offerings []Choice
 }
 

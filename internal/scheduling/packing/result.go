@@ -77,7 +77,6 @@ func (pb planBuilder) buildPlan() Plan {
 	return p
 }
 
-// plannedCount returns the number of nodes to launch.
 func (pb planBuilder) plannedCount() int {
 	n := 0
 	for i := range pb.sol.planned {

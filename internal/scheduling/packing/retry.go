@@ -98,7 +98,7 @@ func newRetrier(sol *solution) retrier {
 	return retrier{problem: sol.problem, queue: sol.queue, topo: sol.topo, prices: sol.prices, work: sol.work, sol: sol}
 }
 
-// keepOneUnit removes all unplaced pods but one unit from the class, and returns the removed pods.
+// keepOneUnit removes the unplaced pods of the class, except one unit, and returns the removed pods.
 func (rt retrier) keepOneUnit(c int) []*cluster.Pod {
 	class := &rt.queue.Classes[c]
 	from := len(class.Pods) - (rt.queue.Left[c]-1)*class.PodsPerUnit

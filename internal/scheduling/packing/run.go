@@ -114,8 +114,8 @@ func (run *strategyRun) computePrices() {
 }
 
 // acceptRatio ends the search of bestNode: no further lot is checked once the lowest price per value is at most
-// acceptRatio times the lowest key of these lots. It is above 1 to save work: a node may be 0.3 % more expensive than
-// the best.
+// acceptRatio times the lowest key of the unchecked lots. It is above 1 to save work: a node may be 0.3 % more
+// expensive than the best.
 const acceptRatio = 1.003
 
 // bestNode returns the node with the lowest price per value. It returns false if no node takes a pod. total is

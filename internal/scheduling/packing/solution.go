@@ -127,7 +127,6 @@ func (sol *solution) addPlanned(pn plannedNode, limit int) {
 	sol.planned = append(sol.planned, pn)
 }
 
-// addOutcome adds the nodes of the outcome to the plan.
 func (sol *solution) addOutcome(o outcome) {
 	sol.planned = append(sol.planned, o.planned...)
 	sol.queue.Left, sol.remaining = o.left, o.remaining

@@ -130,8 +130,8 @@ func (nc nodeChooser) stepLimit(active []int) int {
 // is about 60 million steps, 1900 × (2000 + 16 × 1900), which take two seconds.
 const maxStepLimitUnits = 1900
 
-// tryStrategies runs the strategies in order until an outcome is good enough: it places all pods, crowds no pods, and
-// its price is within targetGap of the lower bound. It returns all outcomes, and reports whether the last of them is
+// tryStrategies runs the strategies in order until an outcome is good enough: it places all pods, crowded is 0, and its
+// price is within targetGap of the lower bound. tryStrategies returns all outcomes, and reports whether the last one is
 // good enough.
 func (nc nodeChooser) tryStrategies(all []strategy, active []int, lots []lot, p *dualprice.Pricing, stepLimit int) ([]outcome, bool) {
 	var out []outcome

@@ -40,7 +40,6 @@ func Cost(p *cluster.Pod) int {
 	return 1 + max(0, points-ordinaryPoints)/unitPoints
 }
 
-// podPoints returns the points of the pod.
 func podPoints(p *cluster.Pod) int {
 	points := len(p.Tolerations)*tolerationPoints + len(p.HostPorts)*portPoints +
 		len(p.Requests.Extended)*resourcePoints + len(p.Volumes)*volumePoints

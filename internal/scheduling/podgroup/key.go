@@ -9,7 +9,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// newSignature returns the signature of the pod.
 func newSignature(p *cluster.Pod) Signature {
 	s := Signature{Required: p.Required, Preferred: slices.Clone(p.Preferred), Tolerations: p.Tolerations}
 	slices.SortStableFunc(s.Preferred, func(a, b cluster.Preference) int { return cmp.Compare(b.Weight, a.Weight) })

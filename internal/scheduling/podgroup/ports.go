@@ -74,7 +74,6 @@ func (p *Ports) Relevant(list []cluster.HostPort) []cluster.HostPort {
 	return out
 }
 
-// record records that the list has the port.
 func (p *Ports) record(list int, h cluster.HostPort) {
 	key := portKey{h.Port, h.Protocol}
 	u := p.users[key]

@@ -190,7 +190,7 @@ func TestDomainCountsKeepsLow(t *testing.T) {
 		kept := *k
 		k.recount()
 		if kept.low != k.low || kept.atLow != k.atLow || kept.numCounted != k.numCounted {
-			t.Errorf("updated minimum: %d in %d of %d domains; recounted: %d in %d of %d",
+			t.Errorf("updated minimum: %d in %d of %d domains; want as recounted: %d in %d of %d",
 				kept.low, kept.atLow, kept.numCounted, k.low, k.atLow, k.numCounted)
 		}
 	})

@@ -146,7 +146,7 @@ const Plain = 0
 
 // NewIndex finds the groups and profiles of the pods. The required anti-affinity of residents also forms groups, if it
 // matches any of the pods. kinds returns the kinds of all residents, with and without anti-affinity. NewIndex calls
-// kinds only if there are very many rules, for which it returns a wide Index. If kinds is nil, the Index is never wide
+// kinds only if there are very many rules; then it may return a wide Index. If kinds is nil, the Index is never wide
 // and the number of rules is not limited.
 func NewIndex(pods []PodRef, residents []cluster.Resident, kinds func() []*cluster.PodKind) *Index {
 	b := emptyIndex(len(pods))

@@ -59,7 +59,7 @@ func TestAssignProperties(t *testing.T) {
 			before := domainCounts.Clone()
 			counts := domainCounts.Assign(p, n, places)
 			if again := before.Assign(p, n, places); !slices.Equal(counts, again) {
-				t.Fatalf("kind %d: Assign returned %v, and for a copy of the counts %v", i, counts, again)
+				t.Fatalf("kind %d: Assign returned %v, and for a copy of the counts %v, want the same", i, counts, again)
 			}
 			other.Assign(&otherIndex.Profiles[otherIndex.ProfileOf[i]], n, places)
 			if !reflect.DeepEqual(other.counts, domainCounts.counts) {

@@ -340,7 +340,6 @@ func (e *explanation) profile() *topology.Profile {
 	return &e.in.Pods.Topology.Profiles[e.class.Profile]
 }
 
-// codeOf has the code of a refusal by kind of topology rule.
 var codeOf = map[topology.RuleKind]Code{topology.Spread: TopologySpread, topology.Affinity: PodAffinity,
 	topology.AntiAffinity: PodAntiAffinity}
 

@@ -276,8 +276,8 @@ type bounds struct {
 	hosts int          // for hostname: maximum number of places that count
 	least int          // for hostname: number of places that certainly count
 
-	loose      []uncertainPlaces
-	looseSetOf []int // by traitSet: index in loose of its set, or -1
+	loose      []uncertainPlaces // places whose domain is not certain
+	looseSetOf []int             // by traitSet: index in loose of its set, or -1
 }
 
 // uncertainPlaces is a set of places that may be in one of several domains, or in none.

@@ -9,7 +9,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// choiceOf returns the offering as a packing.Choice.
 func choiceOf(typ string, o catalog.Offering) packing.Choice {
 	return packing.Choice{InstanceType: typ, Zone: o.Zone, CapacityType: o.CapacityType, Price: o.Price, Reservation: o.Reservation.ID}
 }

@@ -59,7 +59,6 @@ func newTopology(c *checker) *topology {
 	return t
 }
 
-// checkRules checks all rules between pods.
 func (t *topology) checkRules() {
 	for _, r := range t.antiAffinities {
 		r.countPods()
