@@ -87,7 +87,6 @@ func (b *fixture) config(key, secret, token string) aws.Config {
 	})
 }
 
-// use replaces the SDK clients by clients with the configuration.
 func (b *fixture) use(c aws.Config) {
 	b.ec2, b.eks, b.iam, b.sts = ec2.NewFromConfig(c), eks.NewFromConfig(c), iam.NewFromConfig(c), sts.NewFromConfig(c)
 	b.ssm, b.sqs, b.pricing = ssm.NewFromConfig(c), sqs.NewFromConfig(c), pricing.NewFromConfig(c)

@@ -56,12 +56,12 @@ func TestFleetLife(t *testing.T) {
 		*first.Placement.AvailabilityZone != "us-east-1b" ||
 		first.Architecture != types.ArchitectureValuesX8664 || !strings.HasPrefix(*first.PrivateDnsName, "ip-10-0-") ||
 		!strings.HasSuffix(*first.IamInstanceProfile.Arn, ":instance-profile/node-profile") || *first.SecurityGroups[0].GroupName != "demo-node" {
-		t.Errorf("the new instance is %+v, want it pending in us-east-1b, with the profile and group", first)
+		t.Errorf("new instance: %+v, want it pending in us-east-1b, with its profile", first)
 	}
 	b.server.Do(func(w *world.World, _ time.Time) {
 		i, ok := w.Instance(ids[0])
 		if !ok || i.UserData != "#!/bin/bash\necho hi\n" || i.RoleARN != "arn:aws:iam::111122223333:role/node" || i.TemplateName != name {
-			t.Errorf("the world's instance is %+v, want the user data, role and template of the launch", i)
+			t.Errorf("the world's instance is %+v, want the launch's user data, role and template", i)
 		}
 		if i.Interfaces[0].Tags["of"] != "template" {
 			t.Errorf("tags of the interface are %v, want of=template", i.Interfaces[0].Tags)

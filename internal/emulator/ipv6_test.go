@@ -83,6 +83,6 @@ func TestIPv6Cluster(t *testing.T) {
 	}
 	if n := out.Cluster.KubernetesNetworkConfig; n.IpFamily != "ipv6" ||
 		aws.ToString(n.ServiceIpv6Cidr) != "fd30:1c53:5f8a::/108" || n.ServiceIpv4Cidr != nil {
-		t.Errorf("IP family %s with the CIDRs %v and %v, want only IPv6", n.IpFamily, aws.ToString(n.ServiceIpv6Cidr), aws.ToString(n.ServiceIpv4Cidr))
+		t.Errorf("IP family %s, CIDRs %v and %v, want only IPv6", n.IpFamily, aws.ToString(n.ServiceIpv6Cidr), aws.ToString(n.ServiceIpv4Cidr))
 	}
 }

@@ -323,7 +323,6 @@ func TestPolicyDocuments(t *testing.T) {
 	}
 }
 
-// iamTags returns the tags in the format of the IAM client.
 func iamTags(tags map[string]string) []iamtypes.Tag {
 	var out []iamtypes.Tag
 	for k, v := range tags {

@@ -120,7 +120,6 @@ func (p product) passes(filters []productFilter) bool {
 	return true
 }
 
-// json returns the product as an entry of the price list.
 func (p product) json() (string, error) {
 	const term, rate = "JRTCKXETXF", "6YS6EN2CT7" // AWS's codes for on-demand terms and for hourly rates
 	family := p.attributes["productFamily"]

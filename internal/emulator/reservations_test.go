@@ -63,7 +63,7 @@ func TestCapacityReservations(t *testing.T) {
 	if s := i.CapacityReservationSpecification; aws.ToString(i.CapacityReservationId) != created[0].ID || s == nil ||
 		s.CapacityReservationPreference != types.CapacityReservationPreferenceCapacityReservationsOnly ||
 		*s.CapacityReservationTarget.CapacityReservationId != created[0].ID {
-		t.Errorf("the instance is in the reservation %v, with the launch parameters %+v, want the first reservation", i.CapacityReservationId, s)
+		t.Errorf("the instance is in %v, with the launch parameters %+v, want the first reservation", i.CapacityReservationId, s)
 	}
 	filtered, err := b.ec2.DescribeCapacityReservations(t.Context(), &ec2.DescribeCapacityReservationsInput{Filters: []types.Filter{
 		{Name: aws.String("tag:team"), Values: []string{"a"}}, {Name: aws.String("state"), Values: []string{"active"}},

@@ -178,7 +178,6 @@ func (s *Server) requestID() string {
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
 
-// unknownAction returns the error for an action that is not emulated.
 func unknownAction(c *api.Call) error {
 	if c.Protocol == api.EC2Query || c.Protocol == api.AWSQuery {
 		return &failure.Error{Code: "InvalidAction", Message: "The action " + c.Action + " is not valid for this web service."}

@@ -103,7 +103,7 @@ func TestEKS(t *testing.T) {
 		*c.KubernetesNetworkConfig.ServiceIpv4Cidr != "10.100.0.0/16" ||
 		c.AccessConfig.AuthenticationMode != "CONFIG_MAP" ||
 		!strings.HasPrefix(*c.Identity.Oidc.Issuer, "https://oidc.eks.us-east-1.amazonaws.com/id/") || c.Status != "ACTIVE" {
-		t.Errorf("cluster is %+v, want it active, with its own values and EKS's defaults", c)
+		t.Errorf("cluster is %+v, want it active, in mode CONFIG_MAP", c)
 	}
 	arn := aws.String("arn:aws:iam::111122223333:role/path/node")
 	in := &eks.CreateAccessEntryInput{ClusterName: cluster, PrincipalArn: arn, Type: aws.String("EC2_LINUX")}

@@ -11,7 +11,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/sqs"
 )
 
-// build creates s.services.
 func (s *Server) build() {
 	s.services = map[string]api.Service{}
 	for _, svc := range []api.Service{

@@ -75,7 +75,7 @@ func (b *fixture) callerOf(t *testing.T, u *url.URL, cluster, host string) strin
 		t.Fatalf("answer %s: %v", body, err)
 	}
 	if (answer.StatusCode == http.StatusOK) != (out.Code == "") {
-		t.Errorf("status %d with code %q, want a code only with an error", answer.StatusCode, out.Code)
+		t.Errorf("status %d with code %q, want a code only on errors", answer.StatusCode, out.Code)
 	}
 	return out.Arn + out.Code
 }

@@ -29,7 +29,6 @@ const (
 // signer creates service account tokens, as a cluster's API server does.
 type signer struct{ key *rsa.PrivateKey }
 
-// token returns a signed token with the claims.
 func (s signer) token(t *testing.T, claims map[string]any) string {
 	t.Helper()
 	part := func(v any) string {

@@ -36,12 +36,10 @@ type Object struct {
 	namespace, name Value
 }
 
-// clusterWide returns a cluster-scoped object.
 func clusterWide(group, resource, name string) Object {
 	return Object{group: group, resource: resource, name: Name(name)}
 }
 
-// namespaced returns an object in a namespace.
 func namespaced(group, resource, namespace, name string) Object {
 	return Object{group: group, resource: resource, namespace: Namespace(namespace), name: Name(name)}
 }
@@ -108,7 +106,6 @@ func (o Object) words(verb ...string) []Word {
 	return append(out, toWords(verb...)...)
 }
 
-// toWords returns texts as words.
 func toWords(texts ...string) []Word {
 	out := make([]Word, len(texts))
 	for i, t := range texts {

@@ -63,7 +63,6 @@ type role struct {
 // iamTime is a time in the format of IAM and STS, with a precision of one second.
 type iamTime string
 
-// timeOf returns a time as iamTime, in UTC.
 func timeOf(t time.Time) iamTime { return iamTime(t.UTC().Format("2006-01-02T15:04:05Z")) }
 
 func roleOf(r identity.Role) role {
@@ -115,7 +114,6 @@ func getRole(c *api.Call, in *roleIn) (roleOut, error) {
 	return roleOut{Role: roleOf(r)}, err
 }
 
-// paging has the paging parameters of IAM's list actions.
 type paging struct {
 	Marker   string
 	MaxItems *int64

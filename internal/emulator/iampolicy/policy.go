@@ -33,7 +33,6 @@ type patterns struct {
 	except bool // NotAction or NotResource: match everything but texts
 }
 
-// document is a policy in JSON.
 type document struct {
 	Version   string
 	ID        string `json:"Id"`
@@ -143,7 +142,6 @@ func (m *oneOrMany[T]) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// decodeStrictly decodes JSON, and rejects unknown fields.
 func decodeStrictly(text []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()

@@ -66,7 +66,6 @@ type batchEntry interface{ id() string }
 func (e sendEntry) id() string   { return e.Id }
 func (e deleteEntry) id() string { return e.Id }
 
-// batchErrorOf returns the answer for an entry that failed with the error.
 func batchErrorOf(id string, err error) batchError {
 	out := batchError{Id: id, SenderFault: true, Code: "InternalError", Message: err.Error()}
 	var apiErr *failure.Error

@@ -59,7 +59,6 @@ func (c *Capacity) RemoveLimit(p CapacityPool) {
 	}
 }
 
-// includes reports whether the offering belongs to the pool.
 func (p CapacityPool) includes(o Offering) bool {
 	if p.Type != "" && p.Type != o.Type {
 		family, ok := strings.CutSuffix(p.Type, ".*")
@@ -115,13 +114,11 @@ func QuotaOf(instanceType string, spot bool) Quota {
 	return Quota{Kind: "standard", Spot: spot}
 }
 
-// occupy adds a new instance to the usage.
 func (c *Capacity) occupy(o Offering, vcpus int64) {
 	c.usage.running[o]++
 	c.usage.vcpus[QuotaOf(o.Type, o.Spot)] += vcpus
 }
 
-// vacate subtracts an ended instance from the usage.
 func (c *Capacity) vacate(o Offering, vcpus int64) {
 	c.usage.running[o]--
 	if c.usage.running[o] == 0 {

@@ -259,13 +259,11 @@ func (s Step) to(action Action) Step {
 	return s
 }
 
-// delete returns the step with the action Delete.
 func (s Step) delete(reason string) Step {
 	s.Action, s.Reason = Delete, reason
 	return s
 }
 
-// wait returns the step with the action Wait.
 func (s Step) wait(reason string, until time.Time) Step {
 	s.Action, s.Reason, s.Until = Wait, reason, until
 	return s
