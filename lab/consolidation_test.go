@@ -277,7 +277,7 @@ func (o *observer) scan(ctx context.Context, l *lab.Lab, name string) {
 	o.scans, o.disrupted, o.mostDisrupted = o.scans+1, disrupted, max(o.mostDisrupted, disrupted)
 }
 
-// isIdle reports whether no node is terminating or not ready, and no pod is pending.
+// isIdle reports whether all nodes are ready, none is terminating, and no pod is pending.
 func (o *observer) isIdle() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

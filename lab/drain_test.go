@@ -203,7 +203,6 @@ func (w *budgetWatch) isComplete() (bool, error) {
 	return true, nil
 }
 
-// results returns the violations of PodDisruptionBudgets, and the number of deleted pods.
 func (w *budgetWatch) results() (violations []string, deleted int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

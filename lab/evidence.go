@@ -213,7 +213,6 @@ func (l *Lab) Console(instance string) string {
 	return text
 }
 
-// tail returns the last lines of a file.
 func tail(path string, lines int) string {
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -89,7 +89,7 @@ func newLab(t *testing.T, o lab.Options) *lab.Lab {
 }
 
 // parallelLab starts a lab for one test, which then runs in parallel with others. It is for tests that mostly wait.
-// Tests that keep both cores busy run earlier, one after the other, and mostly in the shared lab.
+// Tests that keep the CPU busy run earlier, one after the other, and mostly in the shared lab.
 func parallelLab(t *testing.T, o lab.Options) *lab.Lab {
 	t.Helper()
 	t.Parallel()

@@ -43,7 +43,7 @@ const maxRounds = 4
 //
 //  1. Each placed pod is pinned to its planned node. kube-scheduler must be able to bind all of them, with all
 //     other rules in effect.
-//  2. Then another plan launches nothing, and kube-scheduler also finds no node for the pods that the plan refuses.
+//  2. Then a second plan launches nothing, and kube-scheduler finds no node for the pods that the first plan refuses.
 //  3. Without pins, kube-scheduler packs differently. Joiner plans again for the pods that do not fit then. After at
 //     most maxRounds rounds, only refused pods are left.
 //

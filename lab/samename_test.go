@@ -157,7 +157,6 @@ func awaitPoolEvent(t *testing.T, l *lab.Lab, pool, reason string, words ...stri
 	})
 }
 
-// metricsOf returns the current metrics of a controller.
 func metricsOf(t *testing.T, c *lab.Controller) string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.Metrics, nil)

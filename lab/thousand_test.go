@@ -71,8 +71,8 @@ func TestThousandNodes(t *testing.T) {
 	t.Logf("the controller took at most %d MiB of memory", peakMemory(t, c.PID())>>20)
 }
 
-// disableSchedulerEvents turns off kube-scheduler's events, which the test does not need. They are two per pod: a fifth
-// of all writes.
+// disableSchedulerEvents turns off kube-scheduler's events, which the test does not need. The two events per pod would
+// be a fifth of all writes.
 func disableSchedulerEvents(t *testing.T, l *lab.Lab) {
 	t.Helper()
 	roles := l.Kube.RbacV1().ClusterRoles()

@@ -125,7 +125,6 @@ func (w *twin) seePool(e watch.Event) {
 	w.hasHeld = w.hasHeld || isHeld
 }
 
-// seeNode records which Nodes exist.
 func (w *twin) seeNode(e watch.Event) {
 	if node, ok := e.Object.(*corev1.Node); ok && node.Spec.ProviderID != "" {
 		w.nodes[node.Spec.ProviderID] = e.Type != watch.Deleted
@@ -202,7 +201,6 @@ type recordedCalls struct {
 	violations []string
 }
 
-// recordCalls starts to record calls.
 func recordCalls(l *lab.Lab, twins []*twin) *recordedCalls {
 	a := &recordedCalls{uids: map[string]string{}, ownChanges: map[string]map[string]int{}, scans: map[string]int{}}
 	for _, w := range twins {

@@ -45,7 +45,6 @@ func score(p *Pod, m *Instance) float64 {
 	return (cpu+memory)/2 + 1 - math.Abs(cpu-memory)/2
 }
 
-// matches reports whether the node has all labels of the selector.
 func matches(selector map[string]string, m *Instance) bool {
 	for key, value := range selector {
 		if m.label(key) != value {

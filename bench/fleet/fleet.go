@@ -111,7 +111,7 @@ type Step struct {
 	// removed.
 	Joining, Leaving catalog.Price
 
-	// Settled and Moved describe the state after all current launches, and after the removal of all cordoned nodes.
+	// Settled and Moved describe the state once all launched nodes are ready and all cordoned nodes are removed.
 	Settled catalog.Price // price per hour
 	Moved   int           // total number of evicted pods
 

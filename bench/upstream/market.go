@@ -35,7 +35,6 @@ func instanceTypes(c catalog.Catalog) []*cloudprovider.InstanceType {
 	return out
 }
 
-// instanceType converts an instance type and its offerings to upstream's type.
 func instanceType(t catalog.Type) *cloudprovider.InstanceType {
 	out := &cloudprovider.InstanceType{
 		Name:     t.Name,

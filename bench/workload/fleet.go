@@ -96,7 +96,6 @@ func cheaper(n int) (*fleet.Fleet, error) {
 	return f, nodeStock{count: n, market: before, deleted: 5}.fill(f)
 }
 
-// raisePrices returns the offerings at 1.5 times their prices.
 func raisePrices(offerings []catalog.Offering) []catalog.Offering {
 	out := slices.Clone(offerings)
 	for i := range out {
