@@ -193,9 +193,8 @@ func gpuResource(manufacturer string) string {
 	return ""
 }
 
-// efaInterfaces returns how many EFA interfaces a node has. Of the interfaces that the NodeClass lists, the EFA-only
-// ones count, because a NodeClass can list no other EFA interfaces. If it lists none, the node has as many as the type
-// supports.
+// efaInterfaces returns how many EFA interfaces a node has: the number of EFA-only interfaces in the NodeClass, which
+// can list no other EFA interfaces. If the NodeClass lists no interfaces, the node has as many as the type supports.
 func efaInterfaces(f Facts, s Settings) int64 {
 	if s.Interfaces == nil {
 		return f.Network.EFAInterfaces

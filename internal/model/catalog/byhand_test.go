@@ -80,7 +80,8 @@ func TestSizesByHand(t *testing.T) {
 		}
 	}
 	if len(types) < 60 || families[AL2023] < 60 || families[Bottlerocket] < 60 || families[Windows2022] < 40 {
-		t.Errorf("%d types, rows by family %v; want at least 60, and 40 of Windows2022", len(types), families)
+		t.Errorf("%d types, rows by family %v; want at least 60 types, 60 rows per Linux family, 40 of Windows2022",
+			len(types), families)
 	}
 }
 

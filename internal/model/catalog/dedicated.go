@@ -27,7 +27,7 @@ func WantsDedicated(reqs requirements.Requirements) bool {
 	return ok && tenancy.Accepts(TenancyDedicated) && !tenancy.Accepts(TenancyDefault)
 }
 
-// Dedicated returns the type for nodes on dedicated hardware: with that tenancy in the labels, without reserved
+// Dedicated returns the type for nodes on dedicated hardware: with the tenancy in the labels, without reserved
 // offerings, and with higher on-demand prices, except prices that an overlay has set. Bare-metal types keep their
 // prices, because their instances are always on dedicated hardware. t is not changed.
 func (t Type) Dedicated() Type {

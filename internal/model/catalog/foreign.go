@@ -15,7 +15,7 @@ type ForeignLabel struct {
 
 // foreignDomains returns, by domain, the system that sets the node labels of the domain. A NodePool must not set these
 // labels, unless the system is empty. A domain includes its subdomains. If several domains match a label, the longest
-// one decides. A key with a slash is a complete label, not a domain.
+// one decides. agentpool and keys with a slash are labels, not domains.
 func foreignDomains() map[string]string {
 	return map[string]string{
 		"eks.amazonaws.com":              "EKS (managed node groups, Fargate, Auto Mode)",

@@ -180,7 +180,8 @@ func TestMeasuredTextIsBounded(t *testing.T) {
 		}
 		for sample := range maps.Keys(m) {
 			if _, kept := back[sample]; kept != (int(m[sample].Seen) >= 500-len(back)) {
-				t.Errorf("limit %d: %d samples are kept; that of day %d: %t, want %t", limit, len(back), m[sample].Seen, kept, !kept)
+				t.Errorf("limit %d: %d samples are kept; is that of day %d kept: %t, want %t",
+					limit, len(back), m[sample].Seen, kept, !kept)
 			}
 		}
 		if limit == 1<<20 && len(back) != 500 || limit == 1000 && len(back) < 15 {

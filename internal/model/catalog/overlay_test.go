@@ -175,7 +175,7 @@ func TestAssumedPrices(t *testing.T) {
 		t.Errorf("a type without a price (-want +got):\n%s", diff)
 	}
 	if got := p.Offerings(Facts{Name: "m5.large", UsageClasses: []string{OnDemand}}, zones); got[0].Price != 9 {
-		t.Errorf("a type with a price costs %d, want that price", got[0].Price)
+		t.Errorf("a type with a price costs %d, want 9", got[0].Price)
 	}
 	if got := p.Offerings(Facts{Name: "m98.large", UsageClasses: []string{OnDemand, Spot}}, zones); got != nil {
 		t.Errorf("a type without any price has offerings: %+v", got)

@@ -73,7 +73,7 @@ func TestSpotPercent(t *testing.T) {
 	}
 }
 
-// TestParseRegionErrors replaces a part of pricesText. Each error names the line, if it is about one.
+// TestParseRegionErrors replaces a part of pricesText. An error about a line names the line.
 func TestParseRegionErrors(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ old, new, want string }{

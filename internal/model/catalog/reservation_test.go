@@ -67,7 +67,7 @@ func TestReservationRows(t *testing.T) {
 	}
 	want := Reservation{ID: "cr-1", Type: ReservationDefault, Interruptible: true, Left: 3}
 	if got := c.Types[0].Offerings[0]; got.Reservation != want || got.Price != 10 {
-		t.Errorf("read %+v", got)
+		t.Errorf("read %+v, want reservation cr-1 with 3 instances left, price 10", got)
 	}
 	text, err := Encode(c)
 	if err != nil {

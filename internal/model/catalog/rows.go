@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// row is a type in the output of Encode. It has the fields of output.Type, which is a type in the output of `joiner
-// catalog -o json`. The field names must not change.
+// row is an instance type in the output of Encode. It has the fields of output.Type, which `joiner catalog -o json`
+// prints. The field names must not change.
 type row struct {
 	InstanceType string              `json:"instanceType"`
 	Labels       requirements.Labels `json:"labels"`

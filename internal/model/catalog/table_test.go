@@ -20,14 +20,15 @@ func TestTable(t *testing.T) {
 	}
 	for _, f := range tab.Types() {
 		if f.MemoryMiB <= 0 || f.Processor.VCPUs <= 0 || f.Processor.Cores <= 0 || f.Arch() == "" {
-			t.Errorf("%s: memory %d, vCPUs %d, cores %d, architectures %v", f.Name, f.MemoryMiB, f.Processor.VCPUs,
-				f.Processor.Cores, f.Processor.Architectures)
+			t.Errorf("%s: memory %d, vCPUs %d, cores %d, architectures %v; want all",
+				f.Name, f.MemoryMiB, f.Processor.VCPUs, f.Processor.Cores, f.Processor.Architectures)
 		}
 		if len(f.Network.Cards) == 0 || f.Network.IPv4PerInterface < 2 || defaultCard(f).MaxInterfaces < 1 {
-			t.Errorf("%s: network %+v", f.Name, f.Network)
+			t.Errorf("%s: network %+v, want interfaces on the default card, 2 addresses each",
+				f.Name, f.Network)
 		}
 		if (f.Hypervisor == "") != f.BareMetal {
-			t.Errorf("%s: hypervisor %q, bare metal %t", f.Name, f.Hypervisor, f.BareMetal)
+			t.Errorf("%s: hypervisor %q, bare metal %t, want one of the two", f.Name, f.Hypervisor, f.BareMetal)
 		}
 		if f.Processor.Manufacturer == "" && f.Name != "t1.micro" {
 			t.Errorf("%s: no manufacturer", f.Name)
@@ -60,20 +61,20 @@ func TestRegions(t *testing.T) {
 		}
 		delete(minimum, name)
 		if len(r.Zones) < 2 {
-			t.Errorf("%s has zones %v", name, r.Zones)
+			t.Errorf("%s has zones %v, want at least 2", name, r.Zones)
 		}
 		for _, typ := range r.Types() {
 			if _, ok := tab.Facts(typ); !ok {
 				t.Errorf("%s offers %s, but the table has no facts about it", name, typ)
 			}
 			if r.OnDemand[typ] <= 0 {
-				t.Errorf("%s: price of %s is %s", name, typ, r.OnDemand[typ])
+				t.Errorf("%s: price of %s is %s, want more than 0", name, typ, r.OnDemand[typ])
 			}
 			if len(r.ZonesOf(typ)) == 0 {
 				t.Errorf("%s: %s is in no zone", name, typ)
 			}
 			if spot, ok := r.SpotTypical[typ]; ok && spot <= 0 {
-				t.Errorf("%s: spot price of %s is %s", name, typ, spot)
+				t.Errorf("%s: spot price of %s is %s, want more than 0", name, typ, spot)
 			}
 		}
 	}
@@ -100,14 +101,14 @@ func TestCatalogOfRegion(t *testing.T) {
 	for _, typ := range c.Types {
 		for _, key := range always {
 			if v, ok := typ.Labels[key]; !ok || v == "" && key != LabelHypervisor {
-				t.Errorf("%s: label %s is %q", typ.Name, key, v)
+				t.Errorf("%s: label %s is %q, want a value", typ.Name, key, v)
 			}
 		}
 		if len(typ.Offerings) < 2 {
-			t.Errorf("%s: offerings %v", typ.Name, typ.Offerings)
+			t.Errorf("%s: offerings %v, want at least 2", typ.Name, typ.Offerings)
 		}
 		if typ.Allocatable.CPU <= 0 || typ.Allocatable.Memory <= 0 || typ.Allocatable.Pods <= 0 {
-			t.Errorf("%s: allocatable %v", typ.Name, typ.Allocatable)
+			t.Errorf("%s: allocatable %v, want CPU, memory and pods", typ.Name, typ.Allocatable)
 		}
 		if lack := typ.Allocatable.Lacking(typ.Capacity); lack != nil {
 			t.Errorf("%s: more %v allocatable than the capacity", typ.Name, lack)

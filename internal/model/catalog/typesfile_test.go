@@ -39,8 +39,7 @@ func TestParseTypes(t *testing.T) {
 	}
 }
 
-// TestParseTypesErrors replaces a part of typesText. Each error names the file, the line and, if it is about one, the
-// column.
+// TestParseTypesErrors replaces a part of typesText. Each error names file and line, and the column if there is one.
 func TestParseTypesErrors(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ old, new, want string }{

@@ -34,8 +34,8 @@ const AttachableVolumes = "attachable-volumes-csi-"
 // Unlimited is the amount of a resource without a limit. It is more than all pods of a cluster can request.
 const Unlimited = 1 << 40
 
-// SetRemaining sets v to all minus used. The amounts in all lack a CSI driver that has no limit on the node, as in
-// kube-scheduler. The amount of such a driver becomes Unlimited.
+// SetRemaining sets v to all minus used. Like kube-scheduler, all has no amount for a CSI driver without a limit on the
+// node; v gets Unlimited for it.
 func (d Dimensions) SetRemaining(v Vector, all, used Amounts) {
 	if !slices.ContainsFunc(d, isExtended) {
 		all.Extended, used.Extended = nil, nil // v has no extended resources, so subtracting them is not needed

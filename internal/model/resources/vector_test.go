@@ -35,7 +35,7 @@ func TestVector(t *testing.T) {
 		left.SubtractTimes(c.ask, 3)
 		left.SubtractTimes(c.ask, -3)
 		if !slices.Equal(left, room) {
-			t.Errorf("%v taken three times and put back: %v, want %v", c.ask, left, room)
+			t.Errorf("%v subtracted 3 times, then -3 times: %v, want %v", c.ask, left, room)
 		}
 	}
 }
