@@ -74,7 +74,7 @@ type Interface struct {
 
 // Tracking holds the idle timeouts of connection tracking, in seconds.
 type Tracking struct {
-	TCPEstablished, UDPStream, UDP *int32 // each nil: EC2's default
+	TCPEstablished, UDPStream, UDP *int32 // nil: EC2's default
 }
 
 // templateData returns the template's content. The template tags only the interfaces and the spot request. The instance

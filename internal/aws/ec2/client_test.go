@@ -248,7 +248,7 @@ func TestLaunchSpotAndTwoArchitectures(t *testing.T) {
 	}
 }
 
-// TestClusterWithSameName: two clusters share name, account and tags. Neither changes the other's resources.
+// TestClusterWithSameName: two clusters of one account have the same name. Neither changes the other's resources.
 func TestClusterWithSameName(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t, "m5.large")

@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// TestDryRun: a dry run finds the errors of a launch without launching, and succeeds without errors.
+// TestDryRun: a dry run finds the errors of a launch, and launches nothing.
 func TestDryRun(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -66,13 +66,12 @@ func TestTags(t *testing.T) {
 	}
 	for key := range want {
 		if mine := key == "Name" || key == "team"; ReservedTag(key) == mine {
-			t.Errorf("ReservedTag(%q) = %t", key, !mine)
+			t.Errorf("ReservedTag(%q) is wrong, want %t", key, !mine)
 		}
 	}
 }
 
-// TestCheckOwnership: Joiner changes only its own instances, and those without UID tag only with the proof
-// ByProviderID.
+// TestCheckOwnership: Joiner changes its own instances and, with the proof ByProviderID, those without UID tag.
 func TestCheckOwnership(t *testing.T) {
 	t.Parallel()
 	d := &Client{cluster: Cluster{Name: "prod", UID: "1111"}}
@@ -90,7 +89,7 @@ func TestCheckOwnership(t *testing.T) {
 		"unknown owner":                   {"", ByProviderID, false},
 	} {
 		if err := d.checkOwnership("TerminateInstances", Instance{ID: "i-1", Owner: c.owner}, c.proof); (err == nil) != c.want {
-			t.Errorf("%s: %v, want nil: %t", name, err, c.want)
+			t.Errorf("%s: %v, want success: %t", name, err, c.want)
 		}
 	}
 }

@@ -32,7 +32,7 @@ type ceilings map[quotaKey]int64
 // quotaKey identifies a quota by its name and by the capacity type that it limits.
 type quotaKey struct{ quota, capacityType string }
 
-// quotaCeilings derives the ceilings from the shortages of quotas that may not be probed at now. If a type does not fit
+// quotaCeilings derives the ceilings from the quota shortages that may not be probed at now. If a type does not fit
 // into a quota, types of the same size or larger do not fit either, while a smaller type may fit.
 func (s *Shortages) quotaCeilings(now time.Time, types []catalog.Type) ceilings {
 	out := ceilings{}

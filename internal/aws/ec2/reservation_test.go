@@ -104,7 +104,7 @@ func TestReservations(t *testing.T) {
 		t.Errorf("the open reservation (-want +got):\n%s", diff)
 	}
 	if r := byID[ending.ID]; !r.Expiring || !r.End.Equal(soon) || r.Type != catalog.ReservationBlock {
-		t.Errorf("a block in its last 40 minutes is not Expiring, or differs otherwise: %+v", r)
+		t.Errorf("a block in its last 40 minutes: %+v, want a block that is Expiring and ends soon", r)
 	}
 	if r := byID[block.ID]; r.Expiring {
 		t.Errorf("a block that ends in two days is Expiring: %+v", r)

@@ -99,9 +99,8 @@ const (
 	backoffGrowth = 16
 )
 
-// Shortages remembers the shortages that EC2 reported, for all NodePools. One launch at a time probes a short offering,
-// for all NodePools; see FirstBackoff. The zero value remembers nothing. It is safe for concurrent use. Callers pass
-// the time as an argument.
+// Shortages remembers the shortages that EC2 reported. All NodePools share it: only one launch at a time probes a short
+// offering (see FirstBackoff). The zero value remembers nothing. Shortages is safe for concurrent use.
 type Shortages struct {
 	First time.Duration // the first back-off; 0: FirstBackoff
 

@@ -92,7 +92,7 @@ func TestProbes(t *testing.T) {
 			s.Note(at(step.minute), shortage)
 		}
 		if known := s.List(at(step.minute)); len(known) != 1 || int(known[0].Until.Sub(at(step.minute)).Minutes()) > step.wantWait {
-			t.Errorf("minute %d: known %+v, want a back-off of %d minutes", step.minute, known, step.wantWait)
+			t.Errorf("minute %d: known %+v, want one back-off, at most %d minutes", step.minute, known, step.wantWait)
 		} else if wait := int(known[0].Until.Sub(at(step.minute)).Minutes()); step.isNoted && wait != step.wantWait {
 			t.Errorf("minute %d: a back-off of %d minutes, want %d", step.minute, wait, step.wantWait)
 		}
@@ -103,7 +103,7 @@ func TestProbes(t *testing.T) {
 	s.NoteLaunched(Instance{Type: "m5.large", Zone: "a", CapacityType: catalog.Spot})
 	first, second := admit(24), admit(24)
 	if !first || !second {
-		t.Error("after a successful probe not all launches may request the offering")
+		t.Error("after a successful probe, a launch may not request the offering")
 	}
 }
 
@@ -155,7 +155,7 @@ func TestOneProbeHasAllChoices(t *testing.T) {
 			want  bool
 		}{{90 * time.Second, false}, {2 * time.Minute, true}, {2*time.Minute + time.Second, false}} {
 			if got := s.Admit(now.Add(step.after), "launch", catalog.Spot, "", choices); slices.Contains(got, !step.want) {
-				t.Errorf("%s: after %s a launch may request %v of its choices, want %t of each", name, step.after, got, step.want)
+				t.Errorf("%s: after %s a launch may request %v of its choices, want each %t", name, step.after, got, step.want)
 			}
 		}
 		if got := s.Admit(now.Add(3*time.Minute), "launch", catalog.OnDemand, "", choices); slices.Contains(got, false) {
@@ -211,7 +211,7 @@ func TestQuotaOfRegion(t *testing.T) {
 			t.Errorf("%s: unavailable offerings %s\nwant %s", name, got, c.want)
 		}
 		if got := unavailable(s.Apply(now.Add(FirstBackoff), offered)); got != "" {
-			t.Errorf("%s: after FirstBackoff %s may not be probed", name, got)
+			t.Errorf("%s: after FirstBackoff %s are unavailable, want none", name, got)
 		}
 		s.NoteLaunched(Instance{Type: c.short.InstanceType, Zone: c.short.Zone, CapacityType: c.short.CapacityType})
 		if got := unavailable(s.Apply(now, offered)); got != "" {
@@ -230,7 +230,6 @@ func TestQuotaOfRegion(t *testing.T) {
 	}
 }
 
-// TestShortagesOf: the shortages that each error of CreateFleet reports.
 func TestShortagesOf(t *testing.T) {
 	t.Parallel()
 	override := &awstypes.LaunchTemplateAndOverridesResponse{Overrides: &awstypes.FleetLaunchTemplateOverrides{

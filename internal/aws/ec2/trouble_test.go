@@ -50,6 +50,6 @@ func TestStatusProblems(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(want, seen); diff != "" || len(got) != len(want) {
-		t.Errorf("%d troubles (-want +got):\n%s", len(got), diff)
+		t.Errorf("%d problems (-want +got):\n%s", len(got), diff)
 	}
 }

@@ -22,7 +22,7 @@ type LocalFacts struct {
 // IdentityFact is one fact that distinguishes clusters.
 type IdentityFact string
 
-// The marks, most reliable first. The issuer is the most reliable: each cluster has its own, and a proxy between us and
+// The facts, most reliable first. The issuer is the most reliable: each cluster has its own, and a proxy between us and
 // the API server does not change it.
 const (
 	ByIssuer    IdentityFact = "issuer"
@@ -31,19 +31,19 @@ const (
 	ByRegion    IdentityFact = "region"
 )
 
-// Marks returns all marks, most reliable first.
+// Marks returns all IdentityFacts, most reliable first.
 func Marks() []IdentityFact { return []IdentityFact{ByIssuer, ByEndpoint, ByAuthority, ByRegion} }
 
 // Comparison is the result of comparing the cluster that EKS describes with the cluster that we connect to.
 type Comparison struct {
-	Same []IdentityFact // marks that agree, most reliable first
-	// Differ has the marks that differ, each with two values: EKS's, and that of the LocalFacts. ByAuthority has no values,
-	// because certificates are long.
+	Same []IdentityFact // facts that agree, most reliable first
+	// Differ has the facts that differ, each with two values: EKS's, and that of the LocalFacts. ByAuthority has no
+	// values, because certificates are long.
 	Differ map[IdentityFact][]string
 }
 
-// CompareWith compares EKS's description of the cluster with l. A mark that is unknown on either side is in neither Same nor
-// Differ.
+// CompareWith compares EKS's description of the cluster with l. A fact that is unknown on either side is in neither
+// Same nor Differ.
 func (f Facts) CompareWith(l LocalFacts) Comparison {
 	p := Comparison{Differ: map[IdentityFact][]string{}}
 	compare := func(mark IdentityFact, eksValue, localValue string) {
@@ -71,8 +71,8 @@ func (f Facts) CompareWith(l LocalFacts) Comparison {
 	return p
 }
 
-// Refuted reports whether EKS certainly describes another cluster: whether the most reliable of the known marks
-// differs. It ignores less reliable marks, because a proxy before the API server has its own address and certificates.
+// Refuted reports whether EKS certainly describes another cluster: whether the most reliable of the known facts
+// differs. It ignores less reliable facts, because a proxy before the API server has its own address and certificates.
 func (p Comparison) Refuted() bool {
 	for _, mark := range Marks() {
 		if _, differs := p.Differ[mark]; differs {
@@ -85,7 +85,7 @@ func (p Comparison) Refuted() bool {
 	return false
 }
 
-// Proven reports whether EKS certainly describes the same cluster: whether a mark other than the region agrees, and p
+// Proven reports whether EKS certainly describes the same cluster: whether a fact other than the region agrees, and p
 // is not Refuted.
 func (p Comparison) Proven() bool {
 	return !p.Refuted() && slices.ContainsFunc(p.Same, func(m IdentityFact) bool { return m != ByRegion })
@@ -119,7 +119,6 @@ func SameAuthority(a, b []byte) (same, known bool) {
 	return false, len(inA) > 0 && len(inB) > 0
 }
 
-// certificates returns the blocks of a PEM text.
 func certificates(text []byte) [][]byte {
 	var out [][]byte
 	for {

@@ -94,7 +94,7 @@ func TestClient(t *testing.T) {
 	}
 	b.advance(interruption.VisibilityTimeout + time.Second)
 	if again := b.receive(t); len(again) != 1 || again[0].Body != "c" || again[0].Received != 2 {
-		t.Errorf("after HiddenTime received %+v, want only c, for the second time", again)
+		t.Errorf("after VisibilityTimeout received %+v, want only c, for the second time", again)
 	}
 	// An old receipt deletes nothing and is not an error: the message is received again.
 	if _, err := b.Delete(t.Context(), got[2:]); err != nil {

@@ -106,7 +106,7 @@ func TestParse(t *testing.T) {
 				t.Errorf("message (-want +got):\n%s", d)
 			}
 			if got.IsUnknown() != (got.DetailType != "") {
-				t.Errorf("IsUnknown returned %t for detail type %q", got.IsUnknown(), got.DetailType)
+				t.Errorf("IsUnknown is %t, but the detail type is %q", got.IsUnknown(), got.DetailType)
 			}
 		})
 	}

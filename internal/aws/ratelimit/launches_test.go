@@ -171,7 +171,7 @@ func TestThousandLaunches(t *testing.T) {
 				t.Errorf("%s: %d of %d calls were throttled, want at most 1 %%", action, throttled, made)
 			}
 			if observed[action] != made {
-				t.Errorf("%s: observed %d calls of %d", action, observed[action], made)
+				t.Errorf("%s: observed %d calls of %d, want all", action, observed[action], made)
 			}
 		}
 		// EC2 allows 50 launches at once and 5 per second after that, so 1000 launches take at least 190 s. The limiter
@@ -182,7 +182,7 @@ func TestThousandLaunches(t *testing.T) {
 	})
 }
 
-// TestWithoutLimiter shows that the emulated EC2 throttles: without a limiter and without retries, calls fail.
+// TestWithoutLimiter shows that the emulated EC2 throttles calls, unless the limiter slows them down.
 func TestWithoutLimiter(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
