@@ -17,7 +17,7 @@ import (
 //
 // A line reads "package: imports from this module | imports from other modules". A package may import only packages
 // above it, so that there are no cycles. All packages of a group are listed below its heading, so that no group imports
-// a later one. The standard library is allowed, except to pure packages what forbiddenInPure lists.
+// a later one. The standard library is allowed; pure packages must not use what forbiddenInPure lists.
 const importPolicy = `
 # api: the objects that users write.
 api/karpenter/v1: | k8s.io/api k8s.io/apimachinery

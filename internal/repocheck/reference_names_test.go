@@ -22,7 +22,6 @@ var conditionFiles = []struct{ file, group string }{
 	{"api/karpenter/v1alpha1/nodeoverlay.go", "karpenter.sh"},
 }
 
-// conditionsPage returns the content of conditions.md.
 func conditionsPage(t *testing.T, s sourceFacts) string {
 	var b strings.Builder
 	b.WriteString(`# Conditions
@@ -55,7 +54,6 @@ If a condition is True, its reason is its type. If AWS rejected a request, the r
 	return b.String()
 }
 
-// eventsPage returns the content of events.md.
 func eventsPage(t *testing.T) string {
 	const file = "internal/kube/kubeclient/event.go"
 	warns := namesIn(t, file, "isWarning")
@@ -150,7 +148,6 @@ func eachFile(t *testing.T, folder string, visit func(*ast.File)) {
 	}
 }
 
-// labelsPage returns the content of labels.md.
 func labelsPage(t *testing.T, s sourceFacts) string {
 	var b strings.Builder
 	b.WriteString(`# Labels, annotations, taints, finalizers and tags

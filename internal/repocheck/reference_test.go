@@ -56,7 +56,6 @@ func TestReference(t *testing.T) {
 // fromCode is the sentence by which each page names its generator.
 const fromCode = "\nA test (`TestReference`) generates this page from the code, and fails if the page differs from the code.\n"
 
-// settingsPage returns the content of settings.md.
 func settingsPage() string {
 	var b strings.Builder
 	b.WriteString(`# Settings of the controller
@@ -101,7 +100,6 @@ func cell(text string) string {
 	return strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "|", "\\|")
 }
 
-// metricsPage returns the content of metrics.md.
 func metricsPage(t *testing.T, s sourceFacts) string {
 	var b strings.Builder
 	b.WriteString(`# Metrics

@@ -32,7 +32,6 @@ func (s sourceFacts) uses(name string) bool {
 	return s.literals[name] || slices.ContainsFunc(s.constants[name], func(constant string) bool { return s.identifiers[constant] })
 }
 
-// metricNames returns the names of the metrics, sorted.
 func (s sourceFacts) metricNames() []string { return slices.Sorted(maps.Keys(s.metrics)) }
 
 // readSource reads the product's packages.

@@ -130,7 +130,6 @@ func (w *writer) typeAttributes(t catalog.Type, first catalog.Offering) {
 	}
 }
 
-// pool writes an entry of the pools section.
 func (w *writer) pool(p cluster.Pool) {
 	w.printf("  %s", p.Name)
 	if p.NodeClass != defaultClass {
@@ -189,7 +188,6 @@ func (w *writer) taints(word string, taints []requirements.Taint) {
 	}
 }
 
-// node writes an entry of the nodes section.
 func (w *writer) node(n cluster.Node) {
 	w.printf("  %s", n.Name)
 	for _, pair := range [][2]string{{"pool", n.Pool}, {"class", n.NodeClass}, {"claim", n.Claim}} {

@@ -68,7 +68,6 @@ func listOf[T any](d drawer, label string, draw func() T) []T {
 	return out
 }
 
-// boolean draws true or false.
 func (d drawer) boolean() bool { return rapid.Bool().Draw(d.t, "boolean") }
 
 func (d drawer) number(low, high int) int { return rapid.IntRange(low, high).Draw(d.t, "number") }

@@ -112,7 +112,7 @@ func (d *Diagnoser) Start(ctx context.Context) error {
 	}
 }
 
-// Pass runs one scan.
+// Pass scans once, and reports the verdicts.
 func (d *Diagnoser) Pass(ctx context.Context) error {
 	defer loop.Working(ctx, loop.LoopDiagnoses, "").End()
 	// 1. read

@@ -174,7 +174,7 @@ func countedCause(n *cluster.Node, stay disruption.Stay) disruption.Cause {
 }
 
 // isDue reports whether the claim's condition must be written or removed. The cause must have lasted for MinCauseAge.
-// If only the message differs, the last write must be messageInterval ago.
+// If only the message differs, the last write must be at least messageInterval ago.
 func (e staying) isDue(claim *karpv1.NodeClaim, now time.Time) bool {
 	c, ok := claim.StatusConditions().Find(karpv1.ConditionDisruptable)
 	switch {

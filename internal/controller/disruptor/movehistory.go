@@ -111,8 +111,8 @@ func (t *MoveHistory) RecordMove(now time.Time, reason disruption.Reason, claims
 	t.Trips = t.Trips.Add(now, trips...)
 }
 
-// Stays returns which of the nodes must stay, and why. If together is true, Stays assumes that all nodes leave in this
-// order: the pods of each node count toward the limits of the next node. Otherwise each node is judged alone.
+// Stays returns which of the nodes must stay, and why. If together is true, Stays assumes that all nodes leave, in the
+// given order: the pods of each node count toward the limits of the next node. Otherwise each node is judged alone.
 func (t *MoveHistory) Stays(in disruption.Input, reason disruption.Reason, nodes []string, s HistoryInput,
 	together bool) []disruption.Stay {
 	if t == nil || len(nodes) == 0 {

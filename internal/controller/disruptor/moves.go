@@ -27,7 +27,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// replacementMaker creates replacement NodeClaims.
 type replacementMaker interface {
 	CreateReplacements(ctx context.Context, planned []packing.PlannedNode, annotations map[string]string) []writer.CreateResult
 	CreateStaticReplacement(ctx context.Context, pool string, annotations map[string]string) (*karpv1.NodeClaim, error)

@@ -26,14 +26,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// driftWriter writes the results of drift detection.
 type driftWriter interface {
 	PatchClaim(ctx context.Context, claim *karpv1.NodeClaim, change func(*karpv1.NodeClaim)) (*karpv1.NodeClaim, error)
 	PatchPool(ctx context.Context, pool *karpv1.NodePool, change func(*karpv1.NodePool)) (*karpv1.NodePool, error)
 	PatchClass(ctx context.Context, class *awsv1.EC2NodeClass, change func(*awsv1.EC2NodeClass)) (*awsv1.EC2NodeClass, error)
 }
 
-// instanceLister lists the instances of the cluster.
 type instanceLister interface {
 	Instances(ctx context.Context) ([]ec2.Instance, error)
 }
@@ -47,7 +45,7 @@ type Reconciler struct {
 	Objects driftWriter         // writes objects to the API server
 	// Authority is the cluster's certificate authority in base64. Drift hashes include it.
 	Authority string
-	// ComparesReservations is true if capacity reservations are compared too.
+	// ComparesReservations is true if drift of capacity reservations is detected.
 	ComparesReservations bool
 	Breaker              loop.Breaker       // limits how many nodes may drift at once because of a change in AWS
 	Events               loop.EventRecorder // emits events

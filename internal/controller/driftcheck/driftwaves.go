@@ -8,10 +8,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/disruption/drift"
 )
 
-// Waves returns the names of the drifted Nodes of a pool that may be replaced now, in order. stays has one sentence for
-// each other drifted Node. candidates are the Nodes that the caller may replace; nil: all. moving are the Nodes of the
-// pool whose replacement has started, until their claims are gone. Before the first pass, no Node may be replaced. The
-// caller applies budgets.
+// Waves returns the names of the drifted Nodes of a pool that may be replaced now, in order. stays has a sentence for
+// each drifted Node that must wait. candidates are the Nodes that the caller may replace; nil: all. moving are the
+// Nodes of the pool whose replacement has started, until their claims are gone. Before the first pass, no Node may be
+// replaced. The caller applies budgets.
 func (d *Reconciler) Waves(pool string, candidates, moving []string) (allowed []string, stays map[string]string) {
 	d.mu.Lock()
 	p, known := d.last[pool]

@@ -30,7 +30,7 @@ func fleet() cluster.Snapshot {
 	}
 }
 
-// TestCompare: the plan has the pods of the compared nodes, and neither those nodes nor their share of the limits.
+// TestCompare: the plan gets the pods of the compared nodes, but not these nodes or their usage.
 func TestCompare(t *testing.T) {
 	t.Parallel()
 	got, ok := Compare(fleet(), func(s cluster.Snapshot) packing.Plan {

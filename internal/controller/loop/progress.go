@@ -56,8 +56,8 @@ const (
 	progressPeriod = 5 * time.Second
 )
 
-// Progress records what each loop works on, and since when. A loop that waits for work is never stalled.
-// Its methods are safe for concurrent use, and accept a nil receiver, which watches nothing.
+// Progress records what each loop works on, and since when. A loop that waits for work is never stalled. Its methods
+// are safe for concurrent use, and accept a nil receiver, which records nothing.
 type Progress struct {
 	Metrics *metrics.Metrics // the metrics of this process
 	Log     *slog.Logger     // the log of this process

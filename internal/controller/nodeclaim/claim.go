@@ -41,7 +41,7 @@ type Reconciler struct {
 	Cluster       loop.NodeReader           // reads cluster state from the informers
 	Objects       loop.ObjectWriter         // writes objects to the API server
 	Evictor       Evictor                   // evicts and deletes pods
-	Nominator     Nominator                 // nominates pods to new Nodes, closed until then; nil: not closed
+	Nominator     Nominator                 // nominates pods to new Nodes, which stay closed until then; nil: they are open
 	Pods          *nodestate.PodWatch       // when kube-scheduler last tried to schedule a pod; nil: unknown
 	Launcher      InstanceLauncher          // launches instances and finds earlier launches
 	Instances     loop.InstanceClient       // describes and terminates instances

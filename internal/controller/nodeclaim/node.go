@@ -24,7 +24,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// claimFinder finds the claims with a provider ID.
 type claimFinder interface {
 	ClaimsOf(ctx context.Context, providerID string) ([]*karpv1.NodeClaim, error)
 }

@@ -105,7 +105,6 @@ func launchOf(claim *karpv1.NodeClaim, pool *karpv1.NodePool, class *awsv1.EC2No
 	return given, recordedPool.Stamp.Differs(nowPool.Stamp) || recordedClass.Stamp.Differs(nowClass.Stamp) || isImageGone, nil
 }
 
-// latest returns the later time.
 func latest(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b

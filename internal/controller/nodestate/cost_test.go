@@ -24,7 +24,7 @@ func (s *oneTypeMarket) Type(class, pool, name string) (catalog.Type, bool) {
 	}}, true
 }
 
-// ListPrice has a price of spot in zone c, where the class has no subnet.
+// ListPrice has only a spot price in zone c, where the class has no subnet.
 func (s *oneTypeMarket) ListPrice(name, zone, capacityType string) catalog.Price {
 	if name == "m5.large" && zone == "c" && capacityType == catalog.Spot {
 		return 3

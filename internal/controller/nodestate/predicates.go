@@ -59,7 +59,8 @@ func ClassMatters() predicate.Predicate {
 	}}
 }
 
-// ClaimCountMatters passes changes that affect how many NodeClaims of a pool count: deletions, replacements and moves.
+// ClaimCountMatters passes changes that affect how many NodeClaims of a pool count as replicas: deletions, replacements
+// and moves.
 func ClaimCountMatters() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil) ||

@@ -127,7 +127,7 @@ func TestChooseNamesNoMoreThanEC2Takes(t *testing.T) {
 		kinds[p.Type.Name] = true
 	}
 	if len(picks) != ec2.MaxChoices || len(kinds) != 50 {
-		t.Errorf("with variety: %d picks of %d types, want ec2.MaxChoices of 50", len(picks), len(kinds))
+		t.Errorf("with variety: %d picks of %d types, want ec2.MaxChoices of 50 types", len(picks), len(kinds))
 	}
 }
 
