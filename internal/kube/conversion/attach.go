@@ -74,8 +74,8 @@ func (v *VolumeIndex) attachment(claim *corev1.PersistentVolumeClaim) Attachment
 	return Attachment{driver, claim.Namespace + "/" + claim.Name}
 }
 
-// AddAttachments returns the amounts a with a number of attached volumes for each driver that the list all has: how
-// many of the driver's volumes the list counted has, which may be 0.
+// AddAttachments returns a with one more amount for each driver in all: the number of the driver's volumes in counted,
+// which may be 0.
 func AddAttachments(a resources.Amounts, all, counted []Attachment) resources.Amounts {
 	for _, attachment := range all {
 		a = a.With(AttachablePrefix+attachment.driver, 0)

@@ -13,9 +13,9 @@ import (
 // zones cannot all run, however many nodes the zone has.
 //
 // affinity has the alternatives of node selector and node affinity. withVolumes has these alternatives, narrowed by the
-// volumes. A spread is not changed if the volumes allow all of its domains. For any other spread all nodes are counted
-// (AnyNode), including nodes that the affinity rejects. kube-scheduler does not count the rejected nodes. The result is
-// the same as long as they have at least as many matching pods as the nodes that the volumes exclude.
+// volumes. A spread is not changed if the volumes allow all of its domains. Any other spread gets IgnoresNodeAffinity:
+// unlike in kube-scheduler, nodes that the affinity rejects are counted too. The result is the same as long as these
+// nodes have at least as many matching pods as the nodes that the volumes exclude.
 func adaptSpreads(spreads []cluster.Spread, affinity, withVolumes []requirements.Requirements) []cluster.Spread {
 	if slices.EqualFunc(affinity, withVolumes, sameRequirements) {
 		return spreads

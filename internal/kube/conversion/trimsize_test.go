@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubetest"
 )
 
-// writable returns, for each kind in the cache, a function that makes an empty object. The function also returns
+// writable returns, for each kind in the cache, a function that makes an object. The function also returns
 // pointers to the parts of the object that users of one namespace may write.
 func writable() map[string]func() (client.Object, []any) {
 	return map[string]func() (client.Object, []any){

@@ -68,7 +68,7 @@ func TestLease(t *testing.T) {
 	got, found, err := reader.Lease(t.Context(), "")
 	want := diagnosis.Lease{Namespace: "kube-system", Name: LeaseName, Holder: "new", Renewed: noon, Seconds: 15}
 	if diff := cmp.Diff(want, got); err != nil || !found || diff != "" {
-		t.Errorf("found %t, %v:\n%s", found, err, diff)
+		t.Errorf("found %t, error %v (-want +got):\n%s", found, err, diff)
 	}
 	reader = readerOf(t, leases[1:], controllerAccount("karpenter", "karpenter")...)
 	if got, found, err := reader.Lease(t.Context(), ""); err != nil || !found || got.Holder != "old" {

@@ -21,7 +21,7 @@ const (
 // pages lists the objects of a kind page by page, until the end or until limit objects were read. It calls take for
 // each page; take returns the number of objects in the page. isCut reports whether more objects may exist: if limit was
 // reached, or if a page after the first could not be read before the deadline of ctx or the expiry of its token. A
-// Reader of informers (plain is nil) reads all objects at once.
+// Reader of informers (clientset is nil) reads all objects at once.
 func (r *Reader) pages(ctx context.Context, limit int, list func() client.ObjectList, take func(client.ObjectList) int,
 	options ...client.ListOption) (isCut bool, err error) {
 	if r.clientset == nil {

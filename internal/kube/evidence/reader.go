@@ -30,10 +30,10 @@ import (
 // texts that other programs wrote. If a method does not read all objects of a list, its result cut says how many it
 // read; otherwise cut is empty.
 type Reader struct {
-	objects   client.Reader        // reads objects: from the API server, or from the informers if plain is nil
+	objects   client.Reader        // reads objects: from the API server, or from the informers if clientset is nil
 	clientset kubernetes.Interface // client of the API server; nil within the controller
 	host      string               // address of the API server; empty within the controller
-	authMaps  client.Reader        // reads the ConfigMap aws-auth from the API server; set only if plain is nil
+	authMaps  client.Reader        // reads the ConfigMap aws-auth from the API server; set only if clientset is nil
 
 	mu    sync.Mutex
 	known *authority // nil until first read

@@ -29,7 +29,7 @@ type DefinitionInstaller struct {
 	Force bool
 }
 
-// NewDefinitions returns DefinitionInstaller for the cluster of cfg.
+// NewDefinitions returns the DefinitionInstaller for the cluster of cfg.
 func NewDefinitions(cfg *rest.Config) (*DefinitionInstaller, error) {
 	scheme := runtime.NewScheme()
 	if err := apiextensionsv1.AddToScheme(scheme); err != nil {

@@ -98,9 +98,9 @@ func (p *Patcher) tryOnce(ctx context.Context, patch Patch) (PatchDryRun, error)
 	return t, err
 }
 
-// Apply makes the patch that DryRun has tried. If the object has changed since then, Apply tries the patch again, because
-// a controller may write the status of the object at any time. After that it makes the patch only if Before and After
-// are still the texts that the user has read.
+// Apply makes the patch of the dry run t. If the object has changed since then, Apply repeats the dry run, because a
+// controller may write the status of the object at any time. After that it makes the patch only if Before and After are
+// still the texts that the user has read.
 func (p *Patcher) Apply(ctx context.Context, patch Patch, t PatchDryRun) error {
 	latest := t
 	return retry.OnError(retry.DefaultBackoff, isChanged, func() error {
@@ -120,8 +120,7 @@ func (p *Patcher) Apply(ctx context.Context, patch Patch, t PatchDryRun) error {
 	})
 }
 
-// emptyObject returns an object with the kind of the trial, and the name and namespace of the patch, without other
-// content.
+// emptyObject returns an object with only the dry run's kind, and the patch's namespace and name.
 func (t PatchDryRun) emptyObject(patch Patch) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(t.kind)
@@ -130,7 +129,7 @@ func (t PatchDryRun) emptyObject(patch Patch) *unstructured.Unstructured {
 	return o
 }
 
-// send patches the object, if it still has the version of the trial.
+// send patches the object, if it still has the version of the dry run.
 func (p *Patcher) send(ctx context.Context, o *unstructured.Unstructured, patch Patch, t PatchDryRun, options ...client.PatchOption) error {
 	text, kind, err := patch.pinned(t.version)
 	if err != nil {

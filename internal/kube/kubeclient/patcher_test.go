@@ -79,7 +79,7 @@ func TestPatcherToleratesControllers(t *testing.T) {
 				p, c := patcherOf(t)
 				deletion, found, err := p.DryRunDelete(t.Context(), "nodeclaim", "late")
 				if err != nil || !found {
-					t.Fatalf("found %v: %v", found, err)
+					t.Fatalf("found %v: %v; want true", found, err)
 				}
 				change.write(t, c, claimOf(t, c))
 				checkRefusal(t, p.Delete(t.Context(), deletion), change.refusesDelete)

@@ -17,7 +17,7 @@ func TestTripsAreKept(t *testing.T) {
 	api := fake.NewClientBuilder().Build()
 	store := MoveStore{Live: api, Writer: api, Namespace: "kube-system"}
 	if text, err := store.Read(t.Context()); text != "" || err != nil {
-		t.Fatalf("without a ConfigMap, Read returns %q, %v", text, err)
+		t.Fatalf("without a ConfigMap, Read returns %q, %v; want no text", text, err)
 	}
 	for _, text := range []string{"one\ntwo\n", "two\nthree\n", ""} {
 		if err := store.Write(t.Context(), text); err != nil {
@@ -48,7 +48,7 @@ func TestTripsFit(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := len(found.BinaryData[movesKey]); n > movesLimit || n < movesLimit/3 {
-		t.Errorf("%d bytes are kept, want up to %d", n, movesLimit)
+		t.Errorf("%d bytes are kept, want at most %d, and at least a third of it", n, movesLimit)
 	}
 	text, err := store.Read(t.Context())
 	if err != nil || !strings.HasPrefix(text, "line ") || !strings.HasSuffix(b.String(), text) {
@@ -64,7 +64,7 @@ func TestTripsThatCannotBeRead(t *testing.T) {
 	store := MoveStore{Live: api, Writer: api, Namespace: "kube-system"}
 	if _, err := store.Read(t.Context()); !errors.Is(err, ErrMovesUnreadable) ||
 		!strings.Contains(err.Error(), "configmap kube-system/joiner-moves") {
-		t.Errorf("unreadable content gives the error %v, want ErrTripsUnreadable", err)
+		t.Errorf("unreadable content gives the error %v, want ErrMovesUnreadable", err)
 	}
 	if err := store.Write(t.Context(), "one\n"); err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ type typeMismatch struct {
 // cannotUnmarshal matches the error of Go's JSON decoder about a value of the wrong type.
 var cannotUnmarshal = regexp.MustCompile(`cannot unmarshal (\w+)(?: \S+)? into Go (?:struct field (\S+)|value) of type (\S+)`)
 
-// misfitOf returns the misfit that a decoding error reports; false if the error reports something else.
+// misfitOf returns the typeMismatch that a decoding error reports; false if the error reports something else.
 func misfitOf(err error) (typeMismatch, bool) {
 	match := cannotUnmarshal.FindStringSubmatch(err.Error())
 	if match == nil {

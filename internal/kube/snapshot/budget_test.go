@@ -42,7 +42,7 @@ func TestManyBudgets(t *testing.T) {
 	}
 	huge.Budgets = []*policyv1.PodDisruptionBudget{costlyBudget(1, 10_000)}
 	if h := ordinary.BlockingPods(kubetest.BlockingTime)["n"]; len(h.Budgets) != 1 || h.Budgets[0] != "a/b0007" || h.TooManyBudgets {
-		t.Errorf("of 5,000 ordinary budgets, the hold is %+v, want only a/b0007", h)
+		t.Errorf("of 5,000 ordinary budgets, the blocking pod is %+v, want only budget a/b0007", h)
 	}
 	budgets := indexBudgets(ordinary.Budgets)
 	if budgets.forbidEviction(ordinary.Pods[0]) || budgets.forbidEviction(kubetest.BoundPod("web-2", "other")) {
@@ -51,7 +51,7 @@ func TestManyBudgets(t *testing.T) {
 	for name, o := range map[string]Objects{"many": many, "one, with 10,000 requirements": huge} {
 		h := o.BlockingPods(kubetest.BlockingTime)["n"]
 		if !h.TooManyBudgets || !strings.Contains(h.String(), "more PodDisruptionBudgets than Joiner compares with a pod") {
-			t.Errorf("%s: the hold is %+v, want TooManyBudgets", name, h)
+			t.Errorf("%s: the blocking pod is %+v, want TooManyBudgets", name, h)
 		}
 		if !indexBudgets(o.Budgets).forbidEviction(o.Pods[0]) {
 			t.Errorf("%s: eviction is allowed for a pod that any of the budgets may select", name)

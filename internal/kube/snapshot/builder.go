@@ -151,8 +151,8 @@ func (n *nodeView) addExpected(b *builder, pod *corev1.Pod, value *cluster.Pod) 
 	n.value.Pods = append(n.value.Pods, *value)
 }
 
-// addPlanned calls addExpected for each of the coming pods, in order of their names, if the node still has room for the
-// pod. It returns the pods without room. The node was launched for all of them.
+// addPlanned calls addExpected for the pods in coming, which the node was launched for, in order of their names. It
+// does so only if the node has room for the pod, and returns the pods without room.
 func (n *nodeView) addPlanned(b *builder, coming []unplacedPod) (withoutRoom []unplacedPod) {
 	byID := func(x, y unplacedPod) int { return byPodID(x.value, y.value) }
 	if !slices.IsSortedFunc(coming, byID) {

@@ -12,7 +12,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// TestClosedPools: a pool that is unusable by intent is Closed; a pool that needs a fix is not.
+// TestClosedPools: UnusableByIntent is true for a pool that is unusable on purpose, false if it needs a fix.
 func TestClosedPools(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -31,7 +31,7 @@ func TestClosedPools(t *testing.T) {
 		tt.change(p)
 		got := Objects{Pools: []*karpv1.NodePool{p}}.Snapshot(View{Now: time.Now(), Live: true}).Pools[0]
 		if got.UnusableByIntent != tt.closed || !strings.Contains(got.Unusable, tt.why) {
-			t.Errorf("%s: Closed is %t and Unusable is %q, want the row's closed and why",
+			t.Errorf("%s: UnusableByIntent %t, Unusable %q, want the row's closed and why",
 				name, got.UnusableByIntent, got.Unusable)
 		}
 	}

@@ -32,7 +32,7 @@ type BlockingPod struct {
 	Until time.Time
 }
 
-// String describes the hold, for example: "pod a/b has no room in PodDisruptionBudget a/c (0 allowed; owner Deployment
+// String describes the pod, for example: "pod a/b has no room in PodDisruptionBudget a/c (0 allowed; owner Deployment
 // a/d)".
 func (h BlockingPod) String() string {
 	owner := ""

@@ -266,7 +266,7 @@ func TestWorkloadOfInvalidOwner(t *testing.T) {
 		})
 		hold := Objects{Pods: []*corev1.Pod{pod}}.BlockingPods(kubetest.BlockingTime)["n"].String()
 		if len(hold) > 500 || strings.ContainsFunc(hold, func(r rune) bool { return !unicode.IsPrint(r) }) {
-			t.Errorf("%.80q: the hold is not one short printable line: %.300q", ref.Kind+ref.Name, hold)
+			t.Errorf("%.80q: the text is not one short printable line: %.300q", ref.Kind+ref.Name, hold)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func TestManyNamespaceSelectors(t *testing.T) {
 			continue
 		}
 		if pod.Unplannable != "" {
-			t.Errorf("%s/%s: %s", pod.Namespace, pod.Name, pod.Unplannable)
+			t.Errorf("%s/%s is refused: %s", pod.Namespace, pod.Name, pod.Unplannable)
 		}
 		for _, term := range pod.AntiAffinity {
 			if len(term.Namespaces) > 0 {

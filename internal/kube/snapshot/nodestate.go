@@ -23,7 +23,7 @@ type nodeState struct {
 	market catalog.Market               // the market of the last snapshot
 
 	slots    []*nodeEntry          // the slots in the order of the snapshot
-	views    []*nodeView           // the field bare of each of slots
+	views    []*nodeView           // withoutPods of each of slots
 	isPaired bool                  // the slots have all current claims and Nodes
 	late     []*karpv1.NodeClaim   // claims in slots that no informer event had reported before the last snapshot
 	byClaim  map[string]*nodeEntry // slots by claim name
@@ -44,22 +44,20 @@ func newNodeState(pods *podState) *nodeState {
 	return &nodeState{pods: pods, nodes: map[string]*corev1.Node{}, claims: map[string]*karpv1.NodeClaim{}}
 }
 
-// nodeEntry is a node of the snapshot with the inputs that it was computed from. It is computed again only when an input
-// changes.
+// nodeEntry, a slot, is a node of the snapshot with the inputs that it was computed from. It is computed again only
+// when an input changes.
 type nodeEntry struct {
 	pair // the current claim and Node
 
-	// withoutPods is the node without pods.
 	withoutPods  nodeView
-	barePair     pair               // the pair that bare was computed from
-	bareDrivers  *storagev1.CSINode // the CSINode that bare was computed from
-	bareRevision uint64             // nodeState.marketRevision when bare was computed; 0: never computed
+	barePair     pair               // the pair that withoutPods was computed from
+	bareDrivers  *storagev1.CSINode // the CSINode that withoutPods was computed from
+	bareRevision uint64             // nodeState.marketRevision of withoutPods; 0: never computed
 
-	// withPods is the node with its pods.
 	withPods        nodeView
-	isFullCurrent   bool          // full was computed from the current bare
-	fullRevision    uint64        // host.revision when full was computed
-	budgetsRevision uint64        // nodeState.budgetsRevision when full was computed
+	isFullCurrent   bool          // withPods was computed from the current withoutPods
+	fullRevision    uint64        // host.revision when withPods was computed
+	budgetsRevision uint64        // nodeState.budgetsRevision of withPods
 	hasTimedPod     bool          // a pod of the node is protected for a limited time
 	nominated       []unplacedPod // pods that are nominated for the node and not bound yet
 	coming          []unplacedPod // pods that the node was launched for and that are not bound to it yet
@@ -67,10 +65,10 @@ type nodeEntry struct {
 	leaving         []unplacedPod // the pods of the node that need another node
 	shared          []string      // the volume claims of the node's pods that other pods may also use
 
-	// value is full with the DaemonSet pods that the node does not run yet.
+	// value is withPods plus the DaemonSet pods that the node does not run yet.
 	value           cluster.Node
 	daemonsRevision uint64 // nodeState.daemonsRevision when value was computed
-	isValueCurrent  bool   // value was computed from the current full
+	isValueCurrent  bool   // value was computed from the current withPods
 	isListed        bool   // value is in nodeState.listed
 	listIndex       int    // the index of value in nodeState.listed
 }
@@ -186,7 +184,6 @@ func areSameTypes(a, b catalog.Catalog) bool {
 	return areSameLists(a.Types, b.Types) && maps.EqualFunc(a.Pools, b.Pools, areSameLists)
 }
 
-// areSameLists is areSameTypes for one list of types.
 func areSameLists(a, b []catalog.Type) bool {
 	if len(a) != len(b) || len(a) == 0 || &a[0] == &b[0] {
 		return len(a) == len(b)
@@ -197,7 +194,7 @@ func areSameLists(a, b []catalog.Type) bool {
 	})
 }
 
-// computeBare computes bare of each slot, where an input has changed, and sorts the slots.
+// computeBare computes withoutPods of each slot whose inputs have changed, and sorts the slots.
 func (s *nodeState) computeBare(drivers map[string]*storagev1.CSINode) {
 	for _, x := range s.slots {
 		if x.bareRevision == s.marketRevision && x.barePair == x.pair && x.bareDrivers == drivers[x.withoutPods.value.Name] {
@@ -217,8 +214,8 @@ func (s *nodeState) computeBare(drivers map[string]*storagev1.CSINode) {
 	}
 }
 
-// addPods computes full: bare plus the pods that are bound to the node, nominated for it, or planned for it (coming).
-// It does nothing if full is current and none of these pods has changed.
+// addPods computes withPods: withoutPods plus the pods that are bound to the node, nominated for it, or planned for it
+// (coming). It does nothing if withPods is current and none of these pods has changed.
 func (s *nodeState) addPods(x *nodeEntry, b *builder, nominated, coming []unplacedPod) {
 	var h host
 	if x.node != nil && s.pods.hosts[x.node.Name] != nil {
@@ -287,7 +284,7 @@ func isTimed(pod *corev1.Pod) bool {
 	return ok && text != "true"
 }
 
-// addDaemons computes value, unless it is current: full with the DaemonSet pods that the node does not run yet.
+// addDaemons computes value, unless it is current: withPods plus the DaemonSet pods that the node does not run yet.
 func (s *nodeState) addDaemons(x *nodeEntry) {
 	if !x.isValueCurrent || x.daemonsRevision != s.daemonsRevision {
 		x.value = x.withPods.withDaemonPods(s.daemons)

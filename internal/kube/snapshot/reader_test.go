@@ -39,7 +39,6 @@ func TestClaimGoneBeforeSeen(t *testing.T) {
 	}
 }
 
-// TestSnapshotWithoutAnswer: a list that fails is an error that is retried.
 func TestSnapshotWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("no route to host")

@@ -109,7 +109,7 @@ func TestMinValuesRelaxed(t *testing.T) {
 	for _, relax := range []bool{true, false} {
 		s := Objects{Pools: []*karpv1.NodePool{pool}}.Snapshot(View{Now: kubetest.Noon, RelaxMinValues: relax})
 		if s.Pools[0].RelaxesMinValues != relax {
-			t.Errorf("RelaxMinValues %t makes the pool Relaxable %t", relax, s.Pools[0].RelaxesMinValues)
+			t.Errorf("RelaxMinValues %t gives the pool RelaxesMinValues %t", relax, s.Pools[0].RelaxesMinValues)
 		}
 	}
 }

@@ -26,7 +26,7 @@ type podKinds struct {
 // podKind is a cluster.PodKind with a text, which identifies the kind and is its sort key.
 type podKind struct {
 	cluster.PodKind
-	avoids string // the field Avoids as text, made by termsText
+	avoids string // RequiredAntiAffinity as text, made by termsText
 	text   string // different for each kind, made by kindText
 	uses   int    // number of pods of this kind; at 0, drop deletes the kind
 }

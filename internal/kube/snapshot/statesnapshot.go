@@ -50,7 +50,7 @@ func (s *state) placePods(b *builder) []*cluster.Pod {
 	unplaced := make([]*cluster.Pod, 0, len(waiting))
 	nominated, coming := map[int][]unplacedPod{}, map[int][]unplacedPod{} // pods by index of their slot
 	planned := plannedNodesAt(s.nodes.views, s.view.Now)
-	// assign adds the pod to coming of the node that it is planned for. It returns false if there is no such node.
+	// assign adds the pod to the coming pods of its planned node. It returns false if there is no such node.
 	assign := func(m unplacedPod) bool {
 		i, ok := planned.of(m.value, s.nodes.views)
 		if ok {

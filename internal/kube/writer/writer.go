@@ -20,7 +20,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// Writer changes the objects of the cluster. Every error that it returns can be passed to WhatNext.
+// Writer changes the objects of the cluster. Every error that it returns can be passed to kubeclient.Classify.
 type Writer struct {
 	// Client writes to the API server; it may read from caches.
 	Client client.Client
@@ -46,7 +46,7 @@ type CreateResult struct {
 const parallelWrites = 32
 
 // CreateClaims creates the planned NodeClaims, and returns one outcome for each, in the same order. It first reads each
-// pool again. If the pool is gone, is being deleted or has another node class, WhatNext returns Reread for the errors
+// pool again. If the pool is gone, is being deleted or has another node class, Classify returns Reread for the errors
 // of its claims. If one claim fails, the others are still created.
 func (w *Writer) CreateClaims(ctx context.Context, planned []packing.PlannedNode) []CreateResult {
 	return w.createAll(ctx, planned, nil)

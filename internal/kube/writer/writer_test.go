@@ -279,7 +279,7 @@ func TestWhatNext(t *testing.T) {
 		"wrapped stale": {errors.Join(errors.New("x"), kubeclient.ErrStale), kubeclient.Reread},
 	} {
 		if got := kubeclient.Classify(c.err); got != c.want {
-			t.Errorf("%s: WhatNext = %s, want %s", name, got, c.want)
+			t.Errorf("%s: Classify = %s, want %s", name, got, c.want)
 		}
 	}
 }
