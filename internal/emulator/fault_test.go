@@ -161,7 +161,7 @@ func TestReadLag(t *testing.T) {
 	i := b.instances(t.Context(), t, id)[0]
 	for _, tag := range i.Tags {
 		if *tag.Key == "new" {
-			t.Error("the API shows a tag 4 s after it was set")
+			t.Error("the API shows a tag 4 s after it was set, want a lag of 5 s")
 		}
 	}
 	if i.State.Name != "running" {

@@ -129,7 +129,7 @@ func TestSpreadGroup(t *testing.T) {
 		n += len(r.Instances)
 	}
 	if err != nil || n != 8 {
-		t.Errorf("the filter by group name finds %d instances, want 8; %v", n, err)
+		t.Errorf("the filter by group name finds %d instances, want 8; error %v", n, err)
 	}
 }
 

@@ -128,7 +128,7 @@ func TestEKS(t *testing.T) {
 	}
 	list, err := b.eks.ListAccessEntries(t.Context(), &eks.ListAccessEntriesInput{ClusterName: cluster})
 	if err != nil || cmp.Diff([]string{*arn}, list.AccessEntries) != "" {
-		t.Errorf("entries: %+v, %v, want the one of the principal", list, err)
+		t.Errorf("entries: %+v, %v, want only the principal's", list, err)
 	}
 	if _, err := b.eks.DeleteAccessEntry(t.Context(), &eks.DeleteAccessEntryInput{ClusterName: cluster, PrincipalArn: arn}); err != nil {
 		t.Error(err)

@@ -221,7 +221,7 @@ func TestAccounts(t *testing.T) {
 	b.use(b.config("444455556666", "x", ""))
 	caller, err := b.sts.GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
 	if err != nil || *caller.Account != "444455556666" {
-		t.Errorf("caller identity: %v, %v, want the account", caller, err)
+		t.Errorf("caller identity: %v, %v, want the key's account", caller, err)
 	}
 	vpcs, err := b.ec2.DescribeVpcs(t.Context(), &ec2.DescribeVpcsInput{})
 	if err != nil || len(vpcs.Vpcs) != 0 {

@@ -81,7 +81,7 @@ func TestTaggedInstances(t *testing.T) {
 	s.e.Classes.Value = append(s.e.Classes.Value, other)
 	s.e.Instances.Value = append(s.e.Instances.Value, ended)
 	if f := findingsOf(s, "LAUNCH-2"); len(f) != 1 || f[0].Certainty != Likely || strings.Contains(f[0].Fix.String(), "1234") {
-		t.Errorf("want one finding that is not certain and has no key:\n%s", failures(f))
+		t.Errorf("want one finding, not certain and without a key ID:\n%s", failures(f))
 	}
 	s.e.Instances.Value[2].StateReason = "Client.x: AWS Marketplace"
 	if f := findingsOf(s, "LAUNCH-10"); len(f) > 0 {

@@ -81,7 +81,7 @@ func TestJoinBlockers(t *testing.T) {
 		t.Errorf("checks with findings: %v, want NET-1 about the class and NET-4 about the subnet", got)
 	}
 	if got := checks(Scope{Class: "default", Instance: "i-2", Subnet: "subnet-2"}); slices.Contains(got, "NET-4") {
-		t.Errorf("checks with findings: %v, want not NET-4, which is about another subnet", got)
+		t.Errorf("checks with findings: %v, want no NET-4, which is about another subnet", got)
 	}
 	if got := checks(Scope{Class: "other"}); slices.Contains(got, "NET-1") || !slices.Contains(got, "NET-4") {
 		t.Errorf("checks with findings: %v, want NET-4 and not NET-1, which is about another class", got)

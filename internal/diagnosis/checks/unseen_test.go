@@ -63,7 +63,7 @@ func TestUnseen(t *testing.T) {
 				isUnexplained = isUnexplained || f.Verdict == Unknown && strings.Contains(f.Cause, "NodePools") && !got[0].Explains(f)
 			}
 			if isUnexplained != tt.isUnexplained {
-				t.Errorf("the system does not explain the unknown finding: %v, want %v", isUnexplained, tt.isUnexplained)
+				t.Errorf("the unknown finding is unexplained: %v, want %v", isUnexplained, tt.isUnexplained)
 			}
 		})
 	}
@@ -107,7 +107,7 @@ func TestSameReason(t *testing.T) {
 				isUnexplained = isUnexplained || f.Verdict == Unknown && strings.HasSuffix(f.Cause, late) && !unseen[0].Explains(f)
 			}
 			if isUnexplained != tt.isUnexplained {
-				t.Errorf("Kubernetes does not explain a finding about the timeout: %v, want %v", isUnexplained, tt.isUnexplained)
+				t.Errorf("a finding about the timeout is unexplained: %v, want %v", isUnexplained, tt.isUnexplained)
 			}
 		})
 	}

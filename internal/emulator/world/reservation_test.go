@@ -55,7 +55,7 @@ func TestReservedLaunch(t *testing.T) {
 	}
 	first, err := launchInto(t, e, "", "", "")
 	if err != nil || first.CapacityReservationID != open.ID {
-		t.Errorf("a launch without a preference: in the reservation %q, want the open one, %v", first.CapacityReservationID, err)
+		t.Errorf("a launch without a preference: in %q, want the open reservation; error %v", first.CapacityReservationID, err)
 	}
 	if _, err := launchInto(t, e, "", "", ""); code(err) != "InsufficientInstanceCapacity" {
 		t.Errorf("a second launch, when the open reservation is full: %v, want InsufficientInstanceCapacity", err)
@@ -65,11 +65,11 @@ func TestReservedLaunch(t *testing.T) {
 	}
 	second, err := launchInto(t, e, world.OnlyReserved, targeted.ID, "")
 	if err != nil || second.CapacityReservationID != targeted.ID || e.Region.CapacityReservations.Unused(targeted) != 0 {
-		t.Errorf("the launch is in %q, %d unused, %v, want the targeted reservation, 0 unused", second.CapacityReservationID, e.Region.CapacityReservations.Unused(targeted), err)
+		t.Errorf("the launch is in %q, %d unused; error %v; want the targeted reservation, 0", second.CapacityReservationID, e.Region.CapacityReservations.Unused(targeted), err)
 	}
 	if _, _, err := e.Region.Instances.Terminate(noon(), []string{second.ID}); err != nil ||
 		e.Region.CapacityReservations.Unused(targeted) != 1 {
-		t.Errorf("after the termination %d are unused, want 1, %v", e.Region.CapacityReservations.Unused(targeted), err)
+		t.Errorf("after the termination %d are unused, want 1; error %v", e.Region.CapacityReservations.Unused(targeted), err)
 	}
 	if _, err := launchInto(t, e, world.OnlyReserved, "cr-00000000000000000", ""); code(err) != "InvalidCapacityReservationId.NotFound" {
 		t.Errorf("into an unknown reservation: %v, want InvalidCapacityReservationId.NotFound", err)

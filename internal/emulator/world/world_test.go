@@ -255,7 +255,7 @@ func TestTags(t *testing.T) {
 	}
 	if err := r.Tag(noon(), []string{s.ID}, map[string]string{"a": "1"}, []string{"Name"}); err != nil ||
 		s.Tags["a"] != "1" || s.Tags["Name"] != "" {
-		t.Errorf("after adding a=1 and removing Name, the tags are %v, %v", s.Tags, err)
+		t.Errorf("after adding a=1 and removing Name, the tags are %v, %v, want both changes", s.Tags, err)
 	}
 }
 
