@@ -41,7 +41,7 @@ func TestCommandsPage(t *testing.T) {
 	have := strings.Split(string(got), "\n")
 	for _, line := range strings.Split(b.String(), "\n") {
 		if !slices.Contains(have, line) {
-			t.Errorf("%s differs from the code: %s", commandsPage, line)
+			t.Errorf("%s lacks the line: %s", commandsPage, line)
 		}
 	}
 	t.Errorf("%s is stale: go test ./cmd/joiner -run TestCommandsPage -rewrite updates the page", commandsPage)

@@ -18,9 +18,9 @@ type scheme struct {
 	price  map[string]float64 // dollars per hour in us-east-1, by type
 }
 
-// schemeName matches the names to which the scheme may apply, such as m8gd.metal-48xl. Its groups are: 1 the letter
-// before the generation (m), 2 the generation (8), 3 the letter after it (g), 4 further letters (d), 5 "-flex", 6
-// "metal-", 7 the number of the size (48), 8 the unit of the size (xl).
+// schemeName matches the names to which the scheme may apply, such as m8gd.metal-48xl. Its groups 1 to 4 are the
+// letter before the generation (m), the generation (8), the letter after it (g), and further letters (d). Groups 5 to
+// 8 are "-flex", "metal-", and the size's number (48) and unit (xl).
 var schemeName = regexp.MustCompile(`^([cmrix])([0-9]+)([agi])([a-z]*)(-flex)?\.(metal-)?([0-9]*)(medium|large|xlarge|xl)$`)
 
 // memoryRatios maps the letter before the generation to the memory in MiB per vCPU, and to the first generation with

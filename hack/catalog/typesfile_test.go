@@ -48,7 +48,7 @@ func TestEveryFact(t *testing.T) {
 	}
 }
 
-// fill sets all fields of a value to values that differ from each other, except that all bools are true.
+// fill sets all fields of a value: bools to true, other fields to different values.
 func fill(v reflect.Value, number *int64) {
 	*number++
 	switch v.Kind() {

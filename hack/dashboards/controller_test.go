@@ -203,7 +203,7 @@ func knownLabels(t *testing.T) map[string][]string {
 		t.Fatal(err)
 	}
 	if len(registry.labels) < 30 {
-		t.Fatalf("only %d metrics were found", len(registry.labels))
+		t.Fatalf("%d metrics, want at least 30", len(registry.labels))
 	}
 	return registry.labels
 }

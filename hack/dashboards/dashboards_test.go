@@ -99,7 +99,7 @@ func queries(t *testing.T) []query {
 		}
 	}
 	if len(out) < 40 {
-		t.Fatalf("only %d queries were found", len(out))
+		t.Fatalf("%d queries, want at least 40", len(out))
 	}
 	return out
 }
@@ -107,8 +107,8 @@ func queries(t *testing.T) []query {
 // scrapeLabels are the labels that Prometheus adds to every series.
 var scrapeLabels = []string{"cluster", "job", "instance", "namespace", "pod"}
 
-// TestQueriesUseKnownMetrics checks that every expression is valid PromQL, and that every metric and label in it
-// belongs to package metrics, to the metrics of the process, or to the labels that Prometheus adds.
+// TestQueriesUseKnownMetrics checks that every expression is valid PromQL. Its metrics and labels must be those of
+// package metrics and of the process, or labels that Prometheus adds.
 func TestQueriesUseKnownMetrics(t *testing.T) {
 	t.Parallel()
 	known := knownLabels(t)
@@ -242,7 +242,7 @@ func TestRulesAreComplete(t *testing.T) {
 				}
 			}
 			if !strings.HasSuffix(r.Annotations["summary"], ".") || r.Annotations["description"] == "" {
-				t.Errorf("%s: summary %q, description %q", r.Alert, r.Annotations["summary"], r.Annotations["description"])
+				t.Errorf("%s: summary %q, description %q; want both", r.Alert, r.Annotations["summary"], r.Annotations["description"])
 			}
 		}
 	}

@@ -137,7 +137,7 @@ func TestFromKarpenter(t *testing.T) {
 	}
 }
 
-// TestExamplesAreListed checks that the README lists each example, and no others.
+// TestExamplesAreListed checks that the README lists exactly the examples.
 func TestExamplesAreListed(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile(filepath.Join(examples, "../README.md"))

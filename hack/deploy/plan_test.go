@@ -137,8 +137,7 @@ func checkJSON(t *testing.T, what string, got any, want string) {
 	}
 }
 
-// TestPolicies checks that the policies of a plan equal those of package permissions for the same cluster, except for
-// white space.
+// TestPolicies checks that the policies of a plan equal those of package permissions for the same cluster.
 func TestPolicies(t *testing.T) {
 	t.Parallel()
 	scope := permissions.Scope{Account: account, Region: "us-east-1", Cluster: "demo",
@@ -173,7 +172,7 @@ func TestPolicies(t *testing.T) {
 			checkJSON(t, name+": policy "+policy.Name, p.properties(t, `aws_iam_policy.controller["`+policy.Name+`"]`)["policy"], string(want))
 			attachment := p.properties(t, `aws_iam_role_policy_attachment.controller["`+policy.Name+`"]`)
 			if attachment["role"] != "KarpenterController-2026" || !strings.Contains(attachment["policy_arn"].(string), policy.Name) {
-				t.Errorf("%s: policy %s has the attachment %v", name, policy.Name, attachment)
+				t.Errorf("%s: policy %s has the attachment %v, want the role's", name, policy.Name, attachment)
 			}
 		}
 	}

@@ -72,7 +72,7 @@ func TestReadmeOfTemplate(t *testing.T) {
 	checkTables(t, filepath.Join(filepath.Dir(cloudformation), "README.md"), b.String())
 }
 
-// checkTables compares the tables of a README with the expected ones, or rewrites them.
+// checkTables checks that a README has the tables, or writes them with -rewrite.
 func checkTables(t *testing.T, file, tables string) {
 	t.Helper()
 	text, err := os.ReadFile(file) //nolint:gosec // a file of the repository
@@ -110,7 +110,7 @@ func cell(text string) string {
 	return strings.NewReplacer("|", `\|`, "<", `\<`).Replace(text)
 }
 
-// TestVariablesAreUsed checks that each module uses its variables, and no undeclared ones.
+// TestVariablesAreUsed checks that each module uses exactly the declared variables.
 func TestVariablesAreUsed(t *testing.T) {
 	t.Parallel()
 	for _, folder := range folders(t) {

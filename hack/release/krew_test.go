@@ -49,10 +49,10 @@ func TestKrewManifest(t *testing.T) {
 	}
 	if p.APIVersion != "krew.googlecontainertools.github.com/v1alpha2" || p.Kind != "Plugin" ||
 		p.Metadata.Name != "joiner" || p.Spec.Version != "v1.2.3" {
-		t.Errorf("apiVersion, kind, name or version is wrong: %+v", p)
+		t.Errorf("%+v, want v1alpha2, Plugin, joiner and v1.2.3", p)
 	}
 	if s := p.Spec.ShortDescription; s == "" || len(s) > 50 || strings.HasSuffix(s, ".") || strings.Contains(s, "\n") {
-		t.Errorf("shortDescription %q is too long or not a title: krew lists each plugin on one line", s)
+		t.Errorf("shortDescription %q, want up to 50 characters on one line, without a full stop", s)
 	}
 	for _, line := range strings.Split(p.Spec.Description+p.Spec.Caveats, "\n") {
 		if len(line) > 80 {

@@ -32,8 +32,8 @@ const (
 	policy   = "arn:aws:iam::aws:policy/" + ExecutionPolicy
 )
 
-// newFargate returns a Fargate with an emulated AWS and a cluster's authenticator. A nil awsAuth means that the
-// ConfigMap does not exist.
+// newFargate returns a Fargate with an emulated AWS and a cluster's authenticator. If awsAuth is nil, there
+// is no ConfigMap.
 func newFargate(t *testing.T, mode string, awsAuth map[string]string) *Fargate {
 	t.Helper()
 	server := &emulator.Server{}
@@ -157,7 +157,7 @@ func TestAdmission(t *testing.T) {
 		if answer.Code == 200 {
 			if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil || got.Response == nil || !got.Response.Allowed ||
 				got.Response.UID != "1" {
-				t.Fatalf("the response is %s, %v", answer.Body, err)
+				t.Fatalf("response %s, %v; want Allowed", answer.Body, err)
 			}
 			return string(got.Response.Patch), answer.Code
 		}

@@ -27,7 +27,7 @@ func TestNamesAreNeutral(t *testing.T) {
 	for _, f := range All() {
 		for _, word := range strings.FieldsFunc(strings.ToLower(f.Name+"-"+f.Check), func(r rune) bool { return r == '-' }) {
 			if len(word) > 2 && strings.Contains(name, word) {
-				t.Errorf("the name %s contains the name of the fault %s", name, f.Name)
+				t.Errorf("the name %s contains a word of the fault %s", name, f.Name)
 			}
 		}
 	}
