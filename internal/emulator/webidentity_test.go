@@ -54,7 +54,7 @@ func (s signer) keySet() []byte {
 		number(s.key.N.Bytes()), number(big.NewInt(int64(s.key.E)).Bytes()))
 }
 
-// TestWebIdentity: a role can be assumed with a service account token if the issuer signed the token, the token has not
+// TestWebIdentity: a role can be assumed with a service account token if the issuer signed the token, it has not
 // expired and has STS as its audience, and the trust policy allows the service account. Otherwise STS's error is
 // returned. The session's keys are valid.
 func TestWebIdentity(t *testing.T) {
