@@ -139,7 +139,7 @@ func (s *crashLoop) until(what string, ok func(context.Context) (bool, error)) {
 }
 
 // hasConverged reports whether the pool has exactly one instance, one NodeClaim and one Node, and the pod runs on this
-// Node. All must be ready and have their finalizers, and none may be in deletion. launched is the number of instances
+// Node. All must be ready and have their finalizers, and no deletion timestamp. launched is the number of instances
 // that must have been launched since the start of the test.
 func (s *crashLoop) hasConverged(ctx context.Context, launched int) (bool, error) {
 	all := instancesOf(s.lab, s.name)

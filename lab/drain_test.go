@@ -133,8 +133,8 @@ func watchBudgets(t *testing.T, l *lab.Lab, namespace string) *budgetWatch {
 	return w
 }
 
-// watchPods calls see for each pod of the namespace that exists, with isFirst, and then for each change of a pod, in
-// order, until the test ends. isGone is true for a deleted pod.
+// watchPods calls see with isFirst for each existing pod of the namespace, and then for each change of a pod, in order,
+// until the test ends. isGone is true for a deleted pod.
 func watchPods(t *testing.T, l *lab.Lab, namespace string, see func(o any, isFirst, isGone bool)) {
 	t.Helper()
 	factory := informers.NewSharedInformerFactoryWithOptions(l.Kube, 0, informers.WithNamespace(namespace))

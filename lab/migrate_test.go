@@ -159,8 +159,8 @@ func poolStateOf(t *testing.T, l *lab.Lab, name string) poolState {
 	return out
 }
 
-// wantUnchanged checks that the claims, nodes, instances and pods of s are unchanged in a later state, which may have
-// more of them.
+// wantUnchanged checks that the claims, nodes, instances and pods of s are unchanged in the later state, which may
+// also have new ones.
 func (s poolState) wantUnchanged(t *testing.T, later poolState) {
 	t.Helper()
 	for name, was := range s.claims {

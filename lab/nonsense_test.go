@@ -44,8 +44,8 @@ var invalidDisruptions = []disruptionCase{
 }
 
 // TestInvalidDisruption plays invalid disruption settings: a schedule that never matches, contradictory settings, and a
-// PodDisruptionBudget that selects every pod. They prevent disruption of their own pool's nodes only, and a condition
-// names them. The API server rejects a budget of 200%.
+// PodDisruptionBudget that selects every pod. Each prevents only the disruption of its own pool's nodes, and a
+// condition names it. The API server rejects a budget of 200%.
 func TestInvalidDisruption(t *testing.T) {
 	l := parallelLab(t, lab.Options{Cluster: "nonsense"})
 	ensureController(t, l)

@@ -210,7 +210,7 @@ func (x *worldCheck) fillDefaults() {
 	x.filled = filled
 }
 
-// readObjects returns the objects of the cluster, with these pods added.
+// readObjects returns the objects of the cluster, and the pods in more.
 func (x *worldCheck) readObjects(more []*corev1.Pod) snapshot.Objects {
 	x.Helper()
 	core, storage := x.lab.Kube.CoreV1(), x.lab.Kube.StorageV1()
@@ -315,7 +315,7 @@ func (x *worldCheck) bindPinned(where map[string]string) (bound, left map[string
 		}
 		x.remove(pods)
 		x.Logf("%d pods did not fit on their planned nodes; trying another order", len(left))
-		slices.SortStableFunc(pods, func(a, b *corev1.Pod) int { // first those that were not bound
+		slices.SortStableFunc(pods, func(a, b *corev1.Pod) int { // the unbound pods first
 			_, isALeft := left[idOf(a)]
 			_, isBLeft := left[idOf(b)]
 			switch {

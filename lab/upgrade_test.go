@@ -110,7 +110,7 @@ func (in *installation) upgrade(pool string) {
 	if d := cmp.Diff(before, in.fleetOf(pool)); d != "" {
 		in.t.Errorf("the upgrade changed nodes (-before +after):\n%s", d)
 	}
-	// Calls that launch are not counted, because dry runs are such calls too: fleetOf shows new instances.
+	// Launch calls are not compared, because they include dry runs. fleetOf shows new instances.
 	if ended := in.l.Emulator.Calls()["ec2:TerminateInstances"] - calls["ec2:TerminateInstances"]; ended != 0 {
 		in.t.Errorf("during the upgrade there were %d calls of TerminateInstances, want 0", ended)
 	}
