@@ -11,7 +11,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// tenancyRig is a rig whose pool requires one of the tenancies.
 func tenancyRig(t *testing.T, tenancies ...string) *rig {
 	t.Helper()
 	r := newRig(t, "t2.large", "m5.large")

@@ -75,7 +75,7 @@ func TestInstanceIsRecordedInFull(t *testing.T) {
 	r.ahead += time.Minute
 	r.reconcileClaims(t)
 	if claim := onlyClaim(t, r); claim.Status.ProviderID == "" || len(claim.Status.Capacity) == 0 || claim.Labels["kubernetes.io/arch"] == "" {
-		t.Errorf("the claim has instance %q, capacity %v, labels %v, want all three\n%s", claim.Status.ProviderID, claim.Status.Capacity, claim.Labels, r.log)
+		t.Errorf("the claim has instance %q, capacity %v, labels %v; want all\n%s", claim.Status.ProviderID, claim.Status.Capacity, claim.Labels, r.log)
 	}
 }
 

@@ -30,7 +30,6 @@ func (r *rig) runDriftLoop(t *testing.T) {
 	}
 }
 
-// editPool changes the spec of the pool, as a user does.
 func (r *rig) editPool(t *testing.T, change func(*karpv1.NodePool)) {
 	t.Helper()
 	pool := r.pool(t)

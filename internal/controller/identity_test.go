@@ -94,7 +94,7 @@ func TestForgedNode(t *testing.T) {
 				r.reconcileClaims(t)
 			}
 			if got := r.claim(t, claim.Name); got.Status.NodeName != own.Name || !got.StatusConditions().IsReady() {
-				t.Fatalf("the claim has Node %q and conditions %+v, want its own Node and ready\n%s", got.Status.NodeName, got.Status.Conditions, r.log)
+				t.Fatalf("the claim has Node %q and conditions %+v, want own Node, ready\n%s", got.Status.NodeName, got.Status.Conditions, r.log)
 			}
 			r.wantUnchanged(t, want)
 			r.ahead += 20 * time.Minute

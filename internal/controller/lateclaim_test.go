@@ -122,7 +122,6 @@ func newLateRig(t *testing.T, mode string, types ...string) *lateRig {
 	return l
 }
 
-// restart starts new loops, including Diagnoses.
 func (l *lateRig) restart(t *testing.T) {
 	t.Helper()
 	l.start(t)
@@ -269,7 +268,7 @@ func TestThousandLate(t *testing.T) {
 		start := time.Now()
 		l.diagnose(t) // another report, with the console output of the late instances
 		if calls, most := l.calls.reset(); calls == 0 || calls > 30 || most > 5 || time.Since(start) > 10*time.Second {
-			t.Errorf("%d calls for a thousand claims, up to %d per second, in %s; want 1 to 30, 5 and 10 s", calls, most, time.Since(start))
+			t.Errorf("%d calls for 1,000 claims, up to %d per second, in %s; want 1 to 30, 5, 10 s", calls, most, time.Since(start))
 		}
 		if again := strings.Join(l.events.emitted[before:], "\n"); strings.Contains(again, string(kubeclient.ReasonNotJoining)) {
 			t.Errorf("the same cause is reported again: %s", again)
@@ -295,7 +294,7 @@ func TestCanariesOfAKnownCause(t *testing.T) {
 			c := l.poolHealth(t)
 			if c.Reason != "AUTH_2" || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, unmapped) ||
 				!strings.Contains(c.Message, "the next try is at ") {
-				t.Fatalf("round %d: the condition of the pool is %s %s: %s, want False AUTH_2 and the next try", round, c.Status, c.Reason, c.Message)
+				t.Fatalf("round %d: the pool is %s %s: %s, want False AUTH_2", round, c.Status, c.Reason, c.Message)
 			}
 			l.restart(t)
 			l.reconcileClassAndPool(t)
@@ -449,7 +448,7 @@ func TestFindingsBeforeLaunches(t *testing.T) {
 				ready, _ := conditions.Find(karpv1.ConditionReady)
 				passed, _ := conditions.Find(awsv1.ConditionPreflightPassed)
 				if ready.Status != c.ready || passed.Reason != c.reason {
-					t.Errorf("Ready is %s, %s; PreflightPassed is %s: %s; want those of the test case", ready.Status, ready.Message, passed.Reason, passed.Message)
+					t.Errorf("Ready is %s, %s; PreflightPassed is %s: %s", ready.Status, ready.Message, passed.Reason, passed.Message)
 				}
 				l.launchPods(t, 0, 1)
 				if held := len(l.instances()) == 0; held != (c.ready == metav1.ConditionFalse) {

@@ -19,7 +19,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// addOwner makes all pods part of the StatefulSet ns/db.
 func (f *replicaRig) addOwner(t *testing.T) {
 	t.Helper()
 	for _, pod := range f.pods(t) {

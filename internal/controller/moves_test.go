@@ -71,14 +71,13 @@ func TestNodesAreReplaced(t *testing.T) {
 	}
 	saved := func(kind string) float64 { return metricSum(t, f.Moves.Metrics.Saving, kind) }
 	if promised, realised := saved("promised"), saved("realised"); promised < 0.5 || realised < promised-0.001 {
-		t.Errorf("the promised saving is $%v, the realised one $%v; want at least 0.5, and the realised one no less", promised, realised)
+		t.Errorf("savings: promised $%v, realised $%v; want at least 0.5, and the realised no less", promised, realised)
 	}
 	if f.events.find("NodeClaim/DisruptionTerminating", "saves $", "an hour, pays back within ", " and moves ") == "" {
 		t.Errorf("no event reports the payback time: %v", f.events.emitted)
 	}
 }
 
-// TestBudgetsBoundMoves: no more nodes leave at once than the budget allows.
 func TestBudgetsBoundMoves(t *testing.T) {
 	t.Parallel()
 	f := newReplicaRig(t, 6, "1500m", "400m", "t3.medium")

@@ -188,7 +188,7 @@ func TestUnfitReplacementUndoes(t *testing.T) {
 	f.ahead += replacement.DefaultInitializationTimeout - time.Minute
 	f.check(t, f.Moves.Advance(t.Context()))
 	if f.moveTraces(t) == "" {
-		t.Fatalf("the move was undone a minute before DefaultInitializationTimeout\n%s", f.tail())
+		t.Fatalf("the move was undone a minute too early\n%s", f.tail())
 	}
 	f.ahead += time.Minute
 	f.check(t, f.Moves.Advance(t.Context()))

@@ -166,7 +166,7 @@ func TestStrayNodeIsDeleted(t *testing.T) {
 			claim = onlyClaim(t, r)
 			nodes := r.nodes(t)
 			if len(nodes) != 1 || nodes[0].Name != names[c.want] || claim.Status.NodeName != names[c.want] || !claim.StatusConditions().IsReady() {
-				t.Fatalf("%d Nodes, the first is %s, status of the claim: %+v; want the Node that reports alone, and ready\n%s", len(nodes), nodes[0].Name, claim.Status, r.log)
+				t.Fatalf("%d Nodes, the first is %s, status of the claim: %+v; want only the reporting Node\n%s", len(nodes), nodes[0].Name, claim.Status, r.log)
 			}
 			if nodeclaim.HasTaint(&nodes[0], karpv1.TaintUnregistered) || len(nodes[0].Finalizers) == 0 ||
 				len(r.instances()) != 1 || claim.DeletionTimestamp != nil {

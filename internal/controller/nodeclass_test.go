@@ -189,7 +189,7 @@ func TestNodeClassStatus(t *testing.T) {
 			poolReady, _ := r.pool(t).StatusConditions().Find(karpv1.ConditionReady)
 			classReady, _ := conditions.Find(karpv1.ConditionReady)
 			if poolReady.Status != classReady.Status {
-				t.Errorf("Ready of the pool is %s, Ready of the class is %s, want the same", poolReady.Status, classReady.Status)
+				t.Errorf("Ready of pool and class is %s and %s, want the same", poolReady.Status, classReady.Status)
 			}
 		})
 	}

@@ -87,7 +87,6 @@ func (f *varyingRig) priceOf(shapes []string) (sum catalog.Price) {
 	return sum
 }
 
-// stayReasons returns the nodes, and why each of them stays.
 func (f *varyingRig) stayReasons() (out []string) {
 	for _, c := range f.claims(f.t) {
 		d, _ := c.StatusConditions().Find(karpv1.ConditionDisruptable)

@@ -234,7 +234,7 @@ func TestCauseBetweenTries(t *testing.T) {
 		l.join(t)
 		l.passTime(t, 10*time.Second)
 		if c := l.poolHealth(t); c.Reason == "AUTH_2" || strings.Contains(c.Message, unmapped) {
-			t.Errorf("an instance has joined, but the condition of the pool is %s %s: %s", c.Status, c.Reason, c.Message)
+			t.Errorf("an instance has joined, but the pool has the condition %s %s: %s", c.Status, c.Reason, c.Message)
 		}
 	})
 }

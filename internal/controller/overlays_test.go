@@ -29,7 +29,6 @@ func newOverlay(name string, requirements ...karpv1alpha1.Requirement) *karpv1al
 	}
 }
 
-// ofType requires one of the named instance types.
 func ofType(names ...string) karpv1alpha1.Requirement {
 	return karpv1alpha1.Requirement{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: names}
 }

@@ -163,7 +163,7 @@ func TestConditionsOfPolicies(t *testing.T) {
 	c, _ := pool.StatusConditions().Find(karpv1.ConditionDisruptionPolicyValid)
 	if c.Status != metav1.ConditionFalse || c.Reason != karpv1.ReasonDisruptionPolicyInvalid ||
 		!strings.Contains(c.Message, "no drifted or underutilized node is disrupted") {
-		t.Errorf("invalid settings are reported as %+v, want the reasons that they disable", c)
+		t.Errorf("invalid settings are reported as %+v", c)
 	}
 	c, _ = pool.StatusConditions().Find(karpv1.ConditionDisruptionPaused)
 	if want := "annotation joiner.sh/paused of the NodePool, until 2026-03-01T12:00:00Z"; !strings.Contains(c.Message, want) {

@@ -89,7 +89,6 @@ func TestLaunchBeforeARestartCounts(t *testing.T) {
 	}
 }
 
-// TestRegistrationTimeoutCounts: a registration timeout counts as a failed launch of the pool.
 func TestRegistrationTimeoutCounts(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")

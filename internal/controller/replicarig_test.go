@@ -133,7 +133,6 @@ func (f *replicaRig) runDisruption(t *testing.T) {
 	_ = f.Moves.Search(t.Context())
 }
 
-// schedule creates missing pods, and binds pending ones.
 func (f *replicaRig) schedule(t *testing.T) {
 	t.Helper()
 	pods := f.pods(t)

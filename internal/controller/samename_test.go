@@ -237,7 +237,6 @@ func (n *sameNameRig) reconcileDueClaims(t *testing.T) {
 	}
 }
 
-// ownInstances returns the IDs of the cluster's own instances.
 func (n *sameNameRig) ownInstances() []string {
 	var out []string
 	for _, i := range n.instances() {

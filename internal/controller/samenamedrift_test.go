@@ -67,7 +67,7 @@ func TestTagChangeInTwoClusters(t *testing.T) {
 		simulateMinutes(t, 30, both...)
 		if left := slices.DeleteFunc(first.ownInstances(),
 			func(id string) bool { return !slices.Contains(before[0], id) }); len(left) > 0 || len(first.ownInstances()) != nodesPerCluster {
-			t.Errorf("%s, whose user has allowed the drift, still has the old instances %v, want none; it has %d instances\n%s",
+			t.Errorf("%s, whose user allowed the drift, has the old instances %v, want none; it has %d instances\n%s",
 				first.uid, left, len(first.ownInstances()), first.tail())
 		}
 		if current := second.ownInstances(); !slices.Equal(current, before[1]) || second.poolMessage(t, karpv1.ConditionDriftHeld) == "" {

@@ -198,6 +198,6 @@ func TestProgress(t *testing.T) {
 	w.End()
 	p.Report()
 	if err := p.Check(loop.LoopProvisioner)(nil); err != nil || !strings.Contains(r.log.String(), "the loop makes progress again") {
-		t.Errorf("after the work has ended, the probe returns %v, want nil, and a log line about new progress\n%s", err, r.log)
+		t.Errorf("after the work, the probe returns %v, want nil, and a log line about progress\n%s", err, r.log)
 	}
 }

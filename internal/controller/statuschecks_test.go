@@ -116,7 +116,6 @@ func TestStatusChecksDenied(t *testing.T) {
 	}
 }
 
-// checkStatus reads the status of the instances from EC2 once, and marks the claims of failing instances.
 func (r *rig) checkStatus(t *testing.T) {
 	t.Helper()
 	if err := r.Interruption.CheckStatus(t.Context()); err != nil {

@@ -16,7 +16,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// shiftRig returns a rig whose cluster takes part in zonal shifts.
 func shiftRig(t *testing.T, instanceTypes ...string) *rig {
 	t.Helper()
 	r := newRig(t, instanceTypes...)

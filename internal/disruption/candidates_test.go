@@ -65,7 +65,6 @@ func TestCandidates(t *testing.T) {
 	}
 }
 
-// onRecord returns a change of the record of node n.
 func onRecord(f func(*Record)) func(*Input) {
 	return func(in *Input) {
 		r := in.Records["n"]

@@ -15,10 +15,10 @@ const (
 	maxPodsOfGroupNode = 12         // maximum number of pods of a node in a group
 	maxPairedNodes     = 256        // maximum number of nodes for which all pairs are estimated
 	maxExtendedPairs   = 100        // maximum number of pairs that are extended by a third node
-	maxEstimateWork    = 40_000_000 // estimates × estimator.size, for pairs and again for triples: tenths of a second
+	maxEstimateWork    = 40_000_000 // estimates × estimator.size, once for pairs and once for triples; tenths of a second
 	maxGroupPlans      = 48         // plan limit if there are few candidates
 	minGroupPlans      = 4          // plan limit if there are many candidates
-	groupPlanNodes     = 10_000     // between minimum and maximum: plan limit × number of candidates (see planLimit)
+	groupPlanNodes     = 10_000     // plan limit × candidates, unless minimum or maximum applies (see planLimit)
 	extraPodHeadroom   = 4          // percent added to the pods' requests if a plan without it fails
 )
 

@@ -125,7 +125,7 @@ func converge(t *testing.T, in consolidation.Input) (price, bound catalog.Price,
 		in = afterMoves(t, in, out.Moves, round)
 	}
 	if revalidated < found*9/10 {
-		t.Errorf("revalidation reduces the savings of all rounds from %s to %s, want at least nine tenths", found, revalidated)
+		t.Errorf("revalidation reduces all savings from %s to %s, want at least nine tenths", found, revalidated)
 	}
 	all := cluster.Snapshot{Pools: in.Snapshot.Pools}
 	for i := range in.Snapshot.Nodes {

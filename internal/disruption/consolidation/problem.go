@@ -34,7 +34,7 @@ type candidate struct {
 	cost    float64 // of moving its pods
 	at      int     // index into Snapshot.Nodes
 	node    *cluster.Node
-	drained cluster.Node // terminating, without the pods that can be moved
+	drained cluster.Node // node as terminating, without the pods that can be moved
 }
 
 type candidatePod struct {

@@ -30,7 +30,7 @@ type NodeVerdicts struct {
 
 // MassDrift is a mass drift that waits for the user's approval.
 type MassDrift struct {
-	Nodes   int    // nodes that drift because of the change
+	Nodes   int    // nodes of the mass drift
 	Total   int    // nodes of the pool
 	Token   string // identifies the change; the user approves exactly this change with it
 	Message string // one sentence: the change

@@ -87,7 +87,6 @@ func (m ImageHistory) bad(i Image, generation int64) (BadImage, bool) {
 	return m.Bad[at], true
 }
 
-// isBad reports whether Bad has the image for this generation of the class.
 func (m ImageHistory) isBad(i Image, generation int64) bool {
 	_, ok := m.bad(i, generation)
 	return ok

@@ -83,7 +83,7 @@ func TestSelections(t *testing.T) {
 	}
 	edited := was.Settle(at("u", "a", "d"), drifting)
 	if edited.Outside(at("u", "a", "d"))[FieldGroups] || !cmp.Equal(edited.EverSelected(FieldGroups), []string{"a", "d", "b"}) {
-		t.Errorf("the user changed the selector, want a, d, b as ever selected, and no change outside: %v", edited)
+		t.Errorf("the user changed the selector, want a, d, b ever selected, none outside: %v", edited)
 	}
 	if Selections(nil).EverSelected(FieldGroups) != nil {
 		t.Error("EverSelected returns IDs of an unknown field")
