@@ -24,8 +24,7 @@ func TestTable(t *testing.T) {
 				f.Name, f.MemoryMiB, f.Processor.VCPUs, f.Processor.Cores, f.Processor.Architectures)
 		}
 		if len(f.Network.Cards) == 0 || f.Network.IPv4PerInterface < 2 || defaultCard(f).MaxInterfaces < 1 {
-			t.Errorf("%s: network %+v, want interfaces on the default card, 2 addresses each",
-				f.Name, f.Network)
+			t.Errorf("%s: network %+v, want interfaces on the default card, 2 addresses each", f.Name, f.Network)
 		}
 		if (f.Hypervisor == "") != f.BareMetal {
 			t.Errorf("%s: hypervisor %q, bare metal %t, want one of the two", f.Name, f.Hypervisor, f.BareMetal)

@@ -34,7 +34,7 @@ const AttachableVolumes = "attachable-volumes-csi-"
 // Unlimited is the amount of a resource without a limit. It is more than all pods of a cluster can request.
 const Unlimited = 1 << 40
 
-// SetRemaining sets v to all minus used. Like kube-scheduler, all has no amount for a CSI driver without a limit on the
+// SetRemaining sets v to all minus used. As in kube-scheduler, all has no amount for a CSI driver without a limit on the
 // node; v gets Unlimited for it.
 func (d Dimensions) SetRemaining(v Vector, all, used Amounts) {
 	if !slices.ContainsFunc(d, isExtended) {
