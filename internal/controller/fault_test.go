@@ -95,6 +95,7 @@ func TestZonesWithoutAddresses(t *testing.T) {
 	}
 }
 
+// Batch returns the batch of the provisioner.
 func (r *rig) Batch() *loop.Batch { return r.Provisioner.Batch }
 
 // finishDeleted reconciles the claims until all deleted claims are gone.
