@@ -122,8 +122,13 @@ func (t table) byNameFile() []byte {
 	out.WriteString("# Written by hack/catalog: types that are newer than the records. Their vCPUs, memory and\n" +
 		"# processor follow from the naming scheme, checked against their prices; what else is\n" +
 		"# missing is listed in their \"unknown\".\n")
+	sizes := map[string][]string{} // by family
 	for _, name := range sortedNames(t.byName) {
-		out.WriteString(name + "\n")
+		family, size, _ := strings.Cut(name, ".")
+		sizes[family] = append(sizes[family], size)
+	}
+	for _, family := range sortedNames(sizes) {
+		fmt.Fprintf(&out, "%s: %s\n", family, strings.Join(sizes[family], " "))
 	}
 	return out.Bytes()
 }

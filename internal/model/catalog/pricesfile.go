@@ -34,8 +34,8 @@ func PriceRegions(text string) []string {
 //	zones   ZONE-IDS            …  // the IDs of each region's zones, separated by spaces
 //	TYPE    PRICE SPOT [ZONES]  …  // in each region; empty: the region does not offer the type
 //
-// PRICE is the on-demand price per hour. SPOT is the typical spot price: "35%" of PRICE, rounded to microdollars; a
-// price per hour; or "-" for none. ZONES has the last characters of the IDs of the zones that have the type. Without
+// PRICE is the on-demand price per hour. SPOT is the typical spot price: a whole percentage of PRICE, rounded to
+// microdollars; a price per hour, with a decimal point; or "-" for none. ZONES has the last characters of the IDs of the zones that have the type. Without
 // ZONES all zones have it; with "?" the zones are unknown. ParseRegion returns an error if the region has no column.
 func ParseRegion(text, name string) (Region, error) {
 	r := Region{
@@ -109,11 +109,10 @@ func (r Region) addType(name string, fields []string) error {
 
 // parseSpot returns the spot price of a type with an on-demand price.
 func parseSpot(text string, onDemand Price) (Price, error) {
-	number, isPercent := strings.CutSuffix(text, "%")
-	if !isPercent {
+	if strings.Contains(text, ".") {
 		return ParsePrice(text)
 	}
-	percent, err := strconv.ParseUint(number, 10, 8)
+	percent, err := strconv.ParseUint(text, 10, 8)
 	if err != nil {
 		return 0, fmt.Errorf("read spot price %q: not a whole number of percent", text)
 	}

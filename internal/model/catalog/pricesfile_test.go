@@ -12,9 +12,9 @@ import (
 const pricesText = "# comment\n" +
 	"region\teu-west-1\tus-east-1\n" +
 	"zones\teuw1-az1 euw1-az2\tuse1-az4\n" +
-	"m5.large\t0.1 35% 2\t0.0961234 1.25\n" +
+	"m5.large\t0.1 35 2\t0.0961234 1.25\n" +
 	"m6.large\t0.2 -\t\n" +
-	"m7.large\t0.3 33% ?\t\n"
+	"m7.large\t0.3 33 ?\t\n"
 
 func TestParseRegion(t *testing.T) {
 	t.Parallel()
@@ -83,8 +83,8 @@ func TestParseRegionErrors(t *testing.T) {
 		"too few fields":     {"0.2 -", "0.2", "line 5: m6.large: want 2 or 3 fields, have 1"},
 		"too many fields":    {"0.2 -", "0.2 - 1 2", "line 5: m6.large: want 2 or 3 fields, have 4"},
 		"on-demand price":    {"0.2 -", "x -", `line 5: read price "x": not a decimal number`},
-		"spot price":         {"0.2 -", "0.2 x", `line 5: read price "x": not a decimal number`},
-		"spot percentage":    {"0.2 -", "0.2 3.5%", `line 5: read spot price "3.5%": not a whole number of percent`},
+		"spot price":         {"0.2 -", "0.2 .x", `line 5: read price ".x": not a decimal number`},
+		"spot percentage":    {"0.2 -", "0.2 x", `line 5: read spot price "x": not a whole number of percent`},
 		"zone ID":            {"euw1-az1", "euw1", `line 3: zone id "euw1" does not end in -az and a digit`},
 	} {
 		if strings.Count(pricesText, c.old) != 1 {
