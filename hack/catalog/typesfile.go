@@ -38,7 +38,8 @@ var rareFacts = []string{
 const typesHelp = `# Written by hack/catalog: a line per instance type. "-" is the value in the line "default"; there it is 0, false or none.
 # Lists are separated by ",". Equal devices are COUNTxFIELD:FIELD…, with these fields: storage.disks GB:KIND,
 # network.cards INTERFACES:PERFORMANCE, neuron NAME:CORES:VERSION:MiB, gpus, inference and fpgas NAME:MANUFACTURER:MiB.
-# Last fields that are 0 or none may be missing. The column "other" has the facts without a column.
+# Last fields of a device that are 0 or none may be missing, as may "-" at the end of a line. The column "other" has the
+# facts without a column.
 `
 
 // typesFile returns types.tsv, whose format catalog.ParseTypes documents. It returns an error if the format cannot
@@ -61,8 +62,9 @@ func typesFile(types []catalog.Facts) ([]byte, error) {
 	}
 	out.WriteString("other\n")
 	line := func(defaults, f catalog.Facts) {
+		var cells []string
 		for _, c := range columns {
-			out.WriteString(cmp.Or(differing(c, defaults, f), "-") + "\t")
+			cells = append(cells, cmp.Or(differing(c, defaults, f), "-"))
 		}
 		var others []string
 		for _, c := range rare {
@@ -70,7 +72,11 @@ func typesFile(types []catalog.Facts) ([]byte, error) {
 				others = append(others, c.Name+"="+cell)
 			}
 		}
-		out.WriteString(cmp.Or(strings.Join(others, "; "), "-") + "\n")
+		cells = append(cells, cmp.Or(strings.Join(others, "; "), "-"))
+		for cells[len(cells)-1] == "-" {
+			cells = cells[:len(cells)-1]
+		}
+		out.WriteString(strings.Join(cells, "\t") + "\n")
 	}
 	line(catalog.Facts{}, commonFacts)
 	for _, f := range types {

@@ -22,7 +22,8 @@ const (
 //
 // The file has comments after "#", a header line with the names of the columns, a line of defaults, and a line per type,
 // sorted by name. Cells are separated by tabs. The first column has the name of the type. The cell "-" stands for the
-// default, and in the line of defaults for the zero value. setFact has the notation of the other cells.
+// default, and in the line of defaults for the zero value; at the end of a line it may be missing. setFact has the notation
+// of the other cells.
 //
 // The last column, "other", has the facts without a column as NAME=VALUE, sorted by name and separated by "; ". A fact
 // that is not listed there has the default.
@@ -55,11 +56,15 @@ type typesParser struct {
 // addLine parses the cells of the next line.
 func (p *typesParser) addLine(cells []string) error {
 	var f Facts
-	switch {
-	case p.columns == nil:
+	if p.columns == nil {
 		return p.setHeader(cells)
-	case len(cells) != len(p.columns)+1:
-		return fmt.Errorf("want %d columns, have %d", len(p.columns)+1, len(cells))
+	}
+	for len(cells) < len(p.columns)+1 {
+		cells = append(cells, sameAsDefault)
+	}
+	switch {
+	case len(cells) > len(p.columns)+1:
+		return fmt.Errorf("want at most %d columns, have %d", len(p.columns)+1, len(cells))
 	case p.defaults == nil && cells[0] != nameOfDefaults:
 		return fmt.Errorf("column %s: %q: want the line of defaults, which begins with %q", firstColumn, cells[0], nameOfDefaults)
 	case p.defaults == nil:
