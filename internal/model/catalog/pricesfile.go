@@ -35,8 +35,9 @@ func PriceRegions(text string) []string {
 //	TYPE    PRICE SPOT [ZONES]  …  // in each region; empty: the region does not offer the type
 //
 // PRICE is the on-demand price per hour. SPOT is the typical spot price: a whole percentage of PRICE, rounded to
-// microdollars; a price per hour, with a decimal point; or "-" for none. ZONES has the last characters of the IDs of the zones that have the type. Without
-// ZONES all zones have it; with "?" the zones are unknown. ParseRegion returns an error if the region has no column.
+// microdollars; a price per hour, with a decimal point; or "-" for none. ZONES has the last characters of the IDs of
+// the zones that have the type. Without ZONES all zones have it; with "?" the zones are unknown. ParseRegion returns an
+// error if the region has no column.
 func ParseRegion(text, name string) (Region, error) {
 	r := Region{
 		Name: name, OnDemand: map[string]Price{}, SpotTypical: map[string]Price{}, zoneDigits: map[string]string{},
