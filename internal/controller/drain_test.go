@@ -192,15 +192,15 @@ func TestGracePeriodEndsAllProtection(t *testing.T) {
 	brief.Status.StartTime = &started
 	r, b, name := leavingNode(t, &karpv1.Duration{Duration: 5 * time.Minute}, kept, odd, brief)
 	b.guarded["web"] = true
-	r.reconcileEachSecond(t, name, 4*60)
+	r.reconcileEachSecond(t, name, 3*60)
 	if got := b.order(); got != "odd brief" {
-		t.Fatalf("a minute before the deadline %q were evicted, want odd brief\n%s", got, r.log)
+		t.Fatalf("two minutes before the deadline %q were evicted, want odd brief\n%s", got, r.log)
 	}
 	if r.events.find("Pod/InvalidDoNotDisruptAnnotation", `"please"`) == "" || r.events.find("Node/FailedDraining", "ns/kept") == "" ||
 		r.events.find("Pod/DoNotDisruptUntil") == "" || r.events.find("Pod/DoNotDisruptGracePeriodElapsed") == "" {
 		t.Error("no event reports which pods are protected")
 	}
-	r.reconcileEachSecond(t, name, 60)
+	r.reconcileEachSecond(t, name, 2*60)
 	if got := strings.Fields(b.order()); !slices.Contains(got, "!kept") || !slices.Contains(got, "!web") || r.claim(t, name) != nil {
 		t.Errorf("evicted %v, want also !kept and !web, and then no claim\n%s", got, r.log)
 	}
