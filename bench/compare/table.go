@@ -21,7 +21,8 @@ var tables = []struct {
 }
 
 var header = []string{
-	"workload", "pods", "classes", "by", "seconds", "pods/s", "ratio", "allocated", "objects", "peak", "new nodes", "pods on existing nodes", "refused",
+	"workload", "pods", "classes", "by", "seconds", "pods/s", "ratio", "allocated", "objects", "peak",
+	"new nodes", "pods on existing nodes", "refused",
 	"$/hour", "bound", "gap", "plan",
 }
 
