@@ -34,7 +34,7 @@ func findingsOf(result SweepResult, name string) []finding {
 		byUID[i.Tags[ec2.TagUID]] = append(byUID[i.Tags[ec2.TagUID]], i)
 	}
 	for _, uid := range slices.Sorted(maps.Keys(byUID)) {
-		all = append(all, finding{"namesake " + uid, kubeclient.ReasonSameClusterName,
+		all = append(all, finding{"same name " + uid, kubeclient.ReasonSameClusterName,
 			fmt.Sprintf("another cluster has our name%s: its uid is %s, and it has %s here: %s; Joiner does not touch them",
 				quoted(name), uid, loop.Count(len(byUID[uid]), "instance"), ownerFacts(byUID[uid])),
 			"give each cluster of an account and region a different name"})

@@ -23,8 +23,8 @@ func TestFindings(t *testing.T) {
 	all := findingsOf(result, "prod")
 	want := [][]string{ // the key, then parts of the message
 		{"breaker instance", "40 of 90 instances of this cluster have no counterpart", "so none is removed"},
-		{"namesake uid-b", `another cluster has our name, "prod": its uid is uid-b, and it has 2 instances here: i-1, NodePool api, NodeClaim api-1, VPC vpc-9, instance profile NodesOfThem`, "does not touch them"},
-		{"namesake uid-c", "its uid is uid-c, and it has 1 instance here: i-2"},
+		{"same name uid-b", `another cluster has our name, "prod": its uid is uid-b, and it has 2 instances here: i-1, NodePool api, NodeClaim api-1, VPC vpc-9, instance profile NodesOfThem`, "does not touch them"},
+		{"same name uid-c", "its uid is uid-c, and it has 1 instance here: i-2"},
 		{"legacy i-9", `an instance has our cluster's name, "prod", no cluster UID`,
 			"another cluster's Karpenter may have our name: i-9, NodePool old", "does not touch them"},
 	}
