@@ -21,7 +21,6 @@ import (
 func goldenRig(t *testing.T, nodes int) (f *replicaRig, image string) {
 	t.Helper()
 	r := newRig(t, "t3.medium")
-	r.cacheAPI(t)
 	image = r.publish(t, "golden-1")
 	r.editClass(t, func(c *awsv1.EC2NodeClass) {
 		c.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Name: "golden-*"}}

@@ -22,13 +22,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	karpv1alpha1 "github.com/joiner-sh/joiner/api/karpenter/v1alpha1"
 	"github.com/joiner-sh/joiner/internal/aws/ami"
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
 	"github.com/joiner-sh/joiner/internal/aws/eks"
@@ -52,6 +50,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 	"github.com/joiner-sh/joiner/internal/kube/conversion"
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
+	"github.com/joiner-sh/joiner/internal/kube/kubetest"
 	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 	"github.com/joiner-sh/joiner/internal/kube/writer"
 	"github.com/joiner-sh/joiner/internal/metrics"
@@ -169,26 +168,7 @@ func (r *rig) createWorld(t testing.TB, instanceTypes []string) {
 
 func (r *rig) serveKubernetes(t testing.TB) {
 	t.Helper()
-	scheme, err := kubeclient.Scheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	build := fake.NewClientBuilder().WithScheme(scheme).
-		WithStatusSubresource(&karpv1.NodeClaim{}, &karpv1.NodePool{}, &karpv1alpha1.NodeOverlay{}, &awsv1.EC2NodeClass{}).
-		WithObjects(testClass(), testPool()).
-		WithInterceptorFuncs(r.serverDefaults())
-	if err := kubeclient.Index(t.Context(), indexer{build}); err != nil {
-		t.Fatal(err)
-	}
-	r.api = build.Build()
-}
-
-// indexer gives the fake API server the indexes that informers have.
-type indexer struct{ *fake.ClientBuilder }
-
-func (i indexer) IndexField(_ context.Context, object client.Object, field string, extract client.IndexerFunc) error {
-	i.WithIndex(object, field, extract)
-	return nil
+	r.api = kubetest.FakeClient(t, r.serverDefaults(), testClass(), testPool())
 }
 
 // serverDefaults returns an interceptor that sets the fields that a real API server sets on new objects.

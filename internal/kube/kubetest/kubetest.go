@@ -1,7 +1,6 @@
 package kubetest
 
 import (
-	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -16,15 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/internal/model/resources"
@@ -183,37 +177,6 @@ func SmallPod() *corev1.Pod {
 		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m")}},
 	}}
 	return pod
-}
-
-// FakeClient returns a client of an in-memory API server with these objects. Create sets a UID, as a real API server
-// does. hooks replace single calls.
-func FakeClient(t *testing.T, hooks interceptor.Funcs, objects ...client.Object) client.WithWatch {
-	t.Helper()
-	scheme, err := kubeclient.Scheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if hooks.Create == nil {
-		hooks.Create = func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			o.SetUID(uuid.NewUUID())
-			return c.Create(ctx, o, opts...)
-		}
-	}
-	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(hooks).
-		WithStatusSubresource(&karpv1.NodeClaim{}, &karpv1.NodePool{}, &awsv1.EC2NodeClass{}, &corev1.Node{}, &corev1.Pod{})
-	index := indexer{builder}
-	if err := kubeclient.Index(t.Context(), index); err != nil {
-		t.Fatal(err)
-	}
-	return builder.Build()
-}
-
-// indexer adds the indexes of the cache to the fake client.
-type indexer struct{ builder *fake.ClientBuilder }
-
-func (i indexer) IndexField(_ context.Context, o client.Object, field string, f client.IndexerFunc) error {
-	i.builder.WithIndex(o, field, f)
-	return nil
 }
 
 // GeneralPool returns the NodePool general, of the EC2NodeClass default.
