@@ -66,7 +66,7 @@ func TestLaunchesShareSubnets(t *testing.T) {
 // TestFailedLaunchHoldsNoAddresses: a launch that EC2 has definitely refused frees the addresses reserved for it.
 func TestFailedLaunchHoldsNoAddresses(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "t3.medium")
+	r := newRig(t, "t3.medium") // a node takes 18 addresses
 	r.reconcileClassAndPool(t)
 	r.addPendingPod(t, "web", "1500m", "2Gi")
 	r.plan(t)

@@ -17,13 +17,13 @@ import (
 // launch may take. Each claim gets its instance in the end. No claim is deleted and created again because of the wait.
 func TestBurst(t *testing.T) {
 	t.Parallel()
-	embedded(t) // loads the embedded table before the synctest bubbles, which share it
+	embedded(t) // loads the table that the synctest bubbles share
 	for name, c := range map[string]struct {
 		nodes  int
 		limits ratelimit.Limits
 		least  time.Duration // minimum time until all instances are launched
 	}{
-		// Like 2,000 nodes at EC2's default of 5 launches a second: the last one is launched after 500 s.
+		// Like 2,000 nodes at EC2's default of 5 launches a second: the last one is launched after about 400 s.
 		"a large burst": {500, slower(12, 1.25), 6 * time.Minute},
 		// All claims are reconciled at once, and most of them wait for longer than one reconciliation may take.
 		"a slow account": {150, slower(5, 0.15), 16 * time.Minute},

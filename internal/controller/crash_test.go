@@ -23,8 +23,8 @@ import (
 )
 
 // fullCrash names the environment variable that `make crash` sets. Without it, the process dies only after each write,
-// and before the first one: dying before another write leaves the same state as dying after the previous write. Also,
-// the scenario then ends after the phase in which the process died.
+// and before the first one: dying before another write leaves the same state as dying after the previous write. Without
+// it, the scenario also ends after the phase in which the process died.
 const fullCrash = "CRASH_FULL"
 
 // TestCrashAtEveryWrite runs a scenario with a node class and its nodes, and records the controller's writes to the API
@@ -33,7 +33,7 @@ const fullCrash = "CRASH_FULL"
 // without a crash.
 func TestCrashAtEveryWrite(t *testing.T) {
 	t.Parallel()
-	embedded(t) // loads the embedded table before the synctest bubbles, which share it
+	embedded(t) // loads the table that the synctest bubbles share
 	want := runScenario(t, 0, false)
 	if len(want.writes) < 50 || len(want.endStates) != len(scenario()) {
 		t.Fatalf("only %d writes in %d of %d phases:\n%s\n%s", len(want.writes), len(want.endStates), len(scenario()),
@@ -67,7 +67,6 @@ func TestCrashAtEveryWrite(t *testing.T) {
 	}
 }
 
-// phase is one part of the scenario: an action, and the state that must follow from it.
 type phase struct {
 	name   string
 	act    func(s *stage)
@@ -186,7 +185,6 @@ func (s *stage) check(err error) {
 	}
 }
 
-// startProcess starts a process with an empty memory.
 func (s *stage) startProcess() {
 	s.classSeen = ""
 	s.transport = fusedTransport{rig: s.rig, fuse: s.fuse}

@@ -66,7 +66,7 @@ func TestTenancy(t *testing.T) {
 	}
 }
 
-// onDemandPrice returns the on-demand price of a type's first on-demand offering; 0 if there is none.
+// onDemandPrice returns the first on-demand price of the type; 0 if there is none.
 func onDemandPrice(types []catalog.Type, name string) catalog.Price {
 	for _, t := range types {
 		for _, o := range t.Offerings {

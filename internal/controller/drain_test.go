@@ -178,16 +178,16 @@ func TestPodDisruptionBudgetHoldsNode(t *testing.T) {
 	}
 }
 
-// TestGracePeriodEndsAllProtection: PodDisruptionBudgets and annotations protect a pod only as long as the pod's own grace
-// period can still end before the node's deadline.
+// TestGracePeriodEndsAllProtection: PodDisruptionBudgets and annotations protect a pod only until the node's deadline,
+// minus the pod's own grace period.
 func TestGracePeriodEndsAllProtection(t *testing.T) {
 	t.Parallel()
 	kept := resident("kept", "ReplicaSet", "")
 	kept.Annotations = map[string]string{karpv1.AnnotationDoNotDisrupt: "true"}
 	odd := resident("odd", "ReplicaSet", "")
-	odd.Annotations = map[string]string{karpv1.AnnotationDoNotDisrupt: "please"}
+	odd.Annotations = map[string]string{karpv1.AnnotationDoNotDisrupt: "please"} // invalid: no protection
 	brief := resident("brief", "ReplicaSet", "")
-	brief.Annotations = map[string]string{karpv1.AnnotationDoNotDisrupt: "1m"}
+	brief.Annotations = map[string]string{karpv1.AnnotationDoNotDisrupt: "1m"} // from its start
 	started := metav1.NewTime(time.Now())
 	brief.Status.StartTime = &started
 	r, b, name := leavingNode(t, &karpv1.Duration{Duration: 5 * time.Minute}, kept, odd, brief)

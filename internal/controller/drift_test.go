@@ -295,8 +295,7 @@ func podNames(n int) []string {
 	return out
 }
 
-// addTaggedGroup adds a security group that the class selects, as if a user tagged a group of another cluster by mistake. It
-// returns the group's ID.
+// addTaggedGroup adds a security group that the class selects, as if a user tagged a group of another cluster by mistake.
 func (r *rig) addTaggedGroup(t *testing.T, name string) string {
 	t.Helper()
 	var id string

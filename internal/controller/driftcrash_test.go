@@ -69,8 +69,7 @@ func rollBackWithCrash(t *testing.T, crashAfter int) int {
 	return writes
 }
 
-// retryAfterCrash runs a function. If the process dies meanwhile, retryAfterCrash runs the function again in a new
-// process.
+// retryAfterCrash calls do. If the process dies meanwhile, it starts a new one and calls do again.
 func (f *replicaRig) retryAfterCrash(t *testing.T, do func()) {
 	t.Helper()
 	do()

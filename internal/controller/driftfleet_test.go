@@ -68,7 +68,7 @@ func (r *rig) byImage(t *testing.T) map[string]int {
 	return out
 }
 
-// poolMessage returns the message of a condition of the pool; empty if the pool does not have the condition.
+// poolMessage returns the message of a condition of the pool; empty without it.
 func (r *rig) poolMessage(t *testing.T, condition string) string {
 	t.Helper()
 	c, _ := r.pool(t).StatusConditions().Find(condition)
@@ -171,7 +171,6 @@ func (f *replicaRig) checkNextRollout(t *testing.T, wave int) {
 	}
 }
 
-// tail returns the last 8,000 bytes of the log.
 func (r *rig) tail() string {
 	text := r.log.String()
 	return text[max(0, len(text)-8000):]

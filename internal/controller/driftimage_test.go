@@ -174,30 +174,19 @@ func (r *imageRollout) deletePod(pod string) {
 	_ = r.api.Delete(r.t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: pod}})
 }
 
-// images counts the claims that have an instance, by the ID of the instance's image.
-func (r *imageRollout) images() map[string]int {
-	out := map[string]int{}
-	for _, c := range r.claims(r.t) {
-		if c.Status.ImageID != "" {
-			out[c.Status.ImageID]++
-		}
-	}
-	return out
-}
-
 // TestBrokenImageStopsAtTheCanary: many nodes drift because of an image with which no kubelet starts, and none of them is
 // lost. One replacement is launched; when it fails, conditions of the pool and the class report why the rollout stopped. The
 // last good image is used again, also by a restarted process. The next image is rolled out: first to a canary, then in waves
 // within the budget.
 func TestBrokenImageStopsAtTheCanary(t *testing.T) {
 	t.Parallel()
-	embedded(t) // loads the embedded table before the synctest bubbles, which share it
+	embedded(t) // loads the table that the synctest bubbles share
 	const nodes, budget = 40, 4
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)))
 		r := newRefresh(t, nodes, budget)
 		first := r.claims(t)[0].Status.ImageID
-		if got := r.images(); got[first] != nodes {
+		if got := r.byImage(t); got[first] != nodes {
 			t.Fatalf("the nodes run %v, want one image\n%s", got, r.log)
 		}
 		bad := r.releaseImage("golden-2")
@@ -228,7 +217,7 @@ func TestBrokenImageStopsAtTheCanary(t *testing.T) {
 		if n := len(r.conditionTexts(t, karpv1.ConditionDrifted)); n > 0 {
 			t.Errorf("%d nodes still drift, want none", n)
 		}
-		if got := r.images(); got[first] != nodes || got[bad] > 0 {
+		if got := r.byImage(t); got[first] != nodes || got[bad] > 0 {
 			t.Errorf("the nodes run %v, want %d with %s", got, nodes, first)
 		}
 
@@ -254,7 +243,7 @@ func TestBrokenImageStopsAtTheCanary(t *testing.T) {
 				r.started, len(r.moves))
 		}
 		r.runMinutes(nodes/budget + 3)
-		if got := r.images(); got[good] != nodes {
+		if got := r.byImage(t); got[good] != nodes {
 			t.Errorf("the nodes run %v, want %d with %s; %d moves were undone\n%s", got, nodes, good, r.undone, r.log)
 		}
 		if r.mostMoves > budget || r.mostMoves < 2 {

@@ -42,6 +42,7 @@ func TestEFA(t *testing.T) {
 				devices[n.Card] = n.Device
 			}
 		}
+		// The interface of the first card has device index 0, those of other cards have 1.
 		if len(devices) != want || want > 0 && (devices[0] != 0 || devices[1] != 1 || devices[3] != 1) {
 			t.Errorf("efa %q: device indexes of EFA interfaces by card: %v, want %d", efa, devices, want)
 		}

@@ -240,8 +240,11 @@ func (c *claimChanger) PodsNow(ctx context.Context, node string) ([]*corev1.Pod,
 func TestDelayBetweenPasses(t *testing.T) {
 	t.Parallel()
 	e := &disruptor.Emptiness{}
-	for took, want := range map[time.Duration]time.Duration{0: disruptor.EmptinessInterval,
-		time.Second: disruptor.EmptinessInterval - time.Second, time.Minute: disruptor.EmptinessInterval / 4} {
+	for took, want := range map[time.Duration]time.Duration{
+		0:           disruptor.EmptinessInterval,
+		time.Second: disruptor.EmptinessInterval - time.Second,
+		time.Minute: disruptor.EmptinessInterval / 4,
+	} {
 		if got := e.NextDelay(took); got != want {
 			t.Errorf("after a pass of %s the next one waits %s, want %s", took, got, want)
 		}

@@ -36,7 +36,7 @@ type fuse struct {
 // errCrashed is the error of a dead process's writes, once they return.
 var errCrashed = errors.New("the process is dead")
 
-// newFuse returns a fuse for a process that dies at a write. It must be called in the synctest bubble of the process.
+// newFuse must be called in the synctest bubble of the process.
 func newFuse(at int, late bool) *fuse {
 	return &fuse{at: at, late: late, dead: make(chan struct{}), released: make(chan struct{})}
 }
@@ -74,7 +74,7 @@ func (f *fuse) write(name string, do func() error) error {
 	return errCrashed
 }
 
-// unlimited is an argument for set that is larger than the number of writes of any test.
+// unlimited is larger than the number of writes of any test.
 const unlimited = 1 << 30
 
 // set restarts the count, lets the given number of writes through, and refuses later ones. A refused write returns errCrashed

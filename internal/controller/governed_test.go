@@ -9,7 +9,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
-// controllerRole is the role that the loops of a rig have.
 const controllerRole = "controller"
 
 // attachControllerPolicies creates the controller's role with the policies that users attach to it. AWS denies all

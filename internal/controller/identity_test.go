@@ -62,7 +62,7 @@ func TestForgedNode(t *testing.T) {
 			n.Name, n.Status.Addresses = host+".evil.example", own.Status.Addresses
 		},
 		"the own Node's host name, another address and domain": func(n, own *corev1.Node, _ karpv1.NodeClaim) {
-			n.Name = strings.TrimSuffix(own.Name, "l")
+			n.Name = strings.TrimSuffix(own.Name, "l") // the domain without its last letter
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -121,8 +121,8 @@ func (r *rig) wantUnchanged(t *testing.T, want *corev1.Node) {
 	t.Fatalf("Node %s is gone", want.Name)
 }
 
-// TestForgedNodeHoldsNoPods: no pods are planned onto a forged Node. The claim with the same provider ID still counts,
-// with the resources that the pod "web" leaves free.
+// TestForgedNodeHoldsNoPods: no pods are planned onto a forged Node. Only the resources of its claim count, and the pod
+// "web" leaves too few of them for the pod "more".
 func TestForgedNodeHoldsNoPods(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")

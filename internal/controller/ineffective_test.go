@@ -78,8 +78,10 @@ func TestNothingIsSilentlyIgnored(t *testing.T) {
 	for name, c := range map[string]struct {
 		gates nodeclass.Gates
 		want  []string
-	}{"gates off": {nodeclass.Gates{}, slices.Concat(gated, always)},
-		"gates on": {nodeclass.Gates{Overlays: true, Reservations: true, Statics: true}, always}} {
+	}{
+		"gates off": {nodeclass.Gates{}, slices.Concat(gated, always)},
+		"gates on":  {nodeclass.Gates{Overlays: true, Reservations: true, Statics: true}, always},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "m5.large")

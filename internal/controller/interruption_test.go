@@ -146,7 +146,6 @@ func (r *rig) countPodsOn(t testing.TB, node string) int {
 	return n
 }
 
-// eventBridgeMessage returns a message as EventBridge delivers it.
 func eventBridgeMessage(source, detailType, detail string) string {
 	return `{"version":"0","id":"1","source":"` + source + `","detail-type":"` + detailType + `","account":"` +
 		emulator.DefaultAccount + `","region":"` + testRegion + `","time":"2026-03-01T12:00:00Z","detail":` + detail + `}`
@@ -426,8 +425,7 @@ func TestMissingPlanHoldsNothingUp(t *testing.T) {
 	}
 }
 
-// spotClaim creates a claim with an instance ID that EC2 does not know, which is enough for most messages. It returns
-// the ID.
+// spotClaim creates a claim with an instance ID that EC2 does not know, which is enough for most messages.
 func (r *rig) spotClaim(t testing.TB, n int) (id string) {
 	t.Helper()
 	id = fmt.Sprintf("i-%017x", n)

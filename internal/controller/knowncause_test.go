@@ -23,6 +23,7 @@ func TestKnownCauseHoldsThePool(t *testing.T) {
 	later := e
 	later.LaunchedAt = now.Add(time.Minute)
 	again, isNewsAgain := h.RecordCause(now, "apps", later)
+	// The first pause is 5 minutes after EndsAt.
 	if want := now.Add(20 * time.Minute); !until.Equal(want) || !again.Equal(want) || !isNews || isNewsAgain {
 		t.Fatalf("the pool waits until %s, and after the second instance until %s, want %s; new cause: %t, %t, want true, false",
 			until, again, want, isNews, isNewsAgain)
@@ -30,7 +31,7 @@ func TestKnownCauseHoldsThePool(t *testing.T) {
 	planned := []packing.PlannedNode{{Pool: "apps"}, {Pool: "other"}, {Pool: "apps"}}
 	held, why := h.Held(until.Add(-time.Second), "apps")
 	if !held.Equal(until) || len(h.Launchable(until, planned)) != 2 {
-		t.Errorf("the pool waits until %s, want %s, and then may launch one of its two planned nodes", held, until)
+		t.Errorf("the pool waits until %s, want %s, and then may not launch exactly one node", held, until)
 	}
 	if held, _ := h.Held(until.Add(time.Minute), "apps"); !held.Equal(until.Add(poolhealth.CanaryTime)) {
 		t.Errorf("while the canary is launched, the pool waits until %s, want CanaryTime more", held)

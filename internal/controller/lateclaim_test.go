@@ -217,7 +217,7 @@ const unmapped = "node role node is not mapped"
 // one diagnosis, with at most five calls to AWS per second. Nothing more is launched.
 func TestThousandLate(t *testing.T) {
 	t.Parallel()
-	embedded(t)
+	embedded(t) // loads the table that the synctest bubbles share
 	synctest.Test(t, func(t *testing.T) {
 		l := newLateRig(t, awsv1.PreflightWarn)
 		l.reconcileClassAndPool(t)
@@ -281,7 +281,7 @@ func TestThousandLate(t *testing.T) {
 // nodes.
 func TestCanariesOfAKnownCause(t *testing.T) {
 	t.Parallel()
-	embedded(t)
+	embedded(t) // loads the table that the synctest bubbles share
 	synctest.Test(t, func(t *testing.T) {
 		l := newLateRig(t, awsv1.PreflightOff)
 		l.reconcileClassAndPool(t)
@@ -322,7 +322,7 @@ func TestCanariesOfAKnownCause(t *testing.T) {
 // instance is diagnosed again after the change or after a restart. The next instance is launched at once.
 func TestFixedClassIsTried(t *testing.T) {
 	t.Parallel()
-	embedded(t)
+	embedded(t) // loads the table that the synctest bubbles share
 	for _, restarts := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			l := newLateRig(t, awsv1.PreflightOff)
@@ -419,7 +419,7 @@ func (l *lateRig) launchedSoFar() int {
 // wait for a fix. Launches do not wait in warn mode, or if a permission to read is missing.
 func TestFindingsBeforeLaunches(t *testing.T) {
 	t.Parallel()
-	embedded(t)
+	embedded(t) // loads the table that the synctest bubbles share
 	for name, c := range map[string]struct {
 		mode   string
 		denied string
@@ -439,8 +439,9 @@ func TestFindingsBeforeLaunches(t *testing.T) {
 					l.Do(func(w *world.World, _ time.Time) { w.Faults.Denials = []world.Denial{{Call: c.denied}} })
 				}
 				l.reconcileClassAndPool(t)
-				if ready, _ := l.class(t).StatusConditions().Find(karpv1.ConditionReady); (ready.Status == metav1.ConditionTrue) != (c.mode != awsv1.PreflightEnforce) {
-					t.Errorf("before the first pass, Ready of the class is %s: %s", ready.Status, ready.Message)
+				if ready, _ := l.class(t).StatusConditions().Find(karpv1.ConditionReady); (ready.Status == metav1.ConditionTrue) == (c.mode == awsv1.PreflightEnforce) {
+					t.Errorf("before the first pass, Ready of the class is %s: %s; want True except in mode enforce",
+						ready.Status, ready.Message)
 				}
 				l.diagnose(t)
 				l.reconcileClassAndPool(t)
@@ -493,11 +494,11 @@ func (l *lateRig) poolClassReady(t *testing.T) metav1.Condition {
 	return l.poolCondition(t, karpv1.ConditionNodeClassReady)
 }
 
-// TestReadyNodeDisprovesFinding: a finding makes its class unready, until a node of the class is still ready
-// DisprovedAfter later.
+// TestReadyNodeDisprovesFinding: a finding makes its class unready. If a node of the class is still ready
+// DisprovedAfter later, the class becomes ready. When the node stops being ready, the class does too.
 func TestReadyNodeDisprovesFinding(t *testing.T) {
 	t.Parallel()
-	embedded(t)
+	embedded(t) // loads the table that the synctest bubbles share
 	synctest.Test(t, func(t *testing.T) {
 		l := newLateRig(t, awsv1.PreflightWarn)
 		l.reconcileClassAndPool(t)

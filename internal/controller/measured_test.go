@@ -98,6 +98,7 @@ func TestMeasuredSurvivesRestarts(t *testing.T) {
 		t.Fatalf("the catalog has t3.medium before the market was computed: %+v", c)
 	}
 	r.Market.Market(r.now())
+	// 442 MiB are reserved for Kubernetes, and 100 MiB are the eviction threshold.
 	if c, ok := r.Market.Type("default", "apps", "t3.medium"); !ok || c.Allocatable.Memory != (3950-442-100)<<20 {
 		t.Errorf("allocatable of t3.medium is %v, want 3408Mi of memory", c.Allocatable)
 	}

@@ -38,9 +38,9 @@ func TestMessagesFromElsewhere(t *testing.T) {
 		"an affected region":    {change(`"service":"EC2"`, `"service":"EC2","eventRegion":"eu-west-1"`), "other_region"},
 	} {
 		for kind, body := range kinds {
-			needsHealth := strings.HasPrefix(name, "an ") // only AWS Health sends these fields
-			if needsHealth && kind != "scheduled change" || c.cause == "capacity_type" &&
-				(kind == "state" || kind == "scheduled change") {
+			needsHealth := strings.HasPrefix(name, "an ")             // only AWS Health sends these fields
+			isForAll := kind == "state" || kind == "scheduled change" // of any capacity type
+			if needsHealth && kind != "scheduled change" || isForAll && c.cause == "capacity_type" {
 				continue
 			}
 			t.Run(name+", "+kind, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestMessagesFromElsewhere(t *testing.T) {
 					t.Errorf("%d messages are counted as dropped for %s, want 1, and a log line\n%s", n, c.cause, r.log)
 				}
 				if event := r.events.find("SpotInterrupted"); event != "" || len(r.Market.Shortages.List(r.now())) != 0 || r.queueLength(t) != 0 {
-					t.Errorf("event %q, %d messages are left; want neither", event, r.queueLength(t))
+					t.Errorf("event %q, %d messages are left; want neither, and no shortage", event, r.queueLength(t))
 				}
 			})
 		}

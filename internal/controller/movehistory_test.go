@@ -32,8 +32,8 @@ func (f *replicaRig) tripStore() kubeclient.MoveStore {
 	return kubeclient.MoveStore{Live: f.api, Writer: f.api, Namespace: "kube-system"}
 }
 
-// TestHourlyMovesAreLimited: the moves of a workload's pods within the last hour are limited, including those of an earlier
-// process. The moves of this process are stored for the next process.
+// TestHourlyMovesAreLimited: the moves of a workload's pods within the last hour are limited to two per pod. Moves of
+// an earlier process count. The moves of this process are stored for the next process.
 func TestHourlyMovesAreLimited(t *testing.T) {
 	t.Parallel()
 	f := newReplicaRig(t, 4, "1500m", "400m", "t3.medium")
@@ -131,7 +131,8 @@ func TestWorkloadsThatWouldMove(t *testing.T) {
 	got := disruptor.WorkloadsOf([]*corev1.Pod{
 		podOf("StatefulSet", "db", nil), podOf("StatefulSet", "db", nil), podOf("DaemonSet", "agent", nil), podOf("Job", "once", nil),
 		podOf("Job", "done", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }),
-		podOf("StatefulSet", "web", func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }), {},
+		podOf("StatefulSet", "web", func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }),
+		{}, // without an owner
 	})
 	if len(got) != 2 || got["StatefulSet ns/db"] != 2 || got["Job ns/once"] != 1 {
 		t.Errorf("counted %v, want 2 pods of db and 1 of once", got)

@@ -78,6 +78,7 @@ func TestNodesAreReplaced(t *testing.T) {
 	}
 }
 
+// TestBudgetsBoundMoves: a budget of one node lets one node leave at a time. The pods need two.
 func TestBudgetsBoundMoves(t *testing.T) {
 	t.Parallel()
 	f := newReplicaRig(t, 6, "1500m", "400m", "t3.medium")

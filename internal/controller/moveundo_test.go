@@ -222,7 +222,11 @@ func TestFitWithinOfSlowPools(t *testing.T) {
 	}
 	claims := []*karpv1.NodeClaim{claim("gpu", 6*time.Minute), claim("gpu", 8*time.Minute), claim("gpu", 9*time.Minute),
 		claim("web", time.Minute)}
-	for pool, want := range map[string]time.Duration{"gpu": 16 * time.Minute, "web": replacement.DefaultInitializationTimeout, "new": replacement.DefaultInitializationTimeout} {
+	for pool, want := range map[string]time.Duration{
+		"gpu": 16 * time.Minute,
+		"web": replacement.DefaultInitializationTimeout,
+		"new": replacement.DefaultInitializationTimeout,
+	} {
 		if got := loop.InitializationTimeout(claims, []*karpv1.NodeClaim{claim(pool, 0)}); got != want {
 			t.Errorf("a replacement in pool %s may take %s, want %s", pool, got, want)
 		}

@@ -25,6 +25,7 @@ func (r *rig) setUserData(t *testing.T, text string) {
 	r.reconcileClassAndPool(t)
 }
 
+// isLeaving reports whether the claim is being deleted or gone.
 func (r *rig) isLeaving(t *testing.T, name string) bool {
 	t.Helper()
 	for _, c := range r.claims(t) {
@@ -86,8 +87,8 @@ func TestOutdatedClaim(t *testing.T) {
 	}
 }
 
-// TestRepeatedEdits: an instance that has not joined is replaced at once after the first edit of the class. After each
-// further edit, it is replaced later than before, until an instance joins.
+// TestRepeatedEdits: an instance that has not joined is replaced at once after the first edit of the class. Each
+// replacement after an edit starts a pause for later edits: 30 s, then twice as long, until an instance joins.
 func TestRepeatedEdits(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -105,7 +106,9 @@ func TestRepeatedEdits(t *testing.T) {
 			r.ahead += 5 * time.Second
 		}
 		took := r.ahead - edited
-		if n == 0 && took > 0 || n == 2 && took <= last {
+		// The second edit comes after the first pause, the third one during the second pause.
+		isLate, isEarly := n == 0 && took > 0, n == 2 && took <= last
+		if isLate || isEarly {
 			t.Errorf("edit %d: the instance is replaced after %s; at the edit before, after %s", n+1, took, last)
 		}
 		last = took
@@ -117,15 +120,15 @@ func TestRepeatedEdits(t *testing.T) {
 	r.join(t)
 	r.reconcileClaims(t)
 	if until, _, _ := r.Claims.Edits.Held(r.now(), "apps"); !until.IsZero() {
-		t.Errorf("an instance has joined, but edits replace no instance until %s", until)
+		t.Errorf("an instance has joined, but replacement after an edit is still delayed until %s", until)
 	}
 }
 
-// TestCuredClaims: the cause that kept instances from joining is fixed. The instances that have not joined CureGrace
-// later are replaced, all together. This also holds if an earlier process found the cause.
+// TestCuredClaims: the cause that kept instances from joining is fixed. Instances that still have not joined CureGrace
+// after the fix are replaced, all together. This also holds if an earlier process found the cause.
 func TestCuredClaims(t *testing.T) {
 	t.Parallel()
-	embedded(t)
+	embedded(t) // loads the table that the synctest bubbles share
 	for name, restarts := range map[string]bool{"one process": false, "another process": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -202,7 +205,7 @@ func (l *lateRig) untilCured(t *testing.T, claims []karpv1.NodeClaim) time.Time 
 // and after a restart.
 func TestCauseBetweenTries(t *testing.T) {
 	t.Parallel()
-	embedded(t)
+	embedded(t) // loads the table that the synctest bubbles share
 	synctest.Test(t, func(t *testing.T) {
 		l := newLateRig(t, awsv1.PreflightOff)
 		l.reconcileClassAndPool(t)
@@ -215,7 +218,7 @@ func TestCauseBetweenTries(t *testing.T) {
 				t.Errorf("%s, the condition of the pool is %s %s: %s, want False, AUTH_2 and its cause", when, c.Status, c.Reason, c.Message)
 			}
 		}
-		wantCause("while it waits", "the next try is at ")
+		wantCause("while the pool waits", "the next try is at ")
 		l.check(t, l.api.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web-0"}}))
 		l.passTime(t, lifecycle.RegistrationTimeout+poolhealth.JoinPause(1))
 		if n := len(l.claims(t)); n != 0 {
@@ -242,7 +245,7 @@ func TestCauseBetweenTries(t *testing.T) {
 // TestNewClassEmitsNoEvent: a valid new EC2NodeClass, whose conditions are Unknown at first, emits no event.
 func TestNewClassEmitsNoEvent(t *testing.T) {
 	t.Parallel()
-	embedded(t)
+	embedded(t) // loads the table that the synctest bubbles share
 	for _, mode := range []string{awsv1.PreflightEnforce, awsv1.PreflightWarn, awsv1.PreflightOff} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()

@@ -72,7 +72,10 @@ func TestOverlayPrice(t *testing.T) {
 	for name, c := range map[string]struct {
 		isEnabled bool
 		want      string // the launched instance type
-	}{"on": {true, "m5.large"}, "off": {false, "t3.medium"}} {
+	}{
+		"on":  {true, "m5.large"},
+		"off": {false, "t3.medium"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "t3.medium", "m5.large")
@@ -95,7 +98,7 @@ func TestOverlayPrice(t *testing.T) {
 				t.Fatalf("launched %+v, want one %s\n%s", launched, c.want, r.log)
 			}
 			claim := r.claims(t)[0]
-			if got := claim.Annotations[karpv1.AnnotationPriceOverlay]; got == "true" != c.isEnabled {
+			if got := claim.Annotations[karpv1.AnnotationPriceOverlay]; (got == "true") != c.isEnabled {
 				t.Errorf("the price overlay annotation of the claim is %q, want true only if overlays are on", got)
 			}
 			if claim.Annotations[karpv1.AnnotationCapacityOverlay] != "" {

@@ -167,7 +167,10 @@ func TestLongerPauseCounts(t *testing.T) {
 	for _, c := range []struct {
 		pool, all int // hours until the end of the pause; 0: no end
 		want      string
-	}{{1, 2, "all"}, {2, 1, "pool"}, {0, 1, "pool"}, {1, 0, "all"}, {0, 0, "pool"}} {
+	}{
+		{1, 2, "all"}, {2, 1, "pool"},
+		{0, 1, "pool"}, {1, 0, "all"}, {0, 0, "pool"},
+	} {
 		got := loop.PauseState{By: "all", Until: after(c.all)}.ApplyTo(disruption.Policy{Paused: "pool", PausedUntil: after(c.pool)})
 		if got.Paused != c.want {
 			t.Errorf("pool %d h, all %d h: paused by %s, want %s", c.pool, c.all, got.Paused, c.want)

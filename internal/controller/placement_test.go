@@ -439,7 +439,8 @@ func TestPlacementOf(t *testing.T) {
 				claim.Labels[catalog.LabelPartition] = c.label
 			}
 			ref, err := offerings.PlacementOf(claim, c.group, accepted)
-			if len(c.want) == 0 != (err != nil) || err == nil && (!slices.Contains(c.want, ref.Partition) || ref.Group != c.group.ID) {
+			wantErr := len(c.want) == 0
+			if (err != nil) != wantErr || !wantErr && (!slices.Contains(c.want, ref.Partition) || ref.Group != c.group.ID) {
 				t.Errorf("%s: %+v, %v, want any of %v", name, ref, err, c.want)
 			}
 		}

@@ -48,8 +48,10 @@ func TestPolicyIsRead(t *testing.T) {
 		policyTime); p.MinSavingShare != 0.125 || len(p.Problems) > 0 {
 		t.Errorf("12.5%% is read as %v, %v, want 0.125 and no problem", p.MinSavingShare, p.Problems)
 	}
-	for value, want := range map[string]bool{"true": true, "": true, "false": false, "2026-03-01T11:59:59Z": false,
-		"2026-03-01T12:00:01Z": true, "tomorrow": true} {
+	for value, want := range map[string]bool{
+		"true": true, "": true, "tomorrow": true, "2026-03-01T12:00:01Z": true,
+		"false": false, "2026-03-01T11:59:59Z": false,
+	} {
 		if p := nodestate.PolicyOf(policyPool(map[string]string{karpv1.AnnotationPaused: value}), policyTime); (p.Paused != "") != want {
 			t.Errorf("paused %q: %q, want %v", value, p.Paused, want)
 		}
@@ -141,8 +143,11 @@ func TestInvalidPolicies(t *testing.T) {
 // TestExpireAfterTooShort: an expireAfter so short that instances expire before they can join is reported, and blocks nothing.
 func TestExpireAfterTooShort(t *testing.T) {
 	t.Parallel()
-	for expireAfter, want := range map[time.Duration]string{0: "spec.template.spec.expireAfter: 0s is less than",
-		2 * time.Second: "again and again", nodestate.MinExpireAfter: ""} {
+	for expireAfter, want := range map[time.Duration]string{
+		0:                        "spec.template.spec.expireAfter: 0s is less than",
+		2 * time.Second:          "again and again",
+		nodestate.MinExpireAfter: "",
+	} {
 		pool := policyPool(nil)
 		pool.Spec.Template.Spec.ExpireAfter = karpv1.After(expireAfter)
 		p := nodestate.PolicyOf(pool, policyTime)

@@ -19,16 +19,16 @@ const testQueue = "prod-interruptions"
 // withQueue creates a queue for EC2's interruption messages, and the loop that processes them.
 func (r *rig) withQueue(t testing.TB) {
 	t.Helper()
-	r.Do(func(_ *world.World, now time.Time) { // returns the existing queue after a restart
+	r.Do(func(_ *world.World, now time.Time) { // after a restart, CreateQueue returns the existing queue
 		if _, err := r.estate.Region.SQS.CreateQueue(now, testQueue, map[string]string{"MessageRetentionPeriod": "300"}); err != nil {
 			t.Fatal(err)
 		}
 	})
-	departures := &nodestate.PlannedEvictions{}
-	r.Provisioner.PlannedEvictions = departures
+	evictions := &nodestate.PlannedEvictions{}
+	r.Provisioner.PlannedEvictions = evictions
 	r.Interruption = &interruptions.Handler{
 		Queue: interruption.New(r.cfg(), testQueue), Cache: r.api, Cluster: r.Claims.Cluster, Objects: r.Claims.Objects,
-		Instances: r.Claims.Instances, StatusChecks: r.statusChecks(t), Shortages: r.Market.Shortages, PlannedEvictions: departures,
+		Instances: r.Claims.Instances, StatusChecks: r.statusChecks(t), Shortages: r.Market.Shortages, PlannedEvictions: evictions,
 		Ledger: r.Claims.Ledger, Batch: r.Claims.Batch, ClusterUID: r.uid, Account: emulator.DefaultAccount, Region: testRegion,
 		Events: r.events, Metrics: r.Claims.Metrics, Log: r.Claims.Log, Now: r.now,
 	}
@@ -72,7 +72,6 @@ func (r *rig) queueLength(t testing.TB) int {
 	return n
 }
 
-// processQueue processes the available messages, and returns their number.
 func (r *rig) processQueue(t testing.TB) int {
 	t.Helper()
 	processed := 0
@@ -101,7 +100,6 @@ func (r *rig) drainPass(t testing.TB) int {
 	return waiting
 }
 
-// metricCount is metricSum for sums that are integers.
 func metricCount(t testing.TB, c prometheus.Collector, labels ...string) int {
 	t.Helper()
 	return int(metricSum(t, c, labels...))
@@ -124,7 +122,8 @@ func metricSum(t testing.TB, c prometheus.Collector, labels ...string) float64 {
 			for _, l := range m.GetLabel() {
 				values = append(values, l.GetValue())
 			}
-			if !slices.ContainsFunc(labels, func(l string) bool { return !slices.Contains(values, l) }) {
+			lacksLabel := slices.ContainsFunc(labels, func(l string) bool { return !slices.Contains(values, l) })
+			if !lacksLabel {
 				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
 			}
 		}

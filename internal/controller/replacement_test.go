@@ -68,7 +68,7 @@ func (r *rig) age(t *testing.T, name string, by time.Duration) {
 	r.start(t) // the old loops have records of the younger claim
 }
 
-// claim returns the claim with the name; nil if the claim is gone.
+// claim returns nil if the claim is gone.
 func (r *rig) claim(t *testing.T, name string) *karpv1.NodeClaim {
 	t.Helper()
 	for _, c := range r.claims(t) {

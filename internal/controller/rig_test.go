@@ -123,12 +123,12 @@ func makeRig(t testing.TB, instanceTypes []string) *rig {
 	return r
 }
 
-// now is the time of AWS, and of loops with a field Now.
 func (r *rig) now() time.Time { return time.Now().Add(r.ahead) }
 
 // table reads the embedded table of instance types, once for all tests.
 var table = sync.OnceValues(catalog.Embedded)
 
+// embedded returns the table. The first call must not be within a synctest bubble.
 func embedded(t testing.TB) catalog.Table {
 	t.Helper()
 	all, err := table()
@@ -227,7 +227,7 @@ func (r *rig) createLoops(m *metrics.Metrics, awsClient *ec2.Client, profiles *i
 	reader := &snapshot.Reader{Cache: r.api, Live: r.api, Ledger: ledger}
 	writer := &writer.Writer{Client: api, Ledger: ledger, ClusterUID: r.uid}
 	batch := loop.NewBatch(time.Second, 10*time.Second)
-	launchBackoff, podBackoff, departures, registrations := &poolhealth.LaunchBackoff{}, &poolhealth.PodBackoff{},
+	launchBackoff, podBackoff, evictions, registrations := &poolhealth.LaunchBackoff{}, &poolhealth.PodBackoff{},
 		&nodestate.PlannedEvictions{}, &poolhealth.Registrations{}
 	shortages, lock := &ec2.Shortages{}, &nodestate.DisruptionLock{}
 	pods := &nodestate.PodWatch{Batch: batch, Metrics: m}
@@ -246,14 +246,14 @@ func (r *rig) createLoops(m *metrics.Metrics, awsClient *ec2.Client, profiles *i
 		Market: market, Pods: pods,
 		Provisioner: &provisioner.Provisioner{Batch: batch, Cluster: reader, Market: market, Solve: provisioner.Plan,
 			Claims: writer, Ledger: ledger, LaunchBackoff: launchBackoff, PodBackoff: podBackoff,
-			PlannedEvictions: departures, Stopwatch: &provisioner.Stopwatch{Metrics: m}, Events: loop.NewRateLimitedRecorder(r.events),
+			PlannedEvictions: evictions, Stopwatch: &provisioner.Stopwatch{Metrics: m}, Events: loop.NewRateLimitedRecorder(r.events),
 			Metrics: m, Log: log, Now: r.now},
 		Drift: drift,
 		Claims: &nodeclaim.Reconciler{Cache: r.api, Drift: drift, Authority: "Y2E=", Cluster: reader, Objects: writer,
 			Evictor: writer, Nominator: writer, Pods: pods, Launcher: awsClient, Instances: awsClient, Offers: requests,
 			Ledger: ledger, Batch: batch, LaunchBackoff: launchBackoff, PodBackoff: podBackoff, Registrations: registrations,
 			Events: r.events, Metrics: m, Log: log, Now: r.now,
-			Replacements: &nodeclaim.Replacements{Cache: r.api, Cluster: reader, PlannedEvictions: departures, Ledger: ledger, Batch: batch}},
+			Replacements: &nodeclaim.Replacements{Cache: r.api, Cluster: reader, PlannedEvictions: evictions, Ledger: ledger, Batch: batch}},
 		Orphans: &nodeclaim.OrphanReconciler{Cache: r.api, Finder: reader, Cluster: reader, Objects: writer, Evictor: writer,
 			Instances: awsClient, Events: r.events, Metrics: m, Log: log},
 		NodeClasses: &nodeclass.Reconciler{Cache: r.api, Objects: writer, Networks: networks, Images: images, Profiles: profiles,
@@ -366,13 +366,11 @@ func (r *rig) create(t *testing.T, o client.Object) {
 	}
 }
 
-// plan runs one pass of the provisioner.
 func (r *rig) plan(t *testing.T) {
 	t.Helper()
 	r.Provisioner.Pass(t.Context(), loop.Window{First: r.now(), Closed: r.now(), Size: 1})
 }
 
-// reconcileClassAndPool reconciles the node class, and the pool after it.
 func (r *rig) reconcileClassAndPool(t *testing.T) {
 	t.Helper()
 	if _, err := r.NodeClasses.Reconcile(t.Context(), named("default")); err != nil {
@@ -428,7 +426,6 @@ func (r *rig) ownNode(t *testing.T, c karpv1.NodeClaim) (version string, isHeld 
 	return nodes[0].ResourceVersion, nodeclaim.HasTaint(nodes[0], conversion.TaintNominations)
 }
 
-// named is a request to reconcile the object with the name.
 func named(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
 }

@@ -23,7 +23,7 @@ const nodesPerCluster = 6
 // the other cluster, and both still launch nodes.
 func TestTagChangeInTwoClusters(t *testing.T) {
 	t.Parallel()
-	embedded(t) // loads the embedded table before the synctest bubbles, which share it
+	embedded(t) // loads the table that the synctest bubbles share
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)))
 		a := &rig{uid: testUID, url: "http://aws.example"}

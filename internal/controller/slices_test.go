@@ -44,13 +44,11 @@ func (r *rig) addCostlyPod(t *testing.T, i int, cpu string) {
 	r.create(t, pod)
 }
 
-// planRecorder records the pods of each plan.
 type planRecorder struct {
 	mu    sync.Mutex
 	plans [][]string // IDs of pods
 }
 
-// solve makes a plan and records its pods.
 func (p *planRecorder) solve(s cluster.Snapshot, m catalog.Market) packing.Plan {
 	var ids []string
 	for i := range s.Pods {
@@ -79,7 +77,8 @@ func (r *rig) planSlices(t *testing.T) int {
 }
 
 // TestCostlyPodsDelayNoOthers: ordinary pods are planned at once, in one plan, and the costly pods of a tenant after them, in
-// slices. New ordinary pods do not wait for a slice. In the end, each pod has a node or a reason why it has none.
+// slices: plans for a few pods each. New ordinary pods do not wait for a slice. In the end, each pod has a node or a
+// reason why it has none.
 func TestCostlyPodsDelayNoOthers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "m5.xlarge")

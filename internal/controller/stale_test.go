@@ -156,8 +156,8 @@ func TestLatePlanAndLimits(t *testing.T) {
 	}
 	pods := []cluster.Pod{{Namespace: "ns", Name: "a", UID: "a"}, {Namespace: "ns", Name: "b", UID: "b"}}
 	plan := packing.Plan{PlannedNodes: []packing.PlannedNode{
-		{Pool: "apps", Pods: []string{"ns/a"}, Offerings: []packing.Choice{{}}}, {Pool: "apps", Pods: []string{"ns/b"},
-			Offerings: []packing.Choice{{}}},
+		{Pool: "apps", Pods: []string{"ns/a"}, Offerings: []packing.Choice{{}}},
+		{Pool: "apps", Pods: []string{"ns/b"}, Offerings: []packing.Choice{{}}},
 	}}
 	for nodes, want := range map[int]int{0: 2, 1: 1, 2: 0} {
 		r := provisioner.Review{Before: cluster.Snapshot{Pools: pool(0), Pods: pods}, Now: cluster.Snapshot{Pools: pool(nodes), Pods: pods}}

@@ -120,7 +120,10 @@ func TestExpiredStaticNode(t *testing.T) {
 	for name, c := range map[string]struct {
 		limit int64
 		waits bool
-	}{"room for one more": {3, true}, "no room": {2, false}} {
+	}{
+		"room for one more": {3, true},
+		"no room":           {2, false},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "t3.medium")

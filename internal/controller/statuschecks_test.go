@@ -66,8 +66,9 @@ func TestStatusChecksAndEvents(t *testing.T) {
 				t.Errorf("the claim has a deadline for its pods: %t, want the opposite", byForce)
 			}
 			r.checkStatus(t) // the same finding is not counted again
-			if n := metricCount(t, r.Claims.Metrics.Failing); c.category == "" && n != 0 || c.category != "" &&
-				(n != 1 || metricCount(t, r.Claims.Metrics.Failing, c.category) != 1) {
+			n := metricCount(t, r.Claims.Metrics.Failing)
+			isCounted := n == 1 && metricCount(t, r.Claims.Metrics.Failing, c.category) == 1
+			if stays := c.category == ""; stays && n != 0 || !stays && !isCounted {
 				t.Errorf("the metric counts %d instances, want one of category %q", n, c.category)
 			}
 			if event := r.events.find("NodeClaim/InstanceUnhealthy"); (event != "") != (c.category != "") {

@@ -65,7 +65,7 @@ func TestTerminationWhileBooting(t *testing.T) {
 		}
 		died := onlyClaim(t, r).Status.ProviderID
 		r.ahead += 2 * time.Minute
-		r.Do(func(*world.World, time.Time) {})
+		r.Do(func(*world.World, time.Time) {}) // advances AWS to the new time
 		if err := r.Sweeper.Pass(t.Context(), r.now()); err != nil {
 			t.Fatal(err)
 		}

@@ -49,7 +49,7 @@ func TestUpgradeDuringALaunch(t *testing.T) {
 			claim := r.claims(t)[0].Name
 			for n := range c.upgrades {
 				r.Claims.Launcher = answerlessLauncher{r.Claims.Launcher}
-				attempted := r.now().Add(time.Duration(n)*nodeclaim.DoubtTimeout + nodeclaim.FirstLaunchDelay) // attempt n was made
+				attempted := r.now().Add(time.Duration(n)*nodeclaim.DoubtTimeout + nodeclaim.FirstLaunchDelay) // by then, attempt n is made
 				for r.now().Before(attempted) {
 					r.ahead += max(r.reconcileClaim(t, claim), time.Second)
 				}

@@ -37,7 +37,6 @@ type varyingRig struct {
 	reconciles map[string]lastReconcile // of claims, by name
 }
 
-// lastReconcile is the last reconcile of a claim.
 type lastReconcile struct {
 	version string    // versions of the claim and its Node before the reconcile
 	due     time.Time // of the next reconcile; zero: only after a change of the claim or its Node
@@ -57,7 +56,6 @@ type varyingApp struct {
 	evicted []time.Time // times of evictions
 }
 
-// moveRecord has the names of the claims that a move removed and launched.
 type moveRecord struct{ removed, launched []string }
 
 const (
@@ -94,6 +92,7 @@ func (f *varyingRig) scale(minute int, isConstant bool) {
 			if f.random.IntN(40) == 0 {
 				a.chance = f.random.IntN(2*a.swing+1) - a.swing
 			}
+			// The waves of the workloads begin within a third of the period.
 			phase := 2 * math.Pi * float64(minute+i*wavePeriod/3/len(f.apps)) / wavePeriod
 			want := max(a.base+a.chance/2+int(math.Round(float64(a.swing)*math.Sin(phase))), 1)
 			a.changes += max(want-a.want, a.want-want)
@@ -115,7 +114,6 @@ func (f *varyingRig) runMinute(minute int) {
 	f.ahead += max(end.Sub(f.now()), 0)
 }
 
-// round runs all loops and the simulated cluster once.
 func (f *varyingRig) round() {
 	f.replicate()
 	f.schedule()
@@ -152,7 +150,6 @@ func (f *varyingRig) reconcileDue() {
 	}
 }
 
-// state returns the names and versions of all claims, Nodes and pods.
 func (f *varyingRig) state() string {
 	var out strings.Builder
 	for _, c := range f.claims(f.t) {
@@ -188,7 +185,6 @@ func (f *varyingRig) recordMoves() {
 	}
 }
 
-// move returns the record of the move, and creates it if it does not exist.
 func (f *varyingRig) move(id string) *moveRecord {
 	if f.moves[id] == nil {
 		f.moves[id] = &moveRecord{}
@@ -221,7 +217,7 @@ func (f *varyingRig) replicate() {
 		}
 		f.random.Shuffle(len(pods), func(i, k int) { pods[i], pods[k] = pods[k], pods[i] })
 		slices.SortStableFunc(pods, func(x, y corev1.Pod) int {
-			return cmp.Compare(min(len(x.Spec.NodeName), 1), min(len(y.Spec.NodeName), 1))
+			return cmp.Compare(min(len(x.Spec.NodeName), 1), min(len(y.Spec.NodeName), 1)) // 0: pending
 		})
 		for i := range len(pods) - a.want {
 			f.check(f.api.Delete(f.t.Context(), &pods[i]))
@@ -296,7 +292,7 @@ func (f *varyingRig) price() (price, replanned, bound catalog.Price) {
 	objects.Nodes, objects.Claims = nil, nil
 	for i := range objects.Pods {
 		p := objects.Pods[i].DeepCopy()
-		p.Spec.NodeName, p.Status = "", (&varyingApp{cpu: "1", memory: "1"}).pod().Status
+		p.Spec.NodeName, p.Status = "", (&varyingApp{cpu: "1", memory: "1"}).pod().Status // as of any pending pod
 		objects.Pods[i] = p
 	}
 	plan := provisioner.Plan(objects.Snapshot(snapshot.View{Now: f.now(), Live: true, Market: market}), market)
