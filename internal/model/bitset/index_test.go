@@ -44,12 +44,12 @@ func TestIndex(t *testing.T) {
 		if wrong != nil {
 			t.Fatal(wrong)
 		}
-		for _, other := range tried[:len(tried):len(tried)] {
-			tried = append(tried, reqs.And(other))
+		for _, earlier := range tried[:len(tried):len(tried)] { // the first is nil, so reqs is also tried alone
+			tried = append(tried, reqs.And(earlier))
 		}
 	}
 	for i, reqs := range tried {
-		either := []requirements.Requirements{reqs, tried[(i+3)%len(tried)]}
+		either := []requirements.Requirements{reqs, tried[(i+3)%len(tried)]} // with any other one
 		all, some := x.Satisfying(reqs), x.SatisfyingOne(either)
 		for m, labels := range members {
 			if got, want := all.Has(m), reqs.Accepts(labels); got != want {

@@ -8,6 +8,7 @@ import (
 
 func ptr[T any](v T) *T { return &v }
 
+// TestPods has Interfaces as {Card, Device, EFAOnly}.
 func TestPods(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -35,6 +36,7 @@ func TestPods(t *testing.T) {
 	}
 }
 
+// TestEphemeralStorage has Volumes as {Device, Root, Bytes}.
 func TestEphemeralStorage(t *testing.T) {
 	t.Parallel()
 	const gi = 1 << 30
@@ -99,11 +101,11 @@ func TestOverhead(t *testing.T) {
 		"eviction by amount": {Settings{EvictionHard: map[string]Threshold{MemoryAvailable: threshold("500Mi")}},
 			resources.Memory, (574 + 500) * mib},
 		"eviction by share": {Settings{EvictionHard: map[string]Threshold{MemoryAvailable: threshold("5%")}},
-			resources.Memory, 574*mib + 397253018},
+			resources.Memory, 574*mib + 397253018}, // 5 % of 7577 MiB, rounded up
 		"eviction off": {Settings{EvictionHard: map[string]Threshold{MemoryAvailable: threshold("100%")}},
 			resources.Memory, 574 * mib},
 		"disk eviction by share": {Settings{EvictionHard: map[string]Threshold{NodeFSAvailable: threshold("50%")}},
-			resources.EphemeralStorage, 11 << 30},
+			resources.EphemeralStorage, 11 << 30}, // 1 GiB reserved, and half of 20 GiB
 	} {
 		typ := Build(factsOf(t, "m5.large"), c.set, "r")
 		if got := typ.Capacity.Of(c.resource) - typ.Allocatable.Of(c.resource); got != c.want {

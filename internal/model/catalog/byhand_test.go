@@ -23,7 +23,7 @@ var labelsByHand string
 var podsOfImages string
 
 // sizeRow is one row of testdata/sizes.txt. The head of the file describes the columns and how they are computed.
-// KubeCPU and KubeMi are the resources reserved for Kubernetes; Free… are allocatable amounts, as is CPU.
+// KubeCPU and KubeMi are the resources reserved for Kubernetes; CPU and Free… are allocatable amounts.
 type sizeRow struct {
 	Type, Node        string
 	VCPUs, MiB        int64

@@ -98,7 +98,7 @@ func computeNode(f Facts, family, region string) computedNode {
 	}
 	free["cpu"] -= computeReservedCPU(f.Processor.VCPUs)
 	free["memory"] -= (255 + 11*reservedPods + 100) << 20
-	free["ephemeral-storage"] = (disk - 1 - disk/10) << 30
+	free["ephemeral-storage"] = (disk - 1 - disk/10) << 30 // without 1 GiB reserved, and 10 % for eviction
 	for _, amounts := range []map[string]int64{total, free} {
 		maps.DeleteFunc(amounts, func(_ string, n int64) bool { return n <= 0 })
 	}

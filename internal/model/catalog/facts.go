@@ -88,8 +88,8 @@ type EBS struct {
 // Network is the network interfaces of a type.
 type Network struct {
 	Performance string // EC2's words: "Up to 10 Gigabit"
-	// BaselineMbps is the sustained bandwidth over all cards. It is from EC2's documentation: the API does not report
-	// it.
+	// BaselineMbps is the sustained bandwidth over all cards. The embedded table has it from EC2's documentation. The
+	// client does not read the API's field, NetworkCardInfo.BaselineBandwidthInGbps.
 	BaselineMbps  int64
 	Cards         []NetworkCard // sorted by index; never empty
 	DefaultCard   int64         // index of the card of the first interface

@@ -90,6 +90,7 @@ func nameLabels(l requirements.Labels, name string) {
 
 	rest := strings.TrimLeft(family, "abcdefghijklmnopqrstuvwxyz")
 	category := strings.TrimSuffix(family, rest)
+	// The family u-6tb1 has the rest "-6tb1".
 	if terabytes, after, ok := strings.Cut(rest, "tb"); ok && strings.HasPrefix(terabytes, "-") && digits(terabytes[1:]) == terabytes[1:] {
 		rest = after
 	}

@@ -40,8 +40,7 @@ const maxCorrections = 16
 // every joining node would change the measurements.
 const refreshDays = 7
 
-// Report has the resources that a node reported when it was ready, and those that the plan assumed when it was
-// launched.
+// Report has the resources that a node reported when it was ready, and those that its plan assumed.
 type Report struct {
 	Image, Type        string            // "ami-…", "m5.large"
 	Expected, Reported resources.Amounts // the amounts that the plan assumed, and those that the kubelet reported

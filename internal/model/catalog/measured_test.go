@@ -154,6 +154,7 @@ func TestMeasuredText(t *testing.T) {
 	if diff := cmp.Diff(m, back); err != nil || diff != "" {
 		t.Errorf("read back: %v (-want +got):\n%s", err, diff)
 	}
+	// Four invalid lines, a blank one, and a valid one.
 	text["ami-3"] = "m5.large memory=0\nm5.large disk=3\nt3.nano memory=5 speed=1\n\nt3.micro memory=6 seen=yesterday\nt3.small memory=6\n"
 	back, err = DecodeMeasurements(text)
 	if n := strings.Count(fmt.Sprint(err), "read measurement of"); n != 4 || len(back) != 4 || back[Sample{"ami-3", "t3.small"}].Memory != 6 {
@@ -179,7 +180,8 @@ func TestMeasuredTextIsBounded(t *testing.T) {
 			t.Fatalf("limit %d: %d bytes, %v; want text within the limit", limit, size, err)
 		}
 		for sample := range maps.Keys(m) {
-			if _, kept := back[sample]; kept != (int(m[sample].Seen) >= 500-len(back)) {
+			isLate := int(m[sample].Seen) >= 500-len(back) // the days are 0 to 499
+			if _, kept := back[sample]; kept != isLate {
 				t.Errorf("limit %d: %d samples are kept; is that of day %d kept: %t, want %t",
 					limit, len(back), m[sample].Seen, kept, !kept)
 			}

@@ -15,7 +15,7 @@ type Overlay struct {
 	Weight int    // a higher weight takes precedence, and among equal weights the name that is later in the alphabet
 
 	// Requirements select the offerings to which the overlay applies: by the labels of the type and of the offering,
-	// and by the requirements of the pool. A key that none of these has satisfies only NotIn and DoesNotExist.
+	// and by the requirements of the pool. A key that is in none of them satisfies only NotIn and DoesNotExist.
 	Requirements requirements.Requirements
 
 	Price    *Repricing        // nil: prices are not changed
@@ -67,7 +67,7 @@ type layers struct {
 
 // target is a price or an amount that an overlay may change.
 type target struct {
-	pool, typ int    // indices of the PoolTypes, and of the type in it
+	pool, typ int    // index in layers.pools; index in PoolTypes.Types
 	offering  int    // index of the offering whose price is changed; -1 for an amount
 	resource  string // name of the resource whose amount is changed; empty for a price
 }

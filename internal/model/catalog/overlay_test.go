@@ -75,6 +75,7 @@ func TestApplyOverlays(t *testing.T) {
 		"by a label of the type": {overlays: []Overlay{{Name: "a",
 			Requirements: accept(t, family, in(LabelCapacityType, Spot)), Price: &Repricing{AddPrice, -30}}},
 			want: "m7i.large/a/spot=70"},
+		// A percentage is in billionths of a percent.
 		"by zone": {overlays: []Overlay{{Name: "a", Requirements: accept(t, in(LabelZone, "b")), Price: &Repricing{PercentPrice, 10 * Dollar}}},
 			want: "c7i.large/b/on-demand=110 m7i.large/b/on-demand=220"},
 		"by a label of the pool": {overlays: []Overlay{{Name: "a",

@@ -20,7 +20,8 @@ func TestReserved(t *testing.T) {
 	block := of("cr-3", "t.x", "b", 4)
 	block.Type, block.Interruptible, block.Expiring = ReservationBlock, true, true
 	all := []ReservedCapacity{
-		of("cr-2", "t.x", "b", 0), block, of("cr-1", "t.x", "a", 3), of("cr-4", "t.y", "a", 1), of("cr-5", "t.x", "c", 1), of("", "t.x", "a", 1),
+		of("cr-2", "t.x", "b", 0), block, of("cr-1", "t.x", "a", 3),
+		of("cr-4", "t.y", "a", 1), of("cr-5", "t.x", "c", 1), of("", "t.x", "a", 1), // another type, another zone, no ID
 	}
 	got := typ.WithReserved(zones, all).Offerings
 	if n := len(got); n != 5 || !slices.Equal(got[n-2:], typ.Offerings) {

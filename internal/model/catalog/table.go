@@ -47,8 +47,8 @@ func (t Table) Facts(name string) (Facts, bool) {
 	return t.types[i], true
 }
 
-// Complete returns f with the facts that EC2's API does not report: sustained network bandwidth and branch interfaces.
-// Each is taken from the table if f does not have it.
+// Complete returns f with the facts that aws/ec2 does not read: sustained network bandwidth and branch interfaces. Each
+// is taken from the table if f does not have it.
 func (t Table) Complete(f Facts) Facts {
 	known, ok := t.Facts(f.Name)
 	if !ok {

@@ -79,6 +79,7 @@ func TestTopologyState(t *testing.T) {
 	if topo.DomainCounts.Refusal(profile, []int{1}) != nil {
 		t.Error("pods that were added to a fork count in the original, want them only in the fork")
 	}
+	// Zone c, with index 2, has only a leaving node.
 	if got, want := fmt.Sprint(topo.DomainCombinations(profile)), "[[0] [1] [3] [4]]"; got != want {
 		t.Errorf("the domain combinations are %s, want %s", got, want)
 	}

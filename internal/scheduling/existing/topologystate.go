@@ -229,7 +229,7 @@ func (t *TopologyState) countClosedNode(q *podgroup.Queue, n *cluster.Node) {
 			if q.Topology.Groups[g].Kind != topology.Spread || !t.counts(q, g, n, -1) {
 				continue
 			}
-			if counted == nil {
+			if counted == nil { // a spread over host names
 				remaining[g] += resident.Count
 				continue
 			}

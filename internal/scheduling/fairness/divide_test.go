@@ -160,6 +160,7 @@ func TestSoleResources(t *testing.T) {
 	sole := pods(4000, func(i int) cluster.Pod { return ask("tenant", i, fmt.Sprintf("example.com/r%d", i)) })
 	shared := pods(4000, func(i int) cluster.Pod { return ask("other", i, "nvidia.com/gpu") })
 	d := fairness.Divide(slices.Concat(shared, sole), fairness.SliceState{}, fairness.DefaultShare())
+	// A pod of tenant costs 9, and 6,000 are left for them.
 	if got := byNamespace(d.Now); got["other"] != 4000 || got["tenant"] == 0 || got["tenant"] > 700 || d.NowCost > fairness.DefaultShare().MaxPlanCost {
 		t.Errorf("pods planned now, by namespace: %v, at a cost of %d; want all pods that request GPUs, and some of tenant", got, d.NowCost)
 	}
@@ -196,7 +197,7 @@ func TestSlicesTakeTurns(t *testing.T) {
 	if first := byNamespace(got[0]); first["few"] != 3 || first["one"] != 2 {
 		t.Errorf("pods in the first slice, by namespace: %v, want all pods of few and one", first)
 	}
-	// With one pod for each slice, the namespaces take turns.
+	// With one pod for each slice, the namespaces take turns. 10 pods of many are enough.
 	share := fairness.Share{MaxPlanCost: 100, CostlyAbove: 40, MaxSliceCost: 1}
 	var order []string
 	for _, s := range rounds(t, all[190:], share)[:6] {

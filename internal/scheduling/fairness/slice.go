@@ -23,7 +23,7 @@ func nextSlice(kinds []kind, last string, limit int) ([]kind, string) {
 		for _, namespace := range rotated(slices.Sorted(maps.Keys(queues)), last) {
 			g := queues[namespace][0]
 			if len(out) > 0 && spent+g.cost > limit {
-				delete(queues, namespace)
+				delete(queues, namespace) // until the next slice
 				continue
 			}
 			out, spent, last = append(out, g.kinds...), spent+g.cost, namespace

@@ -63,7 +63,7 @@ func zoned(offers []lowerbound.Offer, demands, sets int) lowerbound.Problem {
 	p.Offers, p.Sets = slices.Repeat(offers, 3), nil
 	d := dice(2)
 	for s := range sets {
-		zones, family := 1+d.roll(7), d.roll(12) // zones has one bit for each zone
+		zones, family := 1+d.roll(7), d.roll(12) // a bit for each zone; the family that is left out: none above 8
 		var set []int
 		for o := range p.Offers {
 			if s == 0 || zones>>(o/n)&1 == 1 && (family > 8 || o%n/7%9 != family) {
