@@ -42,5 +42,4 @@ func familyOf(name string) family {
 	return linux
 }
 
-// isWindows reports whether nodes of the family run Windows.
 func (f family) isWindows() bool { return f.windowsBuild != "" }

@@ -103,7 +103,6 @@ func addCorrection(before []Correction, promised, reported int64) []Correction {
 	return sortCorrections(append(after, Correction{promised, reported}))
 }
 
-// sortCorrections sorts list in place by the computed amount, and returns it.
 func sortCorrections(list []Correction) []Correction {
 	slices.SortFunc(list, func(a, b Correction) int { return cmp.Compare(a.Computed, b.Computed) })
 	return list

@@ -128,7 +128,6 @@ func readCorrection(list []Correction, resource, text string) ([]Correction, err
 	return mergeCorrections(list, []Correction{{a, b}}), nil
 }
 
-// parsePositive parses an amount greater than 0.
 func parsePositive(resource, text string) (int64, error) {
 	n, err := resources.Parse(resource, text)
 	if err == nil && n <= 0 {
@@ -145,7 +144,6 @@ func DayOf(t time.Time) Day { return Day(t.Unix() / secondsOfDay) }
 // String returns the day as "2026-11-21".
 func (d Day) String() string { return time.Unix(int64(d)*secondsOfDay, 0).UTC().Format(time.DateOnly) }
 
-// parseDay is the inverse of Day.String.
 func parseDay(text string) (Day, error) {
 	t, err := time.Parse(time.DateOnly, text)
 	if err != nil {

@@ -70,7 +70,6 @@ func ParseRegion(text, name string) (Region, error) {
 	return r, nil
 }
 
-// splitLine returns the columns of a line of prices.tsv.
 func splitLine(line string) []string { return strings.Split(strings.TrimSuffix(line, "\n"), "\t") }
 
 // zones returns the zones with these IDs, and assigns their names: use1-az4 becomes us-east-1d.
@@ -108,7 +107,6 @@ func (r Region) addType(name string, fields []string) error {
 	return err
 }
 
-// parseSpot returns the spot price of a type with an on-demand price.
 func parseSpot(text string, onDemand Price) (Price, error) {
 	if strings.Contains(text, ".") {
 		return ParsePrice(text)

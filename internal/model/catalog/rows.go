@@ -107,7 +107,6 @@ func Decode(data []byte) (Catalog, error) {
 	return c, nil
 }
 
-// typ returns the type of the row, with its offerings sorted.
 func (r row) typ() (Type, error) {
 	if r.InstanceType == "" {
 		return Type{}, fmt.Errorf("instanceType is missing")
@@ -141,7 +140,6 @@ func (r row) typ() (Type, error) {
 	return t, nil
 }
 
-// offering returns the offering of the row, or an error that names the invalid field.
 func (o offeringRow) offering() (Offering, error) {
 	if o.Zone == "" {
 		return Offering{}, fmt.Errorf("zone is missing")
@@ -183,7 +181,6 @@ func readPrice(n json.Number) (Price, error) {
 	return ParsePrice(strconv.FormatFloat(f, 'f', priceDigits, 64))
 }
 
-// amounts parses Kubernetes quantities by resource name.
 func amounts(quantities map[string]string) (resources.Amounts, error) {
 	var a resources.Amounts
 	for _, name := range slices.Sorted(maps.Keys(quantities)) { // sorted, so that the reported error does not depend on the order of the map

@@ -53,7 +53,6 @@ type typesParser struct {
 	types    []Facts      // sorted by name
 }
 
-// addLine parses the cells of the next line.
 func (p *typesParser) addLine(cells []string) error {
 	var f Facts
 	if p.columns == nil {
@@ -99,7 +98,6 @@ func (p *typesParser) setHeader(names []string) error {
 	return nil
 }
 
-// setFacts sets the facts of f that the cells of a line contain.
 func (p *typesParser) setFacts(f *Facts, cells []string) error {
 	for i, c := range p.columns {
 		if cells[i] == sameAsDefault {
@@ -115,7 +113,6 @@ func (p *typesParser) setFacts(f *Facts, cells []string) error {
 	return nil
 }
 
-// setOthers sets the facts of f that a cell of lastColumn contains.
 func (p *typesParser) setOthers(f *Facts, cell string) error {
 	if cell == sameAsDefault {
 		return nil

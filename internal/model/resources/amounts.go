@@ -251,7 +251,6 @@ func (a Amounts) firstLacking(room Amounts) string {
 	return ""
 }
 
-// fits reports whether a request fits into the room for one resource.
 func fits(want, room int64) bool { return want <= 0 || want <= room }
 
 // IsZero reports whether all amounts are 0.
@@ -275,7 +274,6 @@ func (a Amounts) Compare(b Amounts) int {
 	)
 }
 
-// byName compares the name of e with name, for binary searches.
 func byName(e Extended, name string) int { return cmp.Compare(e.Name, name) }
 
 // Bulk returns the size of a as one number: the number of cores, plus 1 for every 4 GiB of memory. Most general purpose

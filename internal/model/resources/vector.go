@@ -53,7 +53,6 @@ func isExtended(name string) bool {
 	return name != CPU && name != Memory && name != EphemeralStorage && name != Pods
 }
 
-// fill sets v to the amounts of a.
 func (d Dimensions) fill(v Vector, a Amounts) {
 	for i, name := range d {
 		v[i] = a.Of(name)

@@ -97,7 +97,6 @@ func NewRooms(s cluster.Snapshot, q *podgroup.Queue) *Rooms {
 	return r
 }
 
-// labelKeys returns the labels that nodes have.
 func (r *Rooms) labelKeys() map[string]bool {
 	out := map[string]bool{topology.Hostname: true}
 	for _, n := range r.Nodes {

@@ -129,7 +129,6 @@ func kindsOf(pods []cluster.Pod, costs map[string]int) []kind {
 	return out
 }
 
-// byName orders pods by namespace, name and UID.
 func byName(a, b *cluster.Pod) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 }

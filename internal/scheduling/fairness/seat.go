@@ -46,7 +46,6 @@ func CountNominated(nodes []cluster.Node, waiting []cluster.Pod, seats map[strin
 	return out
 }
 
-// addPod counts the pod on the node.
 func addPod(n *cluster.Node, p *cluster.Pod) {
 	kind := &cluster.PodKind{Namespace: p.Namespace, Labels: p.Labels}
 	for _, t := range p.AntiAffinity {

@@ -82,7 +82,6 @@ func (ex *exactSolver) priceStates(lots []lot) {
 	}
 }
 
-// allocationsOf returns the pods of a state.
 func (ex *exactSolver) allocationsOf(state int) []allocation {
 	var out []allocation
 	for i, c := range ex.classes {
@@ -98,7 +97,6 @@ func (ex *exactSolver) count(state, i int) int {
 	return state / ex.stride[i] % (ex.run.filler.left[ex.classes[i]] + 1)
 }
 
-// fitsOn reports whether one node of the offering can run these pods.
 func (ex *exactSolver) fitsOn(offer int, allocations []allocation) bool {
 	shape := ex.problem.Stock.ShapeOf(offer)
 	pn := plannedNode{offer: offer, allocations: allocations, ports: daemonPorts(shape)}

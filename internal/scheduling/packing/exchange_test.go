@@ -42,7 +42,8 @@ func TestPodExchange(t *testing.T) {
 	}
 }
 
-// TestEmptiedNodesAreDropped checks that a node whose last pod moved to another node is not launched.
+// TestEmptiedNodesAreDropped checks that a node whose last pod moved to another node is not launched: verify.Check
+// reports planned nodes without pods.
 func TestEmptiedNodesAreDropped(t *testing.T) {
 	t.Parallel()
 	market := realMarket(t)

@@ -51,13 +51,15 @@ var hostileKinds = []hostileKind{
 	{"required-spread-1000", 1, func(p *cluster.Pod, i, _ int) { p.Spread = ownSpreads(1000, i, false) }},
 	{"required-spread", 1000, func(p *cluster.Pod, i, _ int) {
 		p.Labels = requirements.Labels{"a": fmt.Sprint("b", i)}
-		others := cluster.Selector{Labels: requirements.Requirements{"a": requirements.NoneOf(fmt.Sprint("x", i))}}
-		p.Spread = []cluster.Spread{{Key: zoneLabel, MaxSkew: 1, Selector: others}, {Key: hostLabel, MaxSkew: 1, Selector: others}}
+		all := cluster.Selector{Labels: requirements.Requirements{"a": requirements.NoneOf(fmt.Sprint("x", i))}}
+		p.Spread = []cluster.Spread{{Key: zoneLabel, MaxSkew: 1, Selector: all}, {Key: hostLabel, MaxSkew: 1, Selector: all}}
 	}},
 	{"required-spread-by-pod", 1000, func(p *cluster.Pod, i, _ int) {
 		p.Labels = requirements.Labels{"id": fmt.Sprint(i)}
-		others := cluster.Selector{Labels: requirements.Requirements{"id": requirements.NoneOf(fmt.Sprint(i + 1))}}
-		p.Spread = []cluster.Spread{{Key: zoneLabel, MaxSkew: 1, Selector: others}, {Key: hostLabel, MaxSkew: 1, Selector: others}}
+		allButNext := cluster.Selector{Labels: requirements.Requirements{"id": requirements.NoneOf(fmt.Sprint(i + 1))}}
+		p.Spread = []cluster.Spread{
+			{Key: zoneLabel, MaxSkew: 1, Selector: allButNext}, {Key: hostLabel, MaxSkew: 1, Selector: allButNext},
+		}
 	}},
 	{"preferred-affinity-by-pod", 400, func(p *cluster.Pod, i, n int) {
 		p.Labels, p.Affinity = requirements.Labels{"id": fmt.Sprint(i)}, pairTerms(50, i, n, requirements.NoneOf, 1)
@@ -137,7 +139,7 @@ func ownTerms(terms, i int, values func(...string) requirements.Values, weight i
 }
 
 // pairTerms returns terms over hosts, each about a different pair of the n pods. With values = requirements.OneOf, a
-// term selects the pair; with NoneOf, it selects all other pods.
+// term selects the pair; with NoneOf, all pods except the pair.
 func pairTerms(terms, i, n int, values func(...string) requirements.Values, weight int) []cluster.Term {
 	out := ownTerms(terms, i, values, weight)
 	for t := range out {

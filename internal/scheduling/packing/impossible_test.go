@@ -116,7 +116,7 @@ func cycleWithAntiAffinity() []cluster.Pod {
 	for i, app := range []string{"a", "b", "c"} {
 		out = append(out, smallPod("odd-"+app, func(p *cluster.Pod) {
 			p.Labels = requirements.Labels{"app": app}
-			p.Affinity = []cluster.Term{affinityTo(catalog.LabelZone, string("bca"[i]))}
+			p.Affinity = []cluster.Term{affinityTo(catalog.LabelZone, string("bca"[i]))} // to the next app of the cycle
 			if app == "a" {
 				p.AntiAffinity = []cluster.Term{affinityTo(catalog.LabelZone, "c")}
 			}

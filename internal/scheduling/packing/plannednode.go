@@ -93,7 +93,6 @@ func (pn *plannedNode) unitsAt(i int) int {
 	return 0
 }
 
-// unitsOf returns how many units of the class the node has.
 func (pn *plannedNode) unitsOf(class int) int {
 	for i := range pn.allocations {
 		if pn.allocations[i].class == class {

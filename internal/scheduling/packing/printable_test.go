@@ -20,9 +20,12 @@ func TestRefusalsArePrintable(t *testing.T) {
 		return func(p *cluster.Pod) { p.Required = []requirements.Requirements{{key: requirements.OneOf(value)}} }
 	}
 	for name, change := range map[string]func(*cluster.Pod){
-		"value": requiring("team", hostile), "key": requiring(hostile, "a"), "architecture": requiring("kubernetes.io/arch",
-			hostile), "zone": requiring("topology.kubernetes.io/zone", hostile),
-		"type": requiring("node.kubernetes.io/instance-type", hostile), "pool": requiring("karpenter.sh/nodepool", hostile),
+		"value":         requiring("team", hostile),
+		"key":           requiring(hostile, "a"),
+		"architecture":  requiring("kubernetes.io/arch", hostile),
+		"zone":          requiring("topology.kubernetes.io/zone", hostile),
+		"type":          requiring("node.kubernetes.io/instance-type", hostile),
+		"pool":          requiring("karpenter.sh/nodepool", hostile),
 		"CPUs":          requiring("karpenter.k8s.aws/instance-cpu", hostile),
 		"resource":      func(p *cluster.Pod) { p.Requests.Extended = []resources.Extended{{Name: hostile, Value: 1}} },
 		"spread":        func(p *cluster.Pod) { p.Spread = []cluster.Spread{{Key: hostile, MaxSkew: 1}} },

@@ -107,6 +107,7 @@ func TestReservationsOracle(t *testing.T) {
 		if len(plan.Refusals) > 0 || len(s.Pods) == 0 {
 			return
 		}
+		// A ratio says little if all pods fit on reserved instances, which cost nearly nothing.
 		if ratio := float64(plan.Price) / want; want > float64(catalog.Dollar)/1000 {
 			if ratio > worstRatio+1e-9 {
 				t.Errorf("the plan costs %s, the best %.9f dollars", plan.Price, want/1e9)
@@ -179,9 +180,9 @@ func choiceOf(typ string, o catalog.Offering) packing.Choice {
 	return packing.Choice{InstanceType: typ, Zone: o.Zone, CapacityType: o.CapacityType, Price: o.Price, Reservation: o.Reservation.ID}
 }
 
-// TestReservationWorlds is like TestTopologyWorlds, with capacity reservations. With topology rules and
-// few instances, the solver may refuse a pod that another plan could place. The test counts these pods and
-// fails if there are more than one per 200 worlds.
+// TestReservationWorlds checks plans for random clusters with topology rules and capacity reservations. With few
+// reserved instances, the solver may refuse a pod that another plan could place. The test counts these pods and fails
+// if there are more than one per 200 worlds.
 func TestReservationWorlds(t *testing.T) {
 	t.Parallel()
 	draw := rapid.Custom(func(t *rapid.T) world {

@@ -44,6 +44,7 @@ func retryUnplaced(sol *solution, topo *existing.TopologyState) *solution {
 		if better {
 			sol = next
 		}
+		// A class fails if the plan got no better and capUnplacedParts found no full domain to exclude.
 		if !together && !retry.capUnplacedParts(retryable[0], caps) && !better {
 			failed[retryable[0]] = true
 		}

@@ -249,7 +249,6 @@ func (f *filler) advanceToFitting(k *cursor, pn *plannedNode, bulk float64) bool
 // without rules.
 const rulesPerStep = 8
 
-// passesHostRules reports whether the host rules allow the class at the cursor on the node.
 func (f *filler) passesHostRules(k *cursor, pn *plannedNode, class int) bool {
 	rules := f.facts.ruleScope[class]
 	if rules == noHostRules || k.rulesPassed {

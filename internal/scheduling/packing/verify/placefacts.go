@@ -221,7 +221,6 @@ func nodeFilterOf(p *cluster.Pod, s *cluster.Spread, keys []string) nodeFilter {
 	return out
 }
 
-// identity adds the filter to the key w.
 func (nf *nodeFilter) identity(w *identity) {
 	w.texts(nf.keys)
 	w.alternatives(nf.required)
@@ -229,7 +228,6 @@ func (nf *nodeFilter) identity(w *identity) {
 	w.tolerations(nf.tolerations)
 }
 
-// accepts reports whether nodes with these traits count.
 func (nf *nodeFilter) accepts(traits *nodeTraits) bool {
 	for _, key := range nf.keys {
 		if _, ok := traits.labels[key]; !ok && key != labelHostname {
@@ -361,7 +359,6 @@ func (v *view) isLeaving(traitSet int) bool {
 	return len(traits) == 1 && v.facts.traits[traits[0]].leaving
 }
 
-// reachOfPlace returns the reach of a place.
 func (v *view) reachOfPlace(place int) reach { return v.reachWithTraits(v.facts.withAllTraits(place)) }
 
 // reachWithTraits returns the reach of the place, limited to the traits in the traitSet of the placeWithTraits.

@@ -16,7 +16,7 @@ import (
 const ebs = "attachable-volumes-csi-ebs.csi.aws.com"
 
 // TestPlannedNodes makes one change to a valid plan, and checks which rules the plan then violates. The plan has two
-// planned nodes for three pods, and one pod on an existing node.
+// planned nodes for three pods, and one pod on an existing node. Pods 0 to 3 are web-1, web-2, db-1 and db-2.
 func TestPlannedNodes(t *testing.T) {
 	t.Parallel()
 	plan := func(change func(w *world)) func(w *world) {
@@ -187,7 +187,7 @@ func TestPrice(t *testing.T) {
 	}
 	w.plan.LowerBound = 0
 	w.plan.PlannedNodes[0].Offerings = append(w.plan.PlannedNodes[0].Offerings, choice("large", "a", catalog.OnDemand))
-	w.plan.Price = 24 * catalog.Dollar / 100
+	w.plan.Price = 24 * catalog.Dollar / 100 // both offerings, not only the cheapest
 	if got := w.checkStatedPrice(); len(got) != 1 {
 		t.Errorf("price differs from the sum: %q, want one violation", got)
 	}

@@ -80,7 +80,6 @@ func (r *roomFinder) placeFor(p *cluster.Pod, onNewNodes bool) string {
 	return where
 }
 
-// nodeFor returns an existing node for the pod, or "".
 func (r *roomFinder) nodeFor(p *cluster.Pod) string {
 	for i := range r.places {
 		at := &r.places[i]
@@ -140,7 +139,6 @@ func (r *roomFinder) listLaunchable() {
 	}
 }
 
-// conflicts reports whether one of the ports conflicts with one in taken.
 func conflicts(ports, taken []cluster.HostPort) bool {
 	return slices.ContainsFunc(ports, func(p cluster.HostPort) bool { return slices.ContainsFunc(taken, p.Conflicts) })
 }

@@ -46,7 +46,6 @@ func (t *tally) addDomain(domain int) {
 	t.least = 0
 }
 
-// drop removes one domain from a level.
 func (t *tally) drop(level int) {
 	if t.levels[level]--; t.levels[level] == 0 {
 		delete(t.levels, level)
@@ -60,6 +59,7 @@ func (t *tally) lowest(except int) (int, bool) {
 	if except >= 0 {
 		exceptLevel = t.count[except]
 	}
+	// If another domain has the smallest number, no search is needed.
 	if exceptLevel != t.least && t.levels[t.least] > 0 || exceptLevel == t.least && t.levels[exceptLevel] > 1 {
 		return t.least, true
 	}
