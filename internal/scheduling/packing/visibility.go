@@ -75,7 +75,6 @@ func (sv *spreadVisibility) countsAt(group, host int) bool {
 	return sv.cachedCountedOffers(group).Intersects(sv.projection.possibleOffers(host - len(sv.sol.rooms.Nodes)))
 }
 
-// cachedCountedOffers returns the countedOffers of the group, from a cache.
 func (sv *spreadVisibility) cachedCountedOffers(group int) bitset.Set {
 	if _, ok := sv.countedCache[group]; !ok {
 		sv.countedCache[group] = sv.projection.countedOffers(group)

@@ -96,7 +96,6 @@ func (bu Bundler) fitsAlone(c *pending.Class) bool {
 	return len(c.Stages) > 0 || bu.anyNodeFits(c.Ask, c.AcceptedNodes(bu.rooms))
 }
 
-// anyNodeFits reports whether one of the nodes has room for the request.
 func (bu Bundler) anyNodeFits(ask resources.Vector, nodes bitset.Set) bool {
 	fits := false
 	nodes.Each(func(i int) { fits = fits || ask.Fits(bu.rooms.Room[i]) })

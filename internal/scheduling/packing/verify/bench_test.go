@@ -52,7 +52,7 @@ func mixedWorld(deployments int) *world {
 		for _, t := range types {
 			for _, capacityType := range []string{catalog.Spot, catalog.OnDemand} {
 				c := choice(t.Name, zones[i%3], capacityType)
-				c.Price *= 16
+				c.Price *= 16 // 64 CPUs, not 4
 				w.addOffering(i, c)
 			}
 		}
@@ -70,7 +70,7 @@ func mixedWorld(deployments int) *world {
 		}[d%5]
 		for k := range 20 {
 			z := k % 3
-			if d%5 == 3 {
+			if d%5 == 3 { // affinity: all pods in one zone
 				z = d / 5 % 3
 			}
 			p := w.pod(fmt.Sprintf("%s-%d", name, k), rule...)

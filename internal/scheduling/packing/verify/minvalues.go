@@ -110,7 +110,6 @@ func hasHole(offers, all []*offer) bool {
 	})
 }
 
-// countValues returns how many different values of the label the offers have.
 func countValues(offers []*offer, key string) int {
 	seen := requirements.Labels{}
 	for _, o := range offers {

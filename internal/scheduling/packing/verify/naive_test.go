@@ -129,6 +129,7 @@ func drawWorld(t *rapid.T) *world {
 			}
 			pn.Pods = append(pn.Pods, p.ID())
 		}
+		// The pod keeps its required zones only if they include all zones of its place.
 		if p.Required != nil && !slices.ContainsFunc(zones, func(z string) bool { return !p.Required[0][zone].Accepts(z) }) {
 			w.Pods = append(w.Pods, p)
 			continue

@@ -194,7 +194,6 @@ func (o *offer) amountOf(name string) (n int64, isLimited bool) {
 	return n, n != 0 || !isAttachLimit(name)
 }
 
-// ports returns the host ports of the DaemonSet pods.
 func (o *offer) ports() []cluster.HostPort { return slices.Concat(o.portLists...) }
 
 // hasPortConflict reports whether one of the ports conflicts with a host port of a DaemonSet pod.
@@ -245,7 +244,6 @@ const (
 	volumesOfEBS = attachable + "csi-ebs.csi.aws.com"
 )
 
-// isAttachLimit reports whether the resource is a number of attachable volumes.
 func isAttachLimit(name string) bool { return strings.HasPrefix(name, attachable) }
 
 func (o *offer) String() string {

@@ -88,14 +88,12 @@ func newOrder(t *topology, groups []int, gone bool) *order {
 	return o
 }
 
-// addSpread adds the state of the spread rule, unless it is there already.
 func (o *order) addSpread(n int, gone bool) {
 	if o.spreadStates[n] == nil {
 		o.spreadStates[n] = o.spreads[n].initialState(gone)
 	}
 }
 
-// addAffinity adds the state of the affinity rule, unless it is there already.
 func (o *order) addAffinity(n int) {
 	if o.affinityStates[n] == nil {
 		o.affinityStates[n] = o.affinities[n].initialState()

@@ -16,7 +16,7 @@ func TestRefusals(t *testing.T) {
 	huge := func(p *cluster.Pod) { p.Requests.CPU = 99_000 }
 	const wouldTake = "would take it"
 	only := func(w *world, zones ...string) { w.Pools[0].Requirements = requireIn(zone, 0, zones...) }
-	// Check prints an offering as "large a spot" (type, zone, capacity type). These refusals have no detail after the code.
+	// Check prints an offering as "large a spot": type, zone, capacity type. The detail of a reason is empty here.
 	run(t, map[string]testCase{
 		"too large": valid(func(w *world) {
 			w.pod("web-1", huge)
