@@ -61,7 +61,8 @@ func TestCost(t *testing.T) {
 		}
 		few, many, twice := cost(1), cost(1000), cost(2000)
 		if few != 1 || many < 50 || twice < 2*many-10 {
-			t.Errorf("%s: 1 cost %d, 1,000 cost %d, 2,000 cost %d; want 1, at least 50, at least twice the second less 10", name, few, many, twice)
+			t.Errorf("%s: 1 cost %d, 1,000 cost %d, 2,000 cost %d; want 1, at least 50, at least twice the second less 10",
+				name, few, many, twice)
 		}
 	}
 }
