@@ -139,6 +139,7 @@ pods
 			t.Errorf("the labels at launch are %v, want team=%s, and not karpenter.sh/initialized", v.LabelsAtLaunch(), v.Chosen["team"])
 		}
 	}
+	// For the pods, d is like a, and all colours are alike.
 	if want := []string{"agreen", "bgreen", "cgreen"}; !slices.Equal(got, want) {
 		t.Errorf("the variants are %v, want %v", got, want)
 	}
@@ -230,6 +231,7 @@ pods
 		}
 		return names(st, offers)
 	}
+	// Steady is the first class, because it requests more.
 	onDemand, anything := a.Hard[q.Classes[0].Sig], a.Hard[q.Classes[1].Sig]
 	if got, want := lots(anything), "all:large/b/spot all:xlarge/a/spot"; got != want {
 		t.Errorf("the lots of one class are %s, want %s", got, want)

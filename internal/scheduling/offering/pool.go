@@ -83,7 +83,9 @@ func (p *Pool) MaySuit(reqs requirements.Requirements) bool {
 		accepted, limited := p.Accepts[key]
 		value, fixed := p.fixed[key]
 		switch {
-		case limited && !accepted.Intersects(ask), fixed && !ask.Accepts(value), !limited && !fixed && !IsCloudKey(key) && !ask.Absent:
+		case limited && !accepted.Intersects(ask),
+			fixed && !ask.Accepts(value),
+			!limited && !fixed && !IsCloudKey(key) && !ask.Absent:
 			return false
 		}
 	}
@@ -195,7 +197,6 @@ func compareOfferings(a, b *catalog.Offering) int {
 	return cmp.Or(a.Compare(*b), cmp.Compare(a.ZoneID, b.ZoneID))
 }
 
-// sortedTypes returns pointers to the types, sorted by name.
 func sortedTypes(types []catalog.Type) []*catalog.Type {
 	out := make([]*catalog.Type, len(types))
 	for i := range types {

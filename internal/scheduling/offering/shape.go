@@ -150,7 +150,6 @@ func (g *daemonSets) runningOn(typ *catalog.Type, set bitset.Set) bitset.Set {
 	return out
 }
 
-// usageOf returns the usage of the DaemonSets in the set.
 func (g *daemonSets) usageOf(set bitset.Set, ports *podgroup.Ports) *daemonUsage {
 	key := set.Key()
 	if known := g.usage[key]; known != nil {
@@ -200,7 +199,6 @@ func (st *Stock) shapeOf(m *Model, g *daemonSets, set bitset.Set) Shape {
 	return s
 }
 
-// sortedDaemons returns pointers to the DaemonSets, sorted by namespace and name.
 func sortedDaemons(daemons []cluster.Daemon) []*cluster.Daemon {
 	out := make([]*cluster.Daemon, len(daemons))
 	for i := range daemons {

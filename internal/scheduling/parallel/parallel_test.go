@@ -8,7 +8,7 @@ import (
 
 func TestEachDoesAllOnce(t *testing.T) {
 	for _, cores := range []int{1, 2, 5} {
-		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores)) // sets cores now, and the old number at the end
 		for _, n := range []int{0, 1, 2, 3, 1000} {
 			done := make([]atomic.Int32, n)
 			Each(n, func(i int) { done[i].Add(1) })

@@ -41,6 +41,7 @@ func TestUnoffered(t *testing.T) {
 	}
 	for _, c := range many.Classes {
 		name := many.FirstUnoffered(c.Amounts)
+		// Dimension 4 is unoffered.
 		if got := c.Ask[4] == 1; got != (c.Amounts.Of("gpu") == 0) || got != (name != "") {
 			t.Errorf("amounts %v have the vector %v and the first unoffered resource %q, want one unoffered resource unless they include gpu", c.Amounts, c.Ask, name)
 		}

@@ -279,7 +279,7 @@ func (a *assignment) entry(i int) placeEntry {
 			if k.matched[d]+toInt(r.Self)-k.fewest(r.MinDomains) > r.MaxSkew {
 				e.penalty += r.Weight
 			}
-		case r.Weight > 0 && (r.Kind == AntiAffinity) == (k.matched[d] > 0):
+		case r.Weight > 0 && (r.Kind == AntiAffinity) == (k.matched[d] > 0): // to avoid a pod that is there, or to join an absent one
 			e.penalty += r.Weight
 		}
 	}

@@ -228,7 +228,6 @@ func (w *wide) setNumber(members bitset.Set) int {
 	return n
 }
 
-// addDraft adds the draft to the Index and returns its rule.
 func (w *wide) addDraft(d draft, p PodRef) Rule {
 	d.rule.Group = w.groupNumber(d.group)
 	if d.rule.Kind == Spread && !d.group.AnyNode {
