@@ -13,7 +13,8 @@ import (
 //	subject to worth ≤ Σ rate·ask + Σ fee                     for every demand and offer that may hold it
 //	           Σ rate·room + Σ fee·cap ≤ price                for every offer
 //
-// with a rate for every offer and resource, and a fee for every offer and group.
+// with a rate for every offer and resource, and a fee for every offer and group. The variables are rate·room and
+// fee·cap, so their coefficients are 1 in the row of the price.
 func relaxation(p lowerbound.Problem) float64 {
 	var t tableau
 	dualPrice := make([]int, len(p.Demands))

@@ -86,7 +86,7 @@ func TestBoundIsNearRelaxation(t *testing.T) {
 				best := relaxation(p)
 				loss := max(1-float64(lowerbound.Compute(p).Price)/best, 0)
 				sum, worst = sum+loss, max(worst, loss)
-				p.Effort = 1
+				p.Effort = 1 // too little for column generation
 				alone += max(1-float64(lowerbound.Compute(p).Price)/best, 0)
 			}
 			summary := fmt.Sprintf("%.3f %% below the optimum on average (limit 0.1), %.3f %% at worst, %.3f %% without column generation (limit 0.3)",
