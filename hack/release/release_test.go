@@ -260,6 +260,6 @@ func TestBill(t *testing.T) {
 		}
 	}
 	if len(b.Dependencies) != 1 || len(b.Dependencies[0].DependsOn) != len(b.Components) {
-		t.Errorf("dependencies %+v, want the program's on all components", b.Dependencies)
+		t.Errorf("dependencies %+v, want one entry: the program depends on every component", b.Dependencies)
 	}
 }

@@ -99,7 +99,7 @@ func documentText(t *testing.T, p Policy) string {
 			line = line[:strings.Index(line, `"`)] + `"${NodeRoles}"`
 		case strings.Contains(line, parameterMark):
 			line = line[:strings.Index(line, `"`)] + "${OwnParameters}"
-			out[len(out)-1] = strings.TrimSuffix(out[len(out)-1], ",")
+			out[len(out)-1] = strings.TrimSuffix(out[len(out)-1], ",") // OwnParameters has the comma
 		}
 		out = append(out, line)
 	}

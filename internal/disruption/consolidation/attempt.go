@@ -120,7 +120,7 @@ func (p *problem) restrict(t attempt, gone []bool) packing.Plan {
 	out.Placements = slices.DeleteFunc(out.Placements, func(p packing.Placement) bool { return !concerns(p.Pod) })
 	out.Refusals = slices.DeleteFunc(slices.Clone(out.Refusals), func(r packing.Refusal) bool { return !concerns(r.Pod) })
 	for _, m := range t.plan.PlannedNodes {
-		if concerns(m.Pods[0]) {
+		if concerns(m.Pods[0]) { // gone has all candidates of a move or none
 			out.PlannedNodes = append(out.PlannedNodes, m)
 			out.Price += m.Price()
 		}

@@ -14,9 +14,9 @@ const maxEquivalentRounds = 4
 
 // isEquivalent reports whether the planned node at its cheapest offering has the NodePool, node class, instance type,
 // zone and capacity type of the candidate and is not cheaper. The candidate can then stay instead.
-func (p *problem) isEquivalent(c *candidate, m *packing.PlannedNode) bool {
-	o, labels := &m.Offerings[0], c.node.Labels
-	return c.price > 0 && c.price <= o.Price && c.node.Pool == m.Pool && c.node.NodeClass == m.NodeClass &&
+func (p *problem) isEquivalent(c *candidate, planned *packing.PlannedNode) bool {
+	o, labels := &planned.Offerings[0], c.node.Labels
+	return c.price > 0 && c.price <= o.Price && c.node.Pool == planned.Pool && c.node.NodeClass == planned.NodeClass &&
 		labels[catalog.LabelInstanceType] == o.InstanceType && labels[catalog.LabelZone] == o.Zone &&
 		labels[catalog.LabelCapacityType] == o.CapacityType
 }
@@ -141,9 +141,9 @@ func (s *search) keepEquivalentOf(m *Move) (Move, bool) {
 
 // hasRoomForAll reports whether all pods of the candidate are on the planned node, and the candidate has room for the
 // other pods of the planned node. It returns false if the simulation cannot predict the node of one of these pods.
-func (p *problem) hasRoomForAll(c *candidate, m *packing.PlannedNode) bool {
+func (p *problem) hasRoomForAll(c *candidate, planned *packing.PlannedNode) bool {
 	requests, ownPods := c.node.Requested, 0
-	for _, id := range m.Pods {
+	for _, id := range planned.Pods {
 		from, known := p.byPod[id]
 		if !known {
 			return false // a pending pod that no move places

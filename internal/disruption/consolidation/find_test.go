@@ -201,7 +201,7 @@ func checkSavedAtOnce(tb rapid.TB, in consolidation.Input, moves []consolidation
 		case len(m.PlannedNodes) == 0:
 			tb.Fatalf("%s cannot be drained: pods %v have no node", m.Nodes[0], lost)
 		default:
-			saved -= m.Price - m.Saving
+			saved -= m.Price - m.Saving // the price of its planned nodes
 		}
 	}
 	if len(moves) > 0 && saved <= 0 {

@@ -46,7 +46,7 @@ func TestReplaceOnRandomFleets(t *testing.T) {
 		var removed []string
 		for _, m := range out.Moves {
 			removed = append(removed, m.Nodes...)
-			if len(nodes) <= 16 && len(m.Nodes) > 1 {
+			if len(nodes) <= 16 && len(m.Nodes) > 1 { // 16 is maxReplaceGroups
 				t.Fatalf("%v are one move, want one move for each node", m.Nodes)
 			}
 			for _, p := range m.Placements {
@@ -160,7 +160,7 @@ func TestReplaceMany(t *testing.T) {
 	removed := 0
 	for _, m := range out.Moves {
 		removed += len(m.Nodes)
-		if len(m.Nodes) > 3 {
+		if len(m.Nodes) > 3 { // 40 nodes in maxReplaceGroups groups
 			t.Errorf("one move has %d nodes, want at most 3", len(m.Nodes))
 		}
 		for _, planned := range m.PlannedNodes {

@@ -89,7 +89,6 @@ type bundles struct {
 // bundleNamespace is the namespace of bundles. It is not a valid name of a namespace, and is sorted last.
 const bundleNamespace = "~"
 
-// newBundles collects the anti-affinity terms of the problem.
 func newBundles(p *problem) *bundles {
 	b := &bundles{candidates: map[string]int{}, repelled: map[*cluster.PodKind]bool{}}
 	known := map[*cluster.PodKind]bool{}

@@ -72,7 +72,7 @@ func TestScarceCapacity(t *testing.T) {
 				}
 				return
 			}
-			if len(in.Snapshot.Pods) == 0 {
+			if len(in.Snapshot.Pods) == 0 { // checkResult does not place pending pods
 				checkResult(t, in, out)
 			}
 			var removed []string
@@ -80,7 +80,7 @@ func TestScarceCapacity(t *testing.T) {
 			for _, m := range out.Moves {
 				removed = append(removed, m.Nodes...)
 				for k := range m.PlannedNodes {
-					cores += int64(m.PlannedNodes[k].Price() / cent)
+					cores += int64(m.PlannedNodes[k].Price() / cent) // a core costs a cent
 				}
 			}
 			if !slices.Equal(removed, c.want) || cores != c.cores {

@@ -150,7 +150,7 @@ func TestRules(t *testing.T) {
 				for _, o := range m.Offerings {
 					types[o.InstanceType] = true
 				}
-				if c.in.SpotToSpot && len(types) != 15 {
+				if c.in.SpotToSpot && len(types) != 15 { // minSpotTypes
 					t.Errorf("%d types may replace a spot instance, want 15", len(types))
 				}
 			}

@@ -53,17 +53,17 @@ func TestHighChurn(t *testing.T) {
 	full := nodeSpec{8, catalog.OnDemand, 8 * cent, slices.Repeat([]int64{260}, 29)}
 	roomy := nodeSpec{8, catalog.OnDemand, 8 * cent, []int64{5000}}
 	for name, c := range map[string]struct {
-		rows []nodeSpec // further nodes, besides two full nodes at the market price
+		more []nodeSpec // further nodes, besides two full nodes at the market price
 		want [2]int     // moves without and with high churn
 	}{
-		"a third of the price, one pod":   {rows: []nodeSpec{{8, catalog.OnDemand, 6 * cent, []int64{3900}}}, want: [2]int{1, 1}},
-		"a third of the price, many pods": {rows: []nodeSpec{{8, catalog.OnDemand, 12 * cent, full.pods}}, want: [2]int{1, 1}},
-		"a twelfth of the price":          {rows: []nodeSpec{{8, catalog.OnDemand, 9*cent - cent/4, full.pods}}, want: [2]int{1, 0}},
-		"a tiny saving":                   {rows: []nodeSpec{{8, catalog.OnDemand, 8*cent + cent/10, full.pods}}, want: [2]int{0, 0}},
-		"small node whose pods fit others": {rows: []nodeSpec{roomy,
+		"a third of the price, one pod":   {more: []nodeSpec{{8, catalog.OnDemand, 6 * cent, []int64{3900}}}, want: [2]int{1, 1}},
+		"a third of the price, many pods": {more: []nodeSpec{{8, catalog.OnDemand, 12 * cent, full.pods}}, want: [2]int{1, 1}},
+		"a twelfth of the price":          {more: []nodeSpec{{8, catalog.OnDemand, 9*cent - cent/4, full.pods}}, want: [2]int{1, 0}},
+		"a tiny saving":                   {more: []nodeSpec{{8, catalog.OnDemand, 8*cent + cent/10, full.pods}}, want: [2]int{0, 0}},
+		"small node whose pods fit others": {more: []nodeSpec{roomy,
 			{4, catalog.OnDemand, cent, slices.Repeat([]int64{20}, 29)}}, want: [2]int{1, 0}},
 	} {
-		in := fleetOf(marketOf(onDemand, 4, 8), append([]nodeSpec{full, full}, c.rows...)...)
+		in := fleetOf(marketOf(onDemand, 4, 8), append([]nodeSpec{full, full}, c.more...)...)
 		for i, want := range c.want {
 			in.HighChurn = i == 1
 			out := consolidation.Find(in)

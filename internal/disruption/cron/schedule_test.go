@@ -210,6 +210,7 @@ func hits(t *testing.T, line string, m time.Time) bool {
 					t.Fatal(err)
 				}
 			}
+			// * is 0-99; for the day of the month and the month, 1-99.
 			first, last := map[bool]int{true: 1}[i == 2 || i == 3], 99
 			if span != "*" {
 				if n, _ := fmt.Sscanf(span, "%d-%d", &first, &last); n == 1 {
@@ -228,7 +229,7 @@ func hits(t *testing.T, line string, m time.Time) bool {
 
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{"* * * * *", "0 0 31 2 *", "@daily", "5/20 1-3,4 ? jan-dec/2 mon", "*/99999999999 * * * *", "1,,2 * * * *"} {
-		f.Add(seed, int64(1772366400), uint16(90))
+		f.Add(seed, int64(1772366400), uint16(90)) // 1 March 2026, 12:00 UTC
 	}
 	f.Fuzz(func(t *testing.T, line string, unix int64, minutes uint16) {
 		s, err := Parse(line)

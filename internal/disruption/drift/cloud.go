@@ -6,7 +6,6 @@ import (
 	"strings"
 )
 
-// judgeImage compares the image of the node with the image that the class selects.
 func judgeImage(n Node, w Desired) (Verdict, bool) {
 	if w.Image == "" || n.Image == "" || n.Image == w.Image {
 		return Verdict{}, false
@@ -40,7 +39,6 @@ func judgeGroups(n Node, w Desired) (Verdict, bool) {
 	}, true
 }
 
-// judgeSubnet checks whether the class selects the subnet of the node.
 func judgeSubnet(n Node, w Desired) (Verdict, bool) {
 	if !n.Known || n.Subnet == "" || len(w.Subnets) == 0 || slices.Contains(w.Subnets, n.Subnet) {
 		return Verdict{}, false
@@ -50,7 +48,6 @@ func judgeSubnet(n Node, w Desired) (Verdict, bool) {
 		strings.Join(sorted(w.Subnets), ", "))}, true
 }
 
-// judgeReservation checks whether the class selects the capacity reservation of the node.
 func judgeReservation(n Node, w Desired) (Verdict, bool) {
 	if !n.Known || n.Reservation == "" || slices.Contains(w.Reservations, n.Reservation) {
 		return Verdict{}, false
@@ -60,7 +57,6 @@ func judgeReservation(n Node, w Desired) (Verdict, bool) {
 		FieldReservations, w.ClassName)}, true
 }
 
-// judgePlacement compares the placement group of the node with the placement group of the class.
 func judgePlacement(n Node, w Desired) (Verdict, bool) {
 	if w.Placement == nil || n.Placement == *w.Placement {
 		return Verdict{}, false
@@ -81,5 +77,4 @@ func without(all, others []string) []string {
 	return sorted(out)
 }
 
-// sorted returns a sorted copy of the list.
 func sorted(list []string) []string { return slices.Sorted(slices.Values(list)) }

@@ -102,7 +102,6 @@ func dereference(v reflect.Value) reflect.Value {
 	return v
 }
 
-// hashOfTime hashes the binary encoding of the time.
 func hashOfTime(v reflect.Value) (uint64, error) {
 	at, ok := v.Interface().(time.Time)
 	if !ok {

@@ -129,7 +129,6 @@ func First(all []Verdict) (Verdict, bool) {
 	return Verdict{}, false
 }
 
-// judgePool compares the hashes of the NodePool's template.
 func judgePool(n Node, w Desired) (Verdict, bool) {
 	fields := changedFields(n.Pool, w.Pool)
 	if !n.Pool.Stamp.Differs(w.Pool.Stamp) {
@@ -142,7 +141,6 @@ func judgePool(n Node, w Desired) (Verdict, bool) {
 	}, true
 }
 
-// judgeRequirements checks whether the NodePool's requirements accept the node.
 func judgeRequirements(n Node, w Desired) (Verdict, bool) {
 	needs, invalid := requirements.All(w.Requirements...)
 	if invalid != nil {
@@ -208,7 +206,6 @@ func changeText(where string, fields []string, was, current Origin) string {
 	return where + ": " + strings.Join(texts, "; ")
 }
 
-// orNone returns the text, or "none" if it is empty.
 func orNone(text string) string {
 	if text == "" {
 		return "none"

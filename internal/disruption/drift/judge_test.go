@@ -46,8 +46,7 @@ func TestJudge(t *testing.T) {
 				Texts: map[string]string{"taints": "y:NoExecute"}}
 		}, want: PoolDrifted, wantWords: []string{"NodePool apps", "taints: the node has x:NoSchedule, the current value is y:NoExecute"}},
 		"the pool, unknown field": {change: func(n *Node, w *Desired) {
-			n.Pool.Parts, w.Pool.Stamp.Hash = nil,
-				"9"
+			n.Pool.Parts, w.Pool.Stamp.Hash = nil, "9"
 		}, want: PoolDrifted, wantWords: []string{"hash 1, now 9"}},
 		"hashes of another version": {change: func(n *Node, _ *Desired) { n.Pool.Stamp = Stamp{"9", "v2"} }},
 		"no hash":                   {change: func(n *Node, _ *Desired) { n.Pool.Stamp, n.Class.Stamp = Stamp{}, Stamp{} }},
@@ -91,8 +90,7 @@ func TestJudge(t *testing.T) {
 		"another subnet": {change: func(n *Node, _ *Desired) { n.Subnet = "subnet-9" }, want: SubnetDrift,
 			wantWords: []string{"is in subnet-9", "subnet-1, subnet-2"}},
 		"another reservation": {change: func(n *Node, w *Desired) {
-			n.Reservation, w.Reservations = "cr-1",
-				[]string{"cr-2"}
+			n.Reservation, w.Reservations = "cr-1", []string{"cr-2"}
 		}, want: ReservationDrift, wantWords: []string{"cr-1"}},
 		"another placement": {change: func(_ *Node, w *Desired) { w.Placement = &group }, want: PlacementDrift,
 			wantWords: []string{"none", "pg-1"}},

@@ -44,7 +44,6 @@ func (s ReplacedImage) String() string {
 	return fmt.Sprintf("image %s is not used: %s; %s is used again", imageText(s.Bad.Image), s.Bad.Why, imageText(s.Instead))
 }
 
-// imageText returns the ID of the image, with its name if that is known.
 func imageText(i Image) string {
 	if i.Name == "" {
 		return i.ID

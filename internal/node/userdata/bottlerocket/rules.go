@@ -215,7 +215,7 @@ func isPlainKey(key string) bool {
 // sysctlAreas are the first words of the names of sysctls.
 var sysctlAreas = []string{"abi", "debug", "dev", "fs", "kernel", "net", "user", "vm"}
 
-// tableOfTexts accepts tables of single lines with any keys.
+// tableOfTexts accepts tables with any keys, whose values are each one line of text.
 var tableOfTexts = keyed("text", func(string) bool { return true }, oneLine)
 
 // Rules for one value that is text.
