@@ -164,7 +164,6 @@ func (s Scope) nodes() Conditions {
 	}
 }
 
-// nodeRoles returns the ARNs of the node roles.
 func (s Scope) nodeRoles() []string {
 	var roles []string
 	for _, role := range s.NodeRoles {
@@ -173,7 +172,6 @@ func (s Scope) nodeRoles() []string {
 	return roles
 }
 
-// reading returns the statements for reading AWS.
 func (s Scope) reading() []Statement {
 	parameters := []string{s.arn("ssm", s.Region, "", "parameter/aws/service/*")}
 	for _, name := range s.Parameters {
@@ -271,7 +269,6 @@ func (s Scope) diagnosis() []Statement {
 	}
 }
 
-// interruption returns the statements for the interruption queue.
 func (s Scope) interruption() []Statement {
 	return []Statement{{
 		Why:    "The controller reads, processes and deletes interruption messages. sqs:DeleteMessage also allows batches.",

@@ -56,7 +56,7 @@ func TestCostSum(t *testing.T) {
 	} {
 		sum.Add(c)
 	}
-	if sum.Sum != 31 || market.asked != 2 {
+	if sum.Sum != 10+4+4+3+10 || market.asked != 2 { // the last 10 is the on-demand price of zone a
 		t.Errorf("the sum is %d after %d calls of Type, want 31 after 2", sum.Sum, market.asked)
 	}
 	noMarket := CostSum{Pool: "general"}

@@ -118,6 +118,7 @@ func TestChooseNamesNoMoreThanEC2Takes(t *testing.T) {
 	}
 	subnets := map[string]vpc.Subnet{"x": {}, "y": {}}
 	_, picks := Choose(offered(lines...), LaunchRequirements{Subnets: subnets})
+	// 60 choices are the cheapest 30 types in two zones.
 	if len(picks) != ec2.MaxChoices || picks[len(picks)-1].Type.Name != "t29" {
 		t.Errorf("%d picks, the last is %s; want ec2.MaxChoices, the last t29", len(picks), picks[len(picks)-1].Type.Name)
 	}

@@ -104,7 +104,7 @@ func TestNext(t *testing.T) {
 // end in the same state, and none is removed before all replacements are ready.
 func TestMovesEnd(t *testing.T) {
 	t.Parallel()
-	for fate := range 16 {
+	for fate := range 16 { // each pair of the 4 values of Progress
 		for crash := range 6 {
 			simulate(t, []Progress{Progress(fate % 4), Progress(fate / 4)}, crash)
 		}
