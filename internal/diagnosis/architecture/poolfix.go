@@ -18,15 +18,15 @@ func removeNamed(p diagnosis.Pool, requirement string) fix.Step {
 }
 
 // withoutArchitecture is the step that removes an architecture from the NodePool's requirement on the architecture. It
-// also removes other architectures for which no instance types are left.
-func withoutArchitecture(p diagnosis.Pool, removed string, left diagnosis.Step) fix.Step {
+// also removes all other architectures without instance types in last, the step of the pool's last requirement.
+func withoutArchitecture(p diagnosis.Pool, removed string, last diagnosis.Step) fix.Step {
 	i := slices.IndexFunc(p.Requirements, func(r diagnosis.Requirement) bool { return r.Key == diagnosis.LabelArch && r.Operator == "In" })
 	if i < 0 {
 		return fix.Edit(fix.NodePool(p.Name)).With("add types or families of %s", removed)
 	}
 	var rest fix.List
 	for _, arch := range p.Architectures() {
-		if arch != removed && left.Left[arch] > 0 {
+		if arch != removed && last.Left[arch] > 0 {
 			rest = append(rest, fix.Architecture(arch))
 		}
 	}

@@ -36,8 +36,8 @@ func TestTextOfClasses(t *testing.T) {
 			c.Type = "Launched"
 			s.e.Claims.Value[1].Conditions = append(s.e.Claims.Value[1].Conditions, c)
 		}
-		if worst := Actionable(Diagnose(s.e)); len(worst) > 0 {
-			t.Errorf("conditions with reason %s: want no finding:\n%s", reason, failures(worst))
+		if findings := Actionable(Diagnose(s.e)); len(findings) > 0 {
+			t.Errorf("conditions with reason %s: want no finding:\n%s", reason, failures(findings))
 		}
 		for class, all := range Preflight(s.e) {
 			t.Errorf("conditions with reason %s block launches of class %s:\n%s", reason, class, failures(all))

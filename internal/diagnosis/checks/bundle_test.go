@@ -99,8 +99,8 @@ func TestNullItems(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if worst := Actionable(Diagnose(e)); len(worst) > 0 {
-			t.Errorf("null in %s: want no finding:\n%s", name, failures(worst))
+		if findings := Actionable(Diagnose(e)); len(findings) > 0 {
+			t.Errorf("null in %s: want no finding:\n%s", name, failures(findings))
 		}
 		item["value"] = before
 	}

@@ -229,7 +229,8 @@ func bootFaults() map[string][]fault {
 			s.addConsoleLine("no such host")
 		}, cause: "https://old.eks", fix: "CLUSTER_ENDPOINT-"}},
 		"BOOT-2": {{breaks: line("x509: certificate signed by unknown authority"), cause: "does not trust",
-			fix: "describe-cluster --name prod"}, {breaks: problem("BOOT-2"), cause: "problem of BOOT-2", fix: "y"}},
+			fix: "describe-cluster --name prod"},
+			{breaks: problem("BOOT-2"), cause: "problem of BOOT-2", fix: "y"}},
 		"BOOT-3": {{breaks: line("SignatureDoesNotMatch: Signature expired"), cause: "clock is wrong", fix: "169.254.169.123"}},
 		"BOOT-4": {
 			{breaks: func(s *situation) { s.class().Family = "AL2" },
@@ -249,7 +250,8 @@ func bootFaults() map[string][]fault {
 		"BOOT-7": {{breaks: line("Failed to apply settings: unknown field `max-pod`"), cause: "Bottlerocket refuses",
 			fix: `"op":"remove","path":"/spec/userData"`}},
 		"BOOT-8": {{breaks: func(s *situation) { s.cluster().Version = "1.32" }, cause: "for Kubernetes 1.33, which is newer",
-			fix: "image for 1.32"}, {breaks: func(s *situation) { s.cluster().Version = "1.37" }, cause: "more than 3 versions older", fix: "1.37"}},
+			fix: "image for 1.32"},
+			{breaks: func(s *situation) { s.cluster().Version = "1.37" }, cause: "more than 3 versions older", fix: "1.37"}},
 		"BOOT-9": {{breaks: line("failed to parse kubelet flag: unknown flag: --no-such"), cause: "refuses a flag",
 			fix: `"$(joiner correct default --cluster-name prod --without-flag no-such)"`},
 			{breaks: line("failed to load kubelet config file"), cause: "refuses a flag or its configuration", fix: "edit"}},
@@ -276,9 +278,10 @@ func bootFaults() map[string][]fault {
 			fix: "get-instance-profile"}},
 		"BOOT-13": {{breaks: line("part-001: line 4: unexpected EOF while looking for matching `''"),
 			cause: "script of the user data fails", fix: "render userdata"}},
-		"TAINT-1": {{breaks: problem("TAINT-1"), cause: "problem of TAINT-1", fix: "y"}, {breaks: func(s *situation) {
-			s.addEvent("NodeClaim", "claim-1", "UnregisteredTaintMissing", "node ip-10-0-0-1 lacks it")
-		}, cause: "registered without the taint", fix: "register-with-taints", suspicious: true}},
+		"TAINT-1": {{breaks: problem("TAINT-1"), cause: "problem of TAINT-1", fix: "y"},
+			{breaks: func(s *situation) {
+				s.addEvent("NodeClaim", "claim-1", "UnregisteredTaintMissing", "node ip-10-0-0-1 lacks it")
+			}, cause: "registered without the taint", fix: "register-with-taints", suspicious: true}},
 		"TAINT-2": {{breaks: problem("TAINT-2"), cause: "problem of TAINT-2", fix: "y"}},
 		"TAINT-3": {{breaks: problem("TAINT-3"), cause: "problem of TAINT-3", fix: "y"}},
 		"TAINT-4": {{breaks: func(s *situation) { s.e.Nodes.Value[0].Created = noon.Add(-100 * time.Hour) },

@@ -203,8 +203,8 @@ func TestDenied(t *testing.T) {
 				!strings.Contains(found[i].Fix.String(), "deploy/iam/doctor.json") {
 				t.Errorf("want an unknown finding that names %s: %+v", tt.want, found[i])
 			}
-			if worst := Actionable(found); len(worst) > 0 {
-				t.Errorf("a missing permission leads to broken or suspicious findings:\n%s", failures(worst))
+			if findings := Actionable(found); len(findings) > 0 {
+				t.Errorf("a missing permission leads to broken or suspicious findings:\n%s", failures(findings))
 			}
 			if n := len(slices.DeleteFunc(slices.Clone(found), func(f Finding) bool { return f.Verdict != Fine })); n < 25 {
 				t.Errorf("only %d findings are fine, want at least 25", n)
@@ -220,16 +220,16 @@ func TestTwoAtOnce(t *testing.T) {
 	s.group().Out = nil
 	s.e.Entries.Value = s.e.Entries.Value[:1]
 	s.addConsoleLine(timeout)
-	worst := Actionable(Diagnose(s.e))
-	if len(worst) != 2 || worst[0].Check != "NET-1" || worst[1].Check != "AUTH-2" {
-		t.Errorf("want the security group, then the mapping:\n%s", failures(worst))
+	findings := Actionable(Diagnose(s.e))
+	if len(findings) != 2 || findings[0].Check != "NET-1" || findings[1].Check != "AUTH-2" {
+		t.Errorf("want the security group, then the mapping:\n%s", failures(findings))
 	}
 	// With the security group alone, no finding mentions the mapping.
 	s = &situation{healthy()}
 	s.group().Out = nil
 	s.addConsoleLine(timeout)
-	if worst := Actionable(Diagnose(s.e)); len(worst) != 1 || worst[0].Check != "NET-1" {
-		t.Errorf("want the security group alone:\n%s", failures(worst))
+	if findings := Actionable(Diagnose(s.e)); len(findings) != 1 || findings[0].Check != "NET-1" {
+		t.Errorf("want the security group alone:\n%s", failures(findings))
 	}
 }
 
@@ -246,10 +246,10 @@ func TestPairs(t *testing.T) {
 			s := &situation{healthy()}
 			all[pair[0]][0].breaks(s)
 			all[pair[1]][0].breaks(s)
-			worst := Actionable(Diagnose(s.e))
+			findings := Actionable(Diagnose(s.e))
 			for _, id := range pair {
-				if !slices.ContainsFunc(worst, func(f Finding) bool { return f.Check == id }) {
-					t.Errorf("%s is not found:\n%s", id, failures(worst))
+				if !slices.ContainsFunc(findings, func(f Finding) bool { return f.Check == id }) {
+					t.Errorf("%s is not found:\n%s", id, failures(findings))
 				}
 			}
 		})

@@ -118,9 +118,8 @@ func launchFaults() map[string][]fault {
 		"LAUNCH-6": {{breaks: func(s *situation) { s.class().RootGiB = 10 }, cause: "10 GiB is smaller than the 20 GiB",
 			fix: `"path":"/spec/blockDeviceMappings/0/ebs/volumeSize","value":"20Gi"`},
 			{breaks: failLaunch("InvalidBlockDeviceMapping: bad"), cause: "refuses the block device", fix: "blockDeviceMappings"}},
-		"LAUNCH-7": {{breaks: func(s *situation) { s.class().DataBytes = 20000 }, cause: "20000 bytes, and EC2 takes 16384",
-			fix: "shorten"}, {breaks: failLaunch("InvalidUserData: User data is limited to 16384 bytes"),
-			cause: "limit of 16384", fix: "shorten"}},
+		"LAUNCH-7": {{breaks: func(s *situation) { s.class().DataBytes = 20000 }, cause: "20000 bytes, and EC2 takes 16384", fix: "shorten"},
+			{breaks: failLaunch("InvalidUserData: User data is limited to 16384 bytes"), cause: "limit of 16384", fix: "shorten"}},
 		"LAUNCH-8": {
 			{breaks: unmatched("SubnetsReady", "SubnetsNotFound"), cause: "selects no subnet", fix: "select subnets with more addresses"},
 			{breaks: func(s *situation) {
@@ -163,13 +162,15 @@ func readyFaults() map[string][]fault {
 		"IMDS-1": {{breaks: func(s *situation) {
 			s.e.Pods.Value[0] = Pod{Namespace: "kube-system", Name: "ebs-csi-node-x", Owner: "DaemonSet/ebs-csi-node",
 				Node: "ip-10-0-0-1.ec2.internal", Messages: []string{"could not get instance metadata: 169.254.169.254 timeout"}}
-		}, cause: "needs the metadata service", fix: `"httpPutResponseHopLimit":2`}, {breaks: func(s *situation) {
-			s.e.Pods.Value[0] = Pod{Namespace: "kube-system", Name: "ebs-csi-node-x", Owner: "DaemonSet/ebs-csi-node",
-				Node: "ip-10-0-0-1.ec2.internal", Created: noon.Add(-time.Hour)}
-		}, cause: "does not start: it needs the metadata service", fix: "HopLimit", suspicious: true}, {breaks: func(s *situation) {
-			s.e.Pods.Value[0] = Pod{Namespace: "kube-system", Name: "ebs-csi-node-x", Owner: "DaemonSet/ebs-csi-node",
-				Node: "ip-10-0-0-1.ec2.internal", Created: noon, Events: []string{"could not get metadata from IMDS"}}
-		}, cause: "needs the metadata service", fix: `"httpPutResponseHopLimit":2`}},
+		}, cause: "needs the metadata service", fix: `"httpPutResponseHopLimit":2`},
+			{breaks: func(s *situation) {
+				s.e.Pods.Value[0] = Pod{Namespace: "kube-system", Name: "ebs-csi-node-x", Owner: "DaemonSet/ebs-csi-node",
+					Node: "ip-10-0-0-1.ec2.internal", Created: noon.Add(-time.Hour)}
+			}, cause: "does not start: it needs the metadata service", fix: "HopLimit", suspicious: true},
+			{breaks: func(s *situation) {
+				s.e.Pods.Value[0] = Pod{Namespace: "kube-system", Name: "ebs-csi-node-x", Owner: "DaemonSet/ebs-csi-node",
+					Node: "ip-10-0-0-1.ec2.internal", Created: noon, Events: []string{"could not get metadata from IMDS"}}
+			}, cause: "needs the metadata service", fix: `"httpPutResponseHopLimit":2`}},
 		"READY-1": {{breaks: func(s *situation) {
 			s.registered(true, "", Condition{Type: "Initialized", Status: "Unknown", Reason: "ResourceNotRegistered",
 				Message: `Resource "nvidia.com/gpu" was requested but not registered`})
@@ -185,6 +186,7 @@ func readyFaults() map[string][]fault {
 }
 
 func fargateFaults() map[string][]fault {
+	const beforeProfile = -81 * time.Hour // from noon; healthy creates the Fargate profile 80 hours before noon
 	const untolerated = "0/2 nodes are available: 2 node(s) had untolerated taint {eks.amazonaws.com/compute-type: fargate}."
 	const notInAuthConfig = "Misconfigured Fargate Profile: fargate profile joiner blocked for new launches due to: Pod execution role is not found in auth config or does not have all required permissions for launching fargate pods."
 	return map[string][]fault{
@@ -195,10 +197,10 @@ func fargateFaults() map[string][]fault {
 			{breaks: func(s *situation) { s.e.Fargate.Value[0].Status = "CREATING" }, cause: "is CREATING",
 				fix: "wait fargate-profile-active", suspicious: true}},
 		"FG-2": {{breaks: func(s *situation) {
-			s.pending("default-scheduler", "", untolerated).Created = noon.Add(-81 * time.Hour)
+			s.pending("default-scheduler", "", untolerated).Created = noon.Add(beforeProfile)
 		}, cause: "before Fargate profile joiner was active", fix: "kubectl -n karpenter delete pod joiner-0"},
 			{breaks: func(s *situation) { // one command deletes all replicas, even if kube-scheduler's message does not mention Fargate
-				s.pending("default-scheduler", "", "no nodes available to schedule pods").Created = noon.Add(-81 * time.Hour)
+				s.pending("default-scheduler", "", "no nodes available to schedule pods").Created = noon.Add(beforeProfile)
 				replica := *s.controllerPod()
 				replica.Name = "joiner-1"
 				s.e.Controller.Value.Pods = append(s.e.Controller.Value.Pods, replica)

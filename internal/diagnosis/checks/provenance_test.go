@@ -11,7 +11,7 @@ import (
 )
 
 // TestForgedEvents: an event counts only if its namespace and component are the controller's and its object exists.
-// Users who may create events in a namespace control all other fields.
+// A user can set every field of an event, but only in the namespaces where they may create events.
 func TestForgedEvents(t *testing.T) {
 	t.Parallel()
 	texts := []string{
@@ -41,8 +41,8 @@ func TestForgedEvents(t *testing.T) {
 				forge(&s.e.Events.Value[len(s.e.Events.Value)-1])
 			}
 		}
-		if worst := Actionable(Diagnose(s.e)); len(worst) > 0 {
-			t.Errorf("events %s: want no finding:\n%s", forgery, failures(worst))
+		if findings := Actionable(Diagnose(s.e)); len(findings) > 0 {
+			t.Errorf("events %s: want no finding:\n%s", forgery, failures(findings))
 		}
 	}
 }
@@ -63,10 +63,11 @@ func TestNoDenialFromEvents(t *testing.T) {
 	s := &situation{healthy()}
 	s.e.Claims.Value[1].Conditions[0].Status = "Unknown"
 	s.addEvent("NodeClaim", "claim-2", "InsufficientCapacityError", "VcpuLimitExceeded: your current vCPU limit of 999999 $(x)")
-	worst := Actionable(Diagnose(s.e))
-	if len(worst) != 1 || worst[0].Check != "LAUNCH-5" || worst[0].Certainty != Likely ||
-		strings.Contains(worst[0].Fix.String(), "999999") || strings.Contains(worst[0].Fix.String(), "1999998") {
-		t.Errorf("want one finding about the quota that is not certain and does not use the number of the event:\n%s", failures(worst))
+	findings := Actionable(Diagnose(s.e))
+	// 1999998 is twice the limit in the event: the quota that a fix would request.
+	if len(findings) != 1 || findings[0].Check != "LAUNCH-5" || findings[0].Certainty != Likely ||
+		strings.Contains(findings[0].Fix.String(), "999999") || strings.Contains(findings[0].Fix.String(), "1999998") {
+		t.Errorf("want one finding about the quota that is not certain and does not use the number of the event:\n%s", failures(findings))
 	}
 }
 
@@ -84,12 +85,12 @@ func TestForgedTags(t *testing.T) {
 		tagged.Claim = claim
 		s.e.Instances.Value = append(s.e.Instances.Value, tagged)
 		s.e.Impaired.Value["i-66"] = "instance"
-		if worst := Actionable(Diagnose(s.e)); len(worst) > 0 {
-			t.Errorf("an instance tagged with the NodeClaim %q: want no finding:\n%s", claim, failures(worst))
+		if findings := Actionable(Diagnose(s.e)); len(findings) > 0 {
+			t.Errorf("an instance tagged with the NodeClaim %q: want no finding:\n%s", claim, failures(findings))
 		}
 	}
-	// The symptoms of the foreign instance do not hide those of the cluster's own instances, and no fix contains a
-	// NodeClaim in its tags.
+	// The symptoms of the foreign instance do not hide those of the cluster's own instances, and no fix names a NodeClaim
+	// from the tags of the foreign instance.
 	s := &situation{healthy()}
 	s.e.Instances.Value = append(s.e.Instances.Value, foreign)
 	s.e.Entries.Value = s.e.Entries.Value[:1]
@@ -138,12 +139,12 @@ func TestTenantsPods(t *testing.T) {
 	s := &situation{healthy()}
 	s.e.Daemons.Value = []DaemonSet{{Namespace: "tenant", Name: "aws-node",
 		Env: map[string]string{"AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG": "true"}}, {Namespace: "tenant", Name: "kube-proxy"}}
-	if worst := Actionable(Diagnose(s.e)); len(worst) > 0 {
-		t.Errorf("a tenant's DaemonSet counts as the network plug-in:\n%s", failures(worst))
+	if findings := Actionable(Diagnose(s.e)); len(findings) > 0 {
+		t.Errorf("a tenant's DaemonSet counts as the network plug-in:\n%s", failures(findings))
 	}
 	s.registered(false, "cni plugin not initialized", Condition{Type: "Initialized", Status: "Unknown"})
-	if worst := Actionable(Diagnose(s.e)); !slices.ContainsFunc(worst,
+	if findings := Actionable(Diagnose(s.e)); !slices.ContainsFunc(findings,
 		func(f Finding) bool { return f.Check == "CNI-1" && strings.Contains(f.Cause, "no network plug-in") }) {
-		t.Errorf("a tenant's DaemonSet hides that the cluster has no network plug-in:\n%s", failures(worst))
+		t.Errorf("a tenant's DaemonSet hides that the cluster has no network plug-in:\n%s", failures(findings))
 	}
 }

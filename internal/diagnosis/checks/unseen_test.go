@@ -24,8 +24,9 @@ func lacking[T any](absent Absence, why string) Item[T] {
 	return AbsentItem[T]("source", noon, absent, why)
 }
 
-// TestUnseen: a system is unreadable if none of its items is known. Its reason explains the unknown findings with the
-// same reason, unless each check reports its own missing permission.
+// TestUnseen: a system is unreadable if none of its items is known. Explains returns true for the Unknown findings that
+// contain the system's reason. If every request was denied, Explains returns false, because each finding names its own
+// missing permission.
 func TestUnseen(t *testing.T) {
 	t.Parallel()
 	someKnown := withoutKubernetes(Denied, "to get and list nodes")
@@ -75,12 +76,12 @@ func TestUnseenAWS(t *testing.T) {
 	e := Evidence{Caller: KnownItem("sts:GetCallerIdentity", noon, "arn"), Home: healthy().Home}
 	got := e.UnreadableSystems()
 	if len(got) != 1 || got[0].System != "AWS" || got[0].Why != "no call was made" {
-		t.Errorf("unreadable: %+v, want AWS without a call", got)
+		t.Errorf("unreadable: %+v, want AWS with the reason: no call was made", got)
 	}
 }
 
-// TestSameReason: unreadable Kubernetes explains the findings with its reason, unless an item of AWS is absent for the
-// same reason.
+// TestSameReason: if Kubernetes is unreadable, Explains returns true for the findings with its reason, unless an item
+// of AWS is absent for the same reason.
 func TestSameReason(t *testing.T) {
 	t.Parallel()
 	const late = "there was no answer in time"

@@ -12,7 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/nodeclass"
 )
 
-// statementsGap returns the Unknown finding of a check that is based on statements; false if statements could be read.
+// statementsGap returns an Unknown finding and true if none of the NodeClaims, events and instances could be read, so
+// there are no statements (texts of AWS errors).
 func statementsGap(ix *index.Index) ([]diagnosis.Finding, bool) {
 	if ix.Evidence.Claims.Known() || ix.Evidence.Events.Known() || ix.Evidence.Instances.Known() {
 		return nil, false
@@ -61,7 +62,8 @@ func judgeKey(ix *index.Index) []diagnosis.Finding {
 		return nil
 	}
 	key, certainty := keyOf(ix, statements[0].Class), diagnosis.Certain
-	// Anyone with permission to tag instances can cause statements that only tags link to the cluster.
+	// If only tags link all statements to this cluster, the finding is not certain: anyone who may tag instances can
+	// forge them.
 	if !slices.ContainsFunc(statements, func(s index.Statement) bool { return !s.TagsOnly }) {
 		certainty = diagnosis.Likely
 	}
@@ -181,9 +183,8 @@ func recentStatements(ix *index.Index, alternatives ...[]string) []index.Stateme
 			continue
 		}
 		text := strings.Join(strings.Fields(v.Reason+": "+v.Message), " ")
-		if slices.ContainsFunc(alternatives, func(substrings []string) bool {
-			return !slices.ContainsFunc(substrings, func(sub string) bool { return !strings.Contains(text, sub) })
-		}) {
+		lacks := func(sub string) bool { return !strings.Contains(text, sub) }
+		if slices.ContainsFunc(alternatives, func(substrings []string) bool { return !slices.ContainsFunc(substrings, lacks) }) {
 			out = append(out, index.Statement{Subject: "event on NodeClaim " + v.Name, Text: text})
 		}
 	}

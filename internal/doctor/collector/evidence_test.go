@@ -125,8 +125,8 @@ func TestCollect(t *testing.T) {
 	if !e.Home.Is(diagnosis.NotAsked) || e.Home.Why != "there is no kubeconfig" {
 		t.Errorf("home %+v, want it not asked because there is no kubeconfig", e.Home)
 	}
-	if worst := diagnosis.Actionable(checks.Diagnose(e)); len(worst) > 0 {
-		t.Errorf("unexpected finding: %+v", worst)
+	if findings := diagnosis.Actionable(checks.Diagnose(e)); len(findings) > 0 {
+		t.Errorf("unexpected finding: %+v", findings)
 	}
 }
 

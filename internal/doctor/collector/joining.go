@@ -102,7 +102,7 @@ func (c *collector) joiningRoleRequests(ctx context.Context) []func() {
 		names = append(names, callerRole)
 		names = append(names, c.roleNames()...)
 	}
-	const most = 8 // enough for a cluster with hundreds of mappings
+	const most = 8 // a cluster may have hundreds of mappings
 	requested := map[string]bool{}
 	for _, name := range names {
 		if name == "" || requested[name] || len(requested) == most {
@@ -126,9 +126,11 @@ func (c *collector) setOwnRole() {
 	arn := ownRoleARN(c.e.Caller.Value)
 	_, name, _ := strings.Cut(arn, ":role/")
 	role, ok := c.e.Roles[name]
-	// The controller's policy allows only node roles to be read. So a role whose read is denied is not a node role.
-	if !ok || !role.Known() && !role.Is(diagnosis.Denied) ||
-		slices.ContainsFunc(role.Value.Trusts, func(t string) bool { return t == "*" || strings.HasPrefix(t, "ec2.amazonaws.com") }) {
+	// A Denied role is the controller's own: its policy lets it read only node roles.
+	mayBeOwn := role.Known() || role.Is(diagnosis.Denied)
+	trustsEC2 := slices.ContainsFunc(role.Value.Trusts,
+		func(t string) bool { return t == "*" || strings.HasPrefix(t, "ec2.amazonaws.com") })
+	if !ok || !mayBeOwn || trustsEC2 {
 		return
 	}
 	c.e.Controller = diagnosis.KnownItem(c.e.Caller.Source, c.e.Caller.At,
