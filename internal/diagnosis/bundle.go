@@ -106,12 +106,12 @@ func Parse(text []byte) (Evidence, error) {
 // checkFormat checks the format version of a bundle. It must be called before checkShape, because another version may
 // have other fields.
 func checkFormat(tree any) error {
-	object, ok := tree.(map[string]any)
+	object, isObject := tree.(map[string]any)
 	format, hasFormat := object["format"]
 	number, isNumber := format.(json.Number)
 	n, err := strconv.Atoi(number.String())
 	switch {
-	case !ok, !hasFormat:
+	case !isObject, !hasFormat:
 		return errors.New("the file is not a bundle: joiner doctor --bundle FILE writes bundles")
 	case !isNumber || err != nil || n < 1:
 		return fmt.Errorf("its format is %s, and the only format is %d: joiner doctor --bundle FILE writes it",

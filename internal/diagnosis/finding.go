@@ -143,7 +143,6 @@ func Rank(all []Finding) {
 	})
 }
 
-// oneIf returns 1 for true, else 0.
 func oneIf(b bool) int {
 	if b {
 		return 1

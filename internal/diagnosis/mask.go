@@ -76,12 +76,12 @@ func MaskAccounts(e Evidence) (Evidence, error) {
 	if err != nil {
 		return Evidence{}, fmt.Errorf("mask accountIDs: %w", err)
 	}
-	known := map[string]string{}
+	masked := map[string]string{}
 	text = accountIDs.ReplaceAllFunc(text, func(id []byte) []byte {
-		if known[string(id)] == "" {
-			known[string(id)] = fmt.Sprintf("%012d", len(known)+1)
+		if masked[string(id)] == "" {
+			masked[string(id)] = fmt.Sprintf("%012d", len(masked)+1)
 		}
-		return []byte(known[string(id)])
+		return []byte(masked[string(id)])
 	})
 	var out Evidence
 	if err := json.Unmarshal(text, &out); err != nil {

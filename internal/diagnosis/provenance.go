@@ -6,8 +6,8 @@ import (
 )
 
 // WithClaims returns the instances with the names of their NodeClaim and EC2NodeClass, taken from the NodeClaim whose
-// status has the instance's provider ID. It replaces the names in tags, because anyone with permission to tag an
-// instance can write its tags. An ended instance without NodeClaim keeps the EC2NodeClass in its tags, because no fix
+// status has the instance's provider ID. These names replace those in the instance's tags, because anyone who may tag
+// instances can forge tags. An ended instance without NodeClaim keeps the EC2NodeClass in its tags, because no fix
 // changes the instance.
 func WithClaims(instances []Instance, claims []Claim) []Instance {
 	byInstance := map[string]Claim{}
@@ -49,12 +49,12 @@ func NodesByInstance(e Evidence, instances []Instance) map[string]Node {
 	}
 	for _, i := range instances {
 		candidates := all[i.ID]
-		k := slices.IndexFunc(candidates, func(n Node) bool { return i.hasName(n.Name) })
-		c := slices.IndexFunc(e.Claims.Value, func(c Claim) bool { return c.IsOf(i) })
-		isRegistered := c >= 0 && FindCondition(e.Claims.Value[c].Conditions, "Registered").Status == "True"
+		named := slices.IndexFunc(candidates, func(n Node) bool { return i.hasName(n.Name) })
+		at := slices.IndexFunc(e.Claims.Value, func(c Claim) bool { return c.IsOf(i) })
+		isRegistered := at >= 0 && FindCondition(e.Claims.Value[at].Conditions, "Registered").Status == "True"
 		switch {
-		case k >= 0:
-			out[i.ID] = candidates[k]
+		case named >= 0:
+			out[i.ID] = candidates[named]
 		case len(candidates) > 1, len(candidates) == 1 && i.Claim != "" && i.PrivateDNS != "" && !isRegistered:
 			delete(out, i.ID)
 		}

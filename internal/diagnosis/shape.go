@@ -63,7 +63,6 @@ func expectedKind(tree any, t reflect.Type) string {
 	return ""
 }
 
-// checkList checks the elements of a list against their type.
 func checkList(path string, list []any, t reflect.Type) error {
 	for i, element := range list {
 		at := fmt.Sprintf("%s[%d]", path, i)
@@ -107,7 +106,6 @@ func checkFields(path string, object map[string]any, t reflect.Type) error {
 	return nil
 }
 
-// kindOf returns the JSON name of a value's kind.
 func kindOf(tree any) string {
 	switch v := tree.(type) {
 	case string:

@@ -166,7 +166,8 @@ type ConsoleSymptom struct {
 // symptomOf returns the symptom of the first pattern that matches the line; ok is false if none matches.
 func symptomOf(all []logPattern, line string) (s Symptom, ok bool) {
 	for _, p := range all {
-		if !slices.ContainsFunc(p.substrings, func(sub string) bool { return !strings.Contains(line, sub) }) {
+		lacks := func(sub string) bool { return !strings.Contains(line, sub) }
+		if !slices.ContainsFunc(p.substrings, lacks) {
 			return p.symptom, true
 		}
 	}

@@ -25,7 +25,10 @@ func (e Evidence) UnreadableSystems() []UnreadableSystem {
 	for _, s := range []struct {
 		system      string
 		all, others []absent
-	}{{"Kubernetes", e.ofKubernetes(), slices.Concat(e.ofAWS(), e.restOfAWS())}, {"AWS", e.ofAWS(), e.ofKubernetes()}} {
+	}{
+		{"Kubernetes", e.ofKubernetes(), slices.Concat(e.ofAWS(), e.restOfAWS())},
+		{"AWS", e.ofAWS(), e.ofKubernetes()},
+	} {
 		if slices.ContainsFunc(s.all, func(a absent) bool { return a.known || a.Is(Missing) }) {
 			continue
 		}
@@ -61,7 +64,6 @@ type absent struct {
 	known bool // the original item has a value
 }
 
-// withoutValue returns an item without its value.
 func withoutValue[T any](i Item[T]) absent {
 	return absent{Item: Item[struct{}]{Source: i.Source, Absent: i.Absent, Why: i.Why}, known: i.Known()}
 }

@@ -113,7 +113,6 @@ func loosen(p diagnosis.Pool, requirement string) fix.Step {
 		})
 }
 
-// typeCountsLine returns the numbers of instance types left after each requirement, as a line of evidence.
 func typeCountsLine(steps []diagnosis.Step) string {
 	var out []string
 	for _, s := range steps {
@@ -266,8 +265,8 @@ func canHaveLabel(p diagnosis.Pool, key, value string) bool {
 	})
 }
 
-// noSuchLabel returns the finding about a pod that selects a label that no NodePool has. The fix changes the NodePool
-// whose labels or requirements are most similar.
+// noSuchLabel returns the finding about a pod that selects a label that no NodePool has. The fix changes the last
+// NodePool with the same key or label value, or else the first NodePool.
 func noSuchLabel(ix *index.Index, pod diagnosis.Pod, key, value string) diagnosis.Finding {
 	f := diagnosis.ReportBroken("pod "+pod.String(), diagnosis.Likely,
 		"the pod selects nodes with %s=%s, and no NodePool gives its nodes that label", key, value).
@@ -287,7 +286,7 @@ func noSuchLabel(ix *index.Index, pod diagnosis.Pod, key, value string) diagnosi
 			best = p
 		}
 	}
-	for k := range best.Labels {
+	for k := range best.Labels { // the same key in another case, or the value under any key
 		if strings.EqualFold(k, key) && k != key || best.Labels[k] == value {
 			f = f.With(fmt.Sprintf("NodePool %s has %s=%s", best.Name, k, best.Labels[k]))
 			break
@@ -337,7 +336,7 @@ func judgePodImages(ix *index.Index) []diagnosis.Finding {
 			ix.Evidence.Nodes.Value[i].Arch != "" {
 			arch = ix.Evidence.Nodes.Value[i].Arch
 		}
-		other := "amd64" // most images are built for amd64
+		other := "amd64" // what the image is probably built for: amd64, except on nodes of amd64
 		if arch == other {
 			other = "arm64"
 		}

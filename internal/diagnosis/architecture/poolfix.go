@@ -38,13 +38,11 @@ func keyTest(i int, key string) fix.Fields {
 	return fix.Fields{"op": fix.Text("test"), "path": fix.Path("/spec/template/spec/requirements/%d/key", i), "value": fix.LabelKey(key)}
 }
 
-// removeAt is the step that removes requirement i.
 func removeAt(p diagnosis.Pool, i int) fix.Step {
 	return fix.JSONPatch(fix.NodePool(p.Name), keyTest(i, p.Requirements[i].Key),
 		fix.Fields{"op": fix.Text("remove"), "path": fix.Path("/spec/template/spec/requirements/%d", i)})
 }
 
-// setValues is the step that replaces the values of requirement i.
 func setValues(p diagnosis.Pool, i int, values fix.List) fix.Step {
 	return fix.JSONPatch(fix.NodePool(p.Name), keyTest(i, p.Requirements[i].Key),
 		fix.Fields{"op": fix.Text("replace"), "path": fix.Path("/spec/template/spec/requirements/%d/values", i), "value": values})

@@ -201,7 +201,7 @@ func judgeAuthMap(ix *index.Index) []diagnosis.Finding {
 			diagnosis.Unauthorized))...).Explaining(diagnosis.Unauthorized).
 			FixedBy(rewriteAuthMap(ix)...)
 		if ix.Evidence.Cluster.Value.AcceptsEntries() {
-			f.Verdict, f.Certainty = diagnosis.Suspicious, diagnosis.Certain
+			f.Verdict, f.Certainty = diagnosis.Suspicious, diagnosis.Certain // access entries may map all roles
 		}
 		return []diagnosis.Finding{f}
 	}
@@ -346,7 +346,6 @@ func isPodRole(ix *index.Index, role string) bool {
 	})
 }
 
-// trustsEC2 reports whether the role's trust policy lets EC2 assume the role.
 func trustsEC2(r diagnosis.Role) bool {
 	return slices.Contains(r.Trusts, "ec2.amazonaws.com") || slices.Contains(r.Trusts, "ec2.amazonaws.com.cn") ||
 		slices.Contains(r.Trusts, "*")

@@ -97,7 +97,6 @@ func entryType(ix *index.Index, role string) fix.Value {
 	return fix.Text(entryLinux)
 }
 
-// isNodeEntry reports whether an access entry authorizes nodes.
 func isNodeEntry(e diagnosis.Entry) bool {
 	return e.Type == entryLinux || e.Type == entryWindows
 }
@@ -181,7 +180,6 @@ func mapRolesText(rows ...diagnosis.Mapping) fix.Value {
 	return fix.FieldText(b.String())
 }
 
-// invalidValues returns the values of a row that do not have the required syntax.
 func invalidValues(m diagnosis.Mapping) []fix.Value {
 	all := []fix.Value{fix.RoleARN(m.ARN), fix.Username(m.Username)}
 	for _, g := range m.Groups {
@@ -190,7 +188,6 @@ func invalidValues(m diagnosis.Mapping) []fix.Value {
 	return slices.DeleteFunc(all, fix.Value.IsValid)
 }
 
-// nodeRow returns the row of aws-auth that authorizes nodes with a role.
 func nodeRow(ix *index.Index, role string) diagnosis.Mapping {
 	out := diagnosis.Mapping{ARN: WithoutPath(role), Username: nodeUser, Groups: nodeGroups()}
 	if entryType(ix, role).String() == entryWindows {

@@ -50,7 +50,6 @@ func TrustPolicy(service fix.Value) fix.Value {
 	return policyOf(fix.Fields{"Effect": fix.Text("Allow"), "Principal": fix.Fields{"Service": service}, "Action": fix.Text("sts:AssumeRole")})
 }
 
-// policyOf returns a policy document with one statement.
 func policyOf(statement fix.Fields) fix.Value {
 	return fix.Document(fix.Fields{"Version": fix.Text("2012-10-17"), "Statement": fix.List{statement}})
 }
@@ -197,7 +196,7 @@ func judgeHostnames(ix *index.Index) []diagnosis.Finding {
 		if !hasEntry && len(rows) > 0 {
 			user = rows[len(rows)-1].Username
 		}
-		// isByResource reports whether host names are instance IDs
+		// isByResource is true if host names are instance IDs, by the subnets or by the user data (AUTH-9).
 		isByResource := slices.ContainsFunc(ix.Evidence.Subnets.Value, func(s diagnosis.Subnet) bool {
 			return slices.Contains(c.Subnets, s.ID) && s.HostnameType == "resource-name"
 		})

@@ -232,8 +232,8 @@ func judgeFamily(ix *index.Index) []diagnosis.Finding {
 		seen := ix.OccurrencesOf(c.Name, diagnosis.UnknownPart, diagnosis.ScriptAbsent)
 		at := slices.IndexFunc(ix.Evidence.Images.Value, func(i diagnosis.Image) bool {
 			family, _ := familyOf(i.Name)
-			return (slices.Contains(c.Images, i.ID) || slices.Contains(c.ImageIDs, i.ID)) && family != "" && c.Family != "" &&
-				c.Family != "Custom" && family != c.Family
+			isOfClass := slices.Contains(c.Images, i.ID) || slices.Contains(c.ImageIDs, i.ID)
+			return isOfClass && family != "" && c.Family != "" && c.Family != "Custom" && family != c.Family
 		})
 		switch {
 		case at >= 0:
@@ -309,8 +309,9 @@ func judgeSkew(ix *index.Index) []diagnosis.Finding {
 		for _, i := range ix.Evidence.Images.Value {
 			kubelet, ok := minorOf(i.Name)
 			const maxSkew = 3 // minor versions
-			if !ok || !slices.Contains(c.Images, i.ID) && !slices.Contains(c.ImageIDs, i.ID) ||
-				kubelet <= controlPlane && kubelet >= controlPlane-maxSkew {
+			isOfClass := slices.Contains(c.Images, i.ID) || slices.Contains(c.ImageIDs, i.ID)
+			isSupported := kubelet <= controlPlane && kubelet >= controlPlane-maxSkew
+			if !ok || !isOfClass || isSupported {
 				continue
 			}
 			relation := "newer"

@@ -38,7 +38,7 @@ func judgeStatus(ix *index.Index) []diagnosis.Finding {
 }
 
 // replaceInstance is the step that replaces an instance that has not joined. It uses the NodeClaim with the instance's
-// provider ID and not the instance's tags, because anyone with permission to tag can write tags.
+// provider ID and not the instance's tags, because anyone who may tag instances can forge tags.
 func replaceInstance(ix *index.Index, i diagnosis.Instance) fix.Step {
 	at := slices.IndexFunc(ix.Evidence.Claims.Value, func(c diagnosis.Claim) bool { return c.IsOf(i) })
 	switch {

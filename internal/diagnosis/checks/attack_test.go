@@ -69,7 +69,7 @@ func TestPassRoleOfAnyRole(t *testing.T) {
 }
 
 // TestTaggedInstances: if only tags link an ended instance to the cluster, findings about the instance are not certain,
-// and its tags select no class.
+// and the EC2NodeClass in its tags is ignored.
 func TestTaggedInstances(t *testing.T) {
 	t.Parallel()
 	ended := Instance{ID: "i-66", State: "terminated", Launched: noon, Class: "default", UID: "uid-1",
@@ -150,7 +150,7 @@ func TestDevicePluginsOfTenants(t *testing.T) {
 		}
 		s.e.Pods.Value = append(s.e.Pods.Value,
 			Pod{Namespace: namespace, Name: "x", Owner: "DaemonSet/nvidia-device-plugin", Node: "ip-10-0-0-2.ec2.internal", Created: noon})
-		if f := findingsOf(s, "READY-1"); len(f) > 0 == isOurs {
+		if f := findingsOf(s, "READY-1"); (len(f) > 0) == isOurs {
 			t.Errorf("namespace %s: the check waits for the new pod: %t, want %t", namespace, len(f) == 0, isOurs)
 		}
 	}

@@ -59,7 +59,6 @@ func isAbout(ix *index.Index, kind, name string, c diagnosis.Claim) bool {
 	return slices.Contains(class.Subnets, name)
 }
 
-// uninitializedClaims returns the NodeClaims that are neither initialized nor being deleted.
 func uninitializedClaims(ix *index.Index) []diagnosis.Claim {
 	return slices.DeleteFunc(slices.Clone(ix.Evidence.Claims.Value), func(c diagnosis.Claim) bool {
 		return c.Deleting || diagnosis.FindCondition(c.Conditions, "Initialized").Status == "True"

@@ -25,6 +25,7 @@ func TestBundle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// nil and empty lists count as equal
 	if diff := cmp.Diff(e, back, cmp.Comparer(func(a, b []string) bool { return strings.Join(a, ",") == strings.Join(b, ",") })); diff != "" {
 		t.Errorf("bundle after writing and reading (-want +got):\n%s", diff)
 	}
@@ -164,7 +165,7 @@ func TestNoSecrets(t *testing.T) {
 			t.Errorf("a finding contains the secret %s", secret)
 		}
 		if masked := Mask(line); strings.Contains(masked, secret) || !strings.Contains(masked, Hidden) {
-			t.Errorf("Mask(%s) is %s, want without the secret", line, masked)
+			t.Errorf("Mask(%s) is %s, want it without the secret", line, masked)
 		}
 	}
 	// Lines without secrets are not changed.

@@ -118,7 +118,6 @@ func classOfSubject(ix *index.Index, subject string) string {
 	return ""
 }
 
-// isSame reports whether two findings are the same for the user.
 func isSame(a, b diagnosis.Finding) bool {
 	return a.Check == b.Check && a.Subject == b.Subject && a.Verdict == b.Verdict && a.Cause == b.Cause
 }

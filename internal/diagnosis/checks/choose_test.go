@@ -70,7 +70,7 @@ func TestChoices(t *testing.T) {
 			unmatched("SubnetsReady", "SubnetsNotFound")(s)
 		}, "LAUNCH-8", `"subnetSelectorTerms":[{"id":"subnet-web"}]`, "edit"},
 		"two NAT gateways": {func(s *situation) {
-			networkFaults()["NET-4"][1].breaks(s)
+			networkFaults()["NET-4"][1].breaks(s) // the default route leads to a deleted NAT gateway
 			for _, id := range []string{"nat-8", "nat-9"} {
 				s.e.Routes.Value = append(s.e.Routes.Value,
 					RouteTable{ID: "rtb-" + id[4:], Subnets: []string{"subnet-" + id[4:]}, Routes: []Route{{To: "0.0.0.0/0", Target: id}}})

@@ -101,7 +101,7 @@ func TestHealthy(t *testing.T) {
 		"controller runs without leader election": func(s *situation) {
 			s.killController(time.Hour)
 			s.controllerPod().Ready, s.controllerPod().Phase = true, "Running"
-			s.e.Controller.Value.Settings["DISABLE_LEADER_ELECTION"] = "1" // as the controller reads it
+			s.e.Controller.Value.Settings["DISABLE_LEADER_ELECTION"] = "1" // counts as true
 			s.addUnfinishedWork()
 		},
 		"controller stopped, and only another autoscaler's pod waits": func(s *situation) {
@@ -127,6 +127,7 @@ func TestHealthy(t *testing.T) {
 			t.Parallel()
 			s := &situation{healthy()}
 			change(s)
+			// Before the installation, findings may be unknown.
 			if text := failures(Diagnose(s.e)); text != "" && name != "not installed yet" || len(Actionable(Diagnose(s.e))) > 0 {
 				t.Error(text)
 			}

@@ -35,7 +35,6 @@ func TestFallbackByClass(t *testing.T) {
 	}
 }
 
-// brokenSubjects returns the subjects of the broken findings of a check.
 func brokenSubjects(s *situation, check string) (out []string) {
 	for _, f := range Diagnose(s.e) {
 		if f.Check == check && f.Verdict == Broken {

@@ -152,7 +152,7 @@ func (s *situation) addEvent(kind, name, reason, message string) {
 		Event{Kind: kind, Name: name, Namespace: "default", UID: uid, By: "joiner", Reason: reason, Message: message, Last: noon})
 }
 
-// launchedAgo makes the second instance launched d ago.
+// launchedAgo sets the launch of the second instance to d before noon.
 func (s *situation) launchedAgo(d time.Duration) {
 	s.e.Claims.Value[1].Conditions[0].Since = noon.Add(-d)
 	s.e.Instances.Value[1].Launched = noon.Add(-d)

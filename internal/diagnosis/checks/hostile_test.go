@@ -159,7 +159,8 @@ func (h *hostility) oneByOne(f fault, offset int, isFirst bool) {
 		}
 		for k, hostile := range chosen {
 			text := hostile
-			// A text without special characters is not appended, because the result may be a valid name.
+			// Variant 0 replaces the string, 1 appends the hostile text, 2 appends it after a space. A text without
+			// special characters is not appended, because the result may be a valid name.
 			if variant := (i + k + offset) % 3; variant > 0 && strings.ContainsAny(hostile, " ;(\n'\x1b$`") {
 				text = s.text + strings.Repeat(" ", variant-1) + hostile
 			}
@@ -171,7 +172,8 @@ func (h *hostility) oneByOne(f fault, offset int, isFirst bool) {
 }
 
 // allAtOnce appends a hostile text to all strings at once, so that equal names stay equal. Empty strings and the field
-// Absent are not changed. Each run also keeps one other field, because many findings depend on its exact value.
+// Absent are not changed. Each run leaves one further field unchanged, because many findings depend on its exact value.
+// The first fault of a check has a run for each of these fields, other faults only for State.
 func (h *hostility) allAtOnce(f fault, isFirst bool) {
 	for _, hostile := range hostileTexts() {
 		if !strings.ContainsAny(hostile, " ;(\n'\x1b$`") {
@@ -216,7 +218,7 @@ func printedDifference(f fix.Fix) string {
 	text, steps := f.String(), f.Steps()
 	lines := strings.Split(text, "\n")
 	if len(lines) != len(steps) {
-		return "has not as many lines as steps"
+		return "does not have one line for each step"
 	}
 	if strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) {
 		return "has characters that a terminal acts on"

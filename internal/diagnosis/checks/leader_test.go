@@ -47,6 +47,7 @@ func TestTakeover(t *testing.T) {
 			}
 			found := Diagnose(s.e)
 			i := slices.IndexFunc(found, func(f Finding) bool { return f.Check == "RUN-1" })
+			// An unknown finding must have evidence, and no fix.
 			if got := found[i]; got.Verdict != c.want || !strings.HasPrefix(got.Cause, c.cause) || got.Verdict == Unknown &&
 				(!got.Fix.IsZero() || len(got.Evidence) == 0) {
 				t.Errorf("want the verdict %s with the cause %q: %+v", c.want, c.cause, got)

@@ -89,8 +89,8 @@ func TestForgedTags(t *testing.T) {
 			t.Errorf("an instance tagged with the NodeClaim %q: want no finding:\n%s", claim, failures(findings))
 		}
 	}
-	// The symptoms of the foreign instance do not hide those of the cluster's own instances, and no fix names a NodeClaim
-	// from the tags of the foreign instance.
+	// The symptoms of the foreign instance do not hide those of the cluster's own instances, and no fix names a
+	// NodeClaim from the tags of the foreign instance.
 	s := &situation{healthy()}
 	s.e.Instances.Value = append(s.e.Instances.Value, foreign)
 	s.e.Entries.Value = s.e.Entries.Value[:1]

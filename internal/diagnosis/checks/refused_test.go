@@ -13,7 +13,7 @@ import (
 // NodeClaim was launched later, or if the class does not exist any more.
 func TestPastProblems(t *testing.T) {
 	t.Parallel()
-	addEnded := func(s *situation) { // an instance that ended because of its volumes' key
+	addEnded := func(s *situation) { // an instance that ended because of the KMS key of its volumes
 		s.e.Instances.Value = append(s.e.Instances.Value,
 			Instance{ID: "i-0", State: "terminated", StateReason: "Client.InternalError: Client error on launch",
 				Launched: noon.Add(-2 * time.Hour), Class: "default", UID: "uid-1"})

@@ -56,7 +56,7 @@ func TestPastEvents(t *testing.T) {
 		change(s)
 		return fixOf(s, "NET-5") != ""
 	}
-	isReady := func(isLater bool) func(*situation) { // since before or after the event at noon
+	isReady := func(isLater bool) func(*situation) { // one nanosecond before or after the event at noon
 		return func(s *situation) {
 			since := noon.Add(-1)
 			if isLater {

@@ -50,10 +50,10 @@ func judgeOneExecutionRole(ix *index.Index, p diagnosis.FargateProfile, message 
 	if !isMappedForFargate(ix, p.Role) {
 		return unmappedForFargate(ix, p, subject, message), true
 	}
-	lacks := r.Known() && r.Value.Inline == 0 &&
+	lacksPolicy := r.Known() && r.Value.Inline == 0 &&
 		!slices.ContainsFunc(r.Value.Policies, func(arn string) bool { return strings.HasSuffix(arn, "/AmazonEKSFargatePodExecutionRolePolicy") })
 	switch {
-	case message != "" && lacks:
+	case message != "" && lacksPolicy:
 		return diagnosis.ReportBroken(subject, diagnosis.Likely,
 			"the pod execution role %s lacks AmazonEKSFargatePodExecutionRolePolicy", name).With(r.Source, message).
 			FixedBy(withPodDeletion(ix, p, auth.Attach(ix, p.Role, executionPolicy))...), true

@@ -152,7 +152,6 @@ func judgeFargateProfile(ix *index.Index) []diagnosis.Finding {
 	})...)
 }
 
-// makeProfile is the step that creates a Fargate profile for the controller.
 func makeProfile(ix *index.Index) fix.Step {
 	c := ix.Evidence.Controller.Value
 	return fix.Call("eks", "create-fargate-profile", ix.RegionParam(), ix.ClusterParam(),
@@ -248,7 +247,7 @@ func judgeFargateSubnets(ix *index.Index) []diagnosis.Finding {
 			i := slices.IndexFunc(table.Routes, func(r diagnosis.Route) bool { return r.To == "0.0.0.0/0" })
 			lacking := network.LackingEndpoints(ix, "sts") // the controller gets its role by IRSA, so it calls STS
 			switch {
-			case !ok:
+			case !ok: // the route table is not known
 			case i >= 0 && strings.HasPrefix(table.Routes[i].Target, "igw-"):
 				out = append(out, diagnosis.ReportBroken("Fargate profile "+p.Name, diagnosis.Certain,
 					"subnet %s of Fargate profile %s is public, and Fargate's pods get no public address there", id,

@@ -21,8 +21,8 @@ func TestOnlyConstructors(t *testing.T) {
 		}
 	}
 	// Parameters for the program's own text have a type that other packages cannot name.
-	for name, f := range map[string]any{"Text": fix.Text, "Placeholder": fix.Placeholder, "P": fix.P, "Call": fix.Call, "Say": fix.AdviceStep,
-		"Apply": fix.Apply, "EditAll": fix.EditAll, "Path": fix.Path, "Show": fix.Show,
+	for name, f := range map[string]any{"Text": fix.Text, "Placeholder": fix.Placeholder, "P": fix.P, "Call": fix.Call,
+		"AdviceStep": fix.AdviceStep, "Apply": fix.Apply, "EditAll": fix.EditAll, "Path": fix.Path, "Show": fix.Show,
 		"Save": fix.Save, "Annotate": fix.Annotate, "SetEnv": fix.SetEnv, "PFrom": fix.PFrom,
 		"With": fix.Step.With, "SplitWords": fix.SplitWords, "To": fix.Step.To} {
 		for i := range reflect.TypeOf(f).NumIn() {

@@ -146,8 +146,8 @@ type Fix struct {
 }
 
 // New returns the fix for a subject such as "EC2NodeClass web"; an empty subject means the cluster. Advice that names
-// an invalid identifier replaces the step with this identifier. Unless all such steps are ReadOnly, only ReadOnly steps
-// remain, because half a fix may do harm.
+// an invalid identifier replaces the step with this identifier. If one of these steps is not ReadOnly, only the advice
+// and ReadOnly steps remain, because half a fix may do harm.
 func New(subject string, steps ...Step) Fix {
 	var out Fix
 	hasInvalid := slices.ContainsFunc(steps, func(s Step) bool { return len(s.invalid) > 0 && s.kind != ReadOnly })
@@ -201,7 +201,6 @@ func (f Fix) IsZero() bool { return len(f.steps) == 0 }
 // Changes reports whether the fix has a step of kind Change.
 func (f Fix) Changes() bool { return f.hasKind(Change) }
 
-// hasKind reports whether the fix has a step of the kind.
 func (f Fix) hasKind(k Kind) bool {
 	return slices.ContainsFunc(f.steps, func(s Step) bool { return s.kind == k })
 }

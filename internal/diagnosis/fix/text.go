@@ -76,7 +76,7 @@ func Visible(text string) string {
 	return b.String()
 }
 
-// plainWord matches words that need no quotes in any shell.
+// plainWord matches words that need no quotes in any shell. zsh expands a leading =.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+:,./-][A-Za-z0-9_@%+=:,./-]*$`)
 
 // quote returns a word in quotes for a shell, if the word needs them.
@@ -103,7 +103,6 @@ func sentence(format constant, args []any) string {
 	return fmt.Sprintf(string(format), safe...)
 }
 
-// sortedKeys returns the names of the fields, sorted.
 func sortedKeys(f Fields) []constant {
 	out := make([]constant, 0, len(f))
 	for k := range f {

@@ -153,7 +153,6 @@ func judgeOrphans(ix *index.Index) []diagnosis.Finding {
 			With("if they are not needed"))}
 }
 
-// instanceValues returns instance IDs as values of a command.
 func instanceValues(ids []string) []fix.Value {
 	out := make([]fix.Value, len(ids))
 	for i, id := range ids {
@@ -194,8 +193,8 @@ func judgeGroupDrift(ix *index.Index) []diagnosis.Finding {
 	reported := map[string]bool{}
 	for _, i := range ix.Evidence.Instances.Value {
 		c, ok := ix.Evidence.Class(i.Class)
-		if !ok || !i.Runs() || len(c.Groups) == 0 || len(i.Groups) == 0 || i.UID != "" && ix.Evidence.Home.Known() &&
-			i.UID != ix.Evidence.Home.Value.UID {
+		hasOtherUID := i.UID != "" && ix.Evidence.Home.Known() && i.UID != ix.Evidence.Home.Value.UID
+		if !ok || !i.Runs() || len(c.Groups) == 0 || len(i.Groups) == 0 || hasOtherUID {
 			continue
 		}
 		var extra []string

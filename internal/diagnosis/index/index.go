@@ -44,7 +44,8 @@ func New(e diagnosis.Evidence) *Index {
 // IsForeign reports whether the instance does not belong to this cluster: it is tagged with another cluster's UID, or
 // no NodeClaim has its provider ID. Failures of such an instance are not judged.
 func (ix *Index) IsForeign(i diagnosis.Instance) bool {
-	return i.UID != "" && ix.Evidence.Home.Known() && i.UID != ix.Evidence.Home.Value.UID || ix.Evidence.Claims.Known() && i.Claim == ""
+	hasOtherUID := i.UID != "" && ix.Evidence.Home.Known() && i.UID != ix.Evidence.Home.Value.UID
+	return hasOtherUID || ix.Evidence.Claims.Known() && i.Claim == ""
 }
 
 // HasSymptom reports whether any console shows the symptom.

@@ -19,8 +19,8 @@ func (ix *Index) StatementLines(substrings ...string) []string {
 	return out[:min(len(out), 4)]
 }
 
-// controllerEvents returns the events that the controller has written (see IsOfController) about NodeClaims,
-// EC2NodeClasses and NodePools that exist. An event must have the present UID of its object.
+// controllerEvents returns the events that the controller has written (see IsOfController) about existing NodeClaims,
+// EC2NodeClasses and NodePools. An event must have the present UID of its object.
 func (ix *Index) controllerEvents() []diagnosis.Event {
 	uids := map[string]string{}
 	for _, c := range ix.Evidence.Claims.Value {
@@ -44,9 +44,8 @@ func (ix *Index) ControllerStatements(alternatives ...[]string) []Statement {
 	for _, v := range ix.controllerEvents() {
 		text := strings.Join(strings.Fields(v.Reason+": "+v.Message), " ")
 		matches := slices.ContainsFunc(alternatives, func(substrings []string) bool {
-			return !slices.ContainsFunc(substrings, func(sub string) bool {
-				return !strings.Contains(strings.ToLower(text), strings.ToLower(sub))
-			})
+			lacks := func(sub string) bool { return !strings.Contains(strings.ToLower(text), strings.ToLower(sub)) }
+			return !slices.ContainsFunc(substrings, lacks)
 		})
 		s := Statement{Subject: "event on " + v.Kind + " " + v.Name, Text: text, Class: ix.classOf(v)}
 		if matches && !ix.isEventOver(v) && !slices.Contains(out, s) {
@@ -163,9 +162,9 @@ func isAnswer(c diagnosis.Condition, substrings []string) bool {
 	return strings.HasSuffix(c.Reason, "AuthCheckFailed")
 }
 
-// isInstanceProblemOver reports whether the problem that ended an instance is over. That is so if its EC2NodeClass does
-// not exist any more, or if this problem did not end a later instance of the class. Such an instance is a ready node,
-// or was ended by a call of TerminateInstances, by Joiner or a user. EC2 lists instances for an hour after their end.
+// isInstanceProblemOver reports whether the problem that ended an instance is over. It is over if the instance's
+// EC2NodeClass no longer exists, or if a later instance of the class worked: its Node is ready, or Joiner or a user
+// terminated the instance. EC2 lists instances for an hour after their end.
 func (ix *Index) isInstanceProblemOver(i diagnosis.Instance) bool {
 	if _, exists := ix.Evidence.Class(i.Class); !exists && ix.Evidence.Classes.Known() && i.Class != "" {
 		return true

@@ -36,7 +36,6 @@ func anyStatement(ix *index.Index, alternatives ...[]string) []index.Statement {
 	return out
 }
 
-// firstLines returns the first three statements as lines of evidence.
 func firstLines(statements []index.Statement) []string {
 	var out []string
 	for _, s := range statements[:min(3, len(statements))] {
@@ -45,7 +44,6 @@ func firstLines(statements []index.Statement) []string {
 	return out
 }
 
-// controllerARN is the ARN of the controller's role, or a placeholder.
 func controllerARN(ix *index.Index) fix.Value {
 	return fix.RoleARN(ix.Evidence.Controller.Value.Role).OrPlaceholder("CONTROLLER_ROLE_ARN")
 }

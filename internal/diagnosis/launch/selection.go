@@ -30,8 +30,8 @@ func judgeSelection(ix *index.Index) []diagnosis.Finding {
 			{"AMIsReady", "image", []fix.Step{nodeclass.FamilyImages(c)}},
 		} {
 			condition := diagnosis.FindCondition(c.Conditions, s.condition)
-			if condition.Status != "False" ||
-				!strings.HasSuffix(condition.Reason, "NotFound") && condition.Reason != "UnsupportedAlias" {
+			matchesNothing := strings.HasSuffix(condition.Reason, "NotFound") || condition.Reason == "UnsupportedAlias"
+			if condition.Status != "False" || !matchesNothing {
 				continue
 			}
 			out = append(out, diagnosis.ReportBroken(subject, diagnosis.Certain, "it selects no %s, so nothing can be launched with it", s.what).

@@ -162,10 +162,12 @@ func unfinishedWork(ix *index.Index) []string {
 		}
 	}
 	for _, p := range ix.Evidence.Pods.Value {
-		isOwn := slices.ContainsFunc(ix.Evidence.Controller.Value.Pods, func(o diagnosis.ControllerPod) bool {
+		// The controller's own pods, and those of other controllers, are no work for a controller.
+		isIgnored := slices.ContainsFunc(ix.Evidence.Controller.Value.Pods, func(o diagnosis.ControllerPod) bool {
 			return o.Name == p.Name && ix.Evidence.Controller.Value.Namespace == p.Namespace
 		}) || slices.Contains(ix.Evidence.Controller.Value.Others, p.Namespace+"/"+strings.TrimPrefix(p.Owner, "Deployment/"))
-		if p.Node == "" && !isOwn && !p.IsOfDaemonSet() && ix.Evidence.At.Sub(p.Created) >= takeover && len(ix.Evidence.Pools.Value) > 0 {
+		if p.Node == "" && !isIgnored && !p.IsOfDaemonSet() && ix.Evidence.At.Sub(p.Created) >= takeover &&
+			len(ix.Evidence.Pools.Value) > 0 {
 			pods = append(pods, p.String())
 		}
 	}

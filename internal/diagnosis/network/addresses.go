@@ -88,7 +88,6 @@ func SubnetsOfVPC(ix *index.Index, c diagnosis.Class) fix.Step {
 	return fix.Merge(fix.NodeClass(c.Name), fix.At(terms, "spec", "subnetSelectorTerms")).With("subnets of %s", ix.Evidence.Cluster.Value.VPC)
 }
 
-// hasRouteOut reports whether a subnet has a default route that works.
 func hasRouteOut(ix *index.Index, id string) bool {
 	table, ok := RouteTableOf(ix, id)
 	return ok && slices.ContainsFunc(table.Routes,

@@ -60,7 +60,6 @@ func locations(ix *index.Index) []location {
 	return out
 }
 
-// sameSet reports whether two lists have the same elements, in any order.
 func sameSet(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
@@ -150,7 +149,6 @@ func allowsIngress(g diagnosis.Group, port int, from []string) bool {
 	})
 }
 
-// rulesLine returns the egress rules of groups as a line of evidence.
 func rulesLine(groups []diagnosis.Group) string {
 	var out []string
 	for _, g := range groups {
@@ -190,7 +188,6 @@ func judgeDNS(ix *index.Index) []diagnosis.Finding {
 	return nil
 }
 
-// amazonDNS is the step that makes instances of the VPC use AWS's resolver.
 func amazonDNS(ix *index.Index) fix.Step {
 	options := fix.Call("ec2", "create-dhcp-options", ix.RegionParam(),
 		fix.P("--dhcp-configurations", fix.Text("Key=domain-name-servers,Values=AmazonProvidedDNS")))
@@ -200,7 +197,6 @@ func amazonDNS(ix *index.Index) fix.Step {
 			"DhcpOptions.DhcpOptionsId")).With("or make the DNS server in the DHCP options forward to AmazonProvidedDNS")
 }
 
-// enablePrivateAccess is the step that gives the API server an endpoint in the VPC.
 func enablePrivateAccess(ix *index.Index) fix.Step {
 	return fix.Call("eks", "update-cluster-config", ix.RegionParam(), fix.P("--name", fix.ClusterName(ix.Evidence.Name)),
 		fix.P("--resources-vpc-config", fix.Text("endpointPrivateAccess=true")))
@@ -288,6 +284,7 @@ func judgeSubnet(ix *index.Index, c diagnosis.Class, id string) (_ diagnosis.Fin
 			With(ix.Evidence.Routes.Source+": "+table.ID).With(seen...).Explaining(diagnosis.TimedOut, diagnosis.PullFailed).
 			FixedBy(fix.Call("ec2", "replace-route", ThroughNAT(ix, table, id)...)), true
 	case i >= 0 && strings.HasPrefix(table.Routes[i].Target, "igw-") && !getsPublicAddress(ix, c, id):
+		// With a private endpoint, nodes may join without the internet: report the route only if a symptom is observed.
 		return diagnosis.ReportBroken(subject, diagnosis.Certain, "subnet %s routes to an internet gateway, and its instances get no public address: they cannot reach the internet", id).
 				With(ix.Evidence.Routes.Source+": "+table.ID+" → "+
 					table.Routes[i].Target).With(seen...).Explaining(diagnosis.TimedOut, diagnosis.PullFailed).
@@ -317,7 +314,6 @@ func judgeSubnet(ix *index.Index, c diagnosis.Class, id string) (_ diagnosis.Fin
 	return f, true
 }
 
-// inSubnet returns the occurrences of some symptoms on instances in a subnet.
 func inSubnet(ix *index.Index, id string, symptoms ...diagnosis.Symptom) []index.Occurrence {
 	return slices.DeleteFunc(ix.OccurrencesOf("", symptoms...), func(o index.Occurrence) bool { return o.Instance.Subnet != id })
 }
@@ -374,8 +370,8 @@ func judgeCustomNetworking(ix *index.Index) []diagnosis.Finding {
 	if plugin, ok := ix.FindDaemonSet("aws-node"); !ok || plugin.Env["AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG"] != "true" {
 		return nil
 	}
-	if !ix.Evidence.Controller.Known() || ix.Evidence.Controller.Value.Settings["RESERVED_ENIS"] != "" &&
-		ix.Evidence.Controller.Value.Settings["RESERVED_ENIS"] != "0" {
+	reserved := ix.Evidence.Controller.Value.Settings["RESERVED_ENIS"]
+	if !ix.Evidence.Controller.Known() || reserved != "" && reserved != "0" {
 		return nil
 	}
 	return []diagnosis.Finding{diagnosis.ReportSuspicious("", diagnosis.Likely, "the VPC CNI uses custom networking, and the controller does not reserve an interface for it: nodes take more pods than they have addresses for").

@@ -95,7 +95,6 @@ func FamilyImages(c diagnosis.Class) fix.Step {
 	return fix.Merge(fix.NodeClass(c.Name), fix.At(fix.List{fix.At(alias, "alias")}, "spec", "amiSelectorTerms"))
 }
 
-// aliasOf returns the alias of the newest images of a family.
 func aliasOf(family string) fix.Value {
 	switch family {
 	case "AL2":

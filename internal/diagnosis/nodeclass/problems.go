@@ -57,7 +57,7 @@ func problemFix(ix *index.Index, p diagnosis.UserDataProblem) fix.Step {
 	switch {
 	case p.Corrected && p.Where+p.Fix == "":
 		return correctUserData(ix, p.Class, fix.Text("--check"), fix.Check(p.ID))
-	case p.Corrected:
+	case p.Corrected: // Where or Fix may be empty
 		return correctUserData(ix, p.Class, fix.Text("--check"),
 			fix.Check(p.ID)).With("%s", strings.TrimPrefix(strings.TrimSuffix(p.Where+": "+p.Fix, ": "), ": "))
 	case p.Fix != "":

@@ -67,7 +67,8 @@ func UserDataFix(ix *index.Index, check string, o index.Occurrence) (step fix.St
 	return fix.Step{}, false
 }
 
-// nodeadmFix is the step that fixes a failure of nodeadm. line is the line of the console that names the cause.
+// nodeadmFix is the step that fixes a failure of nodeadm. line is the line of the console that names the cause. Without
+// user data, only the image can be the cause.
 func nodeadmFix(c diagnosis.Class, line string) (step fix.Step, ok bool) {
 	if strings.Contains(line, "executable file not found") || c.DataBytes == 0 {
 		step, ok := awsImage(c)

@@ -134,7 +134,6 @@ func mayNeedMetadata(p diagnosis.Pod) bool {
 	return slices.ContainsFunc(metadataUsers(), func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// isAboutMetadata reports whether a message of a pod mentions the instance metadata service.
 func isAboutMetadata(message string) bool {
 	return strings.Contains(message, "169.254.169.254") || strings.Contains(message, "IMDS") || strings.Contains(message, "instance metadata")
 }
@@ -155,9 +154,10 @@ func judgeHops(ix *index.Index) []diagnosis.Finding {
 		}
 		for _, p := range ix.Evidence.Pods.Value {
 			messages := slices.Concat(p.Messages, p.Events)
-			isMetadataUser, i := mayNeedMetadata(p), slices.IndexFunc(messages, isAboutMetadata)
+			i := slices.IndexFunc(messages, isAboutMetadata)
+			isUnrelated := i < 0 && !mayNeedMetadata(p)
 			isStarting := i < 0 && ix.Evidence.At.Sub(p.Created) < startLimit
-			if p.Node == "" || p.Host || !isMetadataUser && i < 0 || isStarting || !isNodeOfClass(ix, p.Node, c.Name) {
+			if p.Node == "" || p.Host || isUnrelated || isStarting || !isNodeOfClass(ix, p.Node, c.Name) {
 				continue
 			}
 			if !ix.IsOfSystem(p) { // the pod's messages may be untrue, and a higher hop limit opens the metadata to all pods
@@ -181,7 +181,6 @@ func judgeHops(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// isNodeOfClass reports whether a node was launched for a class.
 func isNodeOfClass(ix *index.Index, node, class string) bool {
 	return slices.ContainsFunc(ix.Evidence.Nodes.Value, func(n diagnosis.Node) bool {
 		return n.Name == node && slices.ContainsFunc(ix.Evidence.Pools.Value,
@@ -300,7 +299,6 @@ func judgeStartupTaints(ix *index.Index) []diagnosis.Finding {
 // registers, until a registered node is initialized, and until a pod runs.
 const startLimit = 3 * time.Minute
 
-// durationText returns a duration as text, in whole seconds.
 func durationText(d time.Duration) string { return d.Truncate(time.Second).String() }
 
 // judgeSlow reports NodeClaims that take longer than startLimit to register or to initialize, for a reason that no
@@ -327,7 +325,7 @@ func judgeSlow(ix *index.Index) []diagnosis.Finding {
 				FixedBy(fix.Call("ec2", "get-console-output", ix.RegionParam(), fix.P("--latest"), fix.P("--output", fix.Text("text")),
 					fix.P("--instance-id", fix.Instance(diagnosis.InstanceID(c.ProviderID)).OrPlaceholder("ID"))).
 					With("docs/checks/READY-3.md lists the errors to look for"))
-			if len(ix.Occurrences) == 0 {
+			if len(ix.Occurrences) == 0 { // otherwise, other checks report the symptoms
 				out = append(out, f)
 			}
 		}

@@ -133,7 +133,6 @@ func (c *collector) regionRequests(ctx context.Context) []func() {
 	)
 }
 
-// forVPC returns the request f for the VPC.
 func forVPC[T any](vpc string, f func(context.Context, string) (T, error)) func(context.Context) (T, error) {
 	return func(ctx context.Context) (T, error) { return f(ctx, vpc) }
 }
@@ -151,8 +150,9 @@ func (c *collector) consoles(ctx context.Context) {
 	read := map[string]int{} // number of instances by EC2NodeClass
 	for i := range c.e.Instances.Value {
 		instance := &c.e.Instances.Value[i]
-		if instance.State != "running" || ready[instance.ID] || instance.Claim == "" && c.Kube != nil ||
-			read[instance.Class] >= maxConsoles || c.Late != nil && !c.Late[instance.ID] {
+		isForeign := instance.Claim == "" && c.Kube != nil
+		isOnTime := c.Late != nil && !c.Late[instance.ID]
+		if instance.State != "running" || ready[instance.ID] || isForeign || isOnTime || read[instance.Class] >= maxConsoles {
 			continue
 		}
 		read[instance.Class]++

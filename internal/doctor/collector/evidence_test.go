@@ -92,10 +92,9 @@ func TestCollect(t *testing.T) {
 	e := collector.Collect(t.Context(), s.clients)
 	for what, known := range map[string]bool{
 		"cluster": e.Cluster.Known(), "caller": e.Caller.Known(), "entries": e.Entries.Known(), "node groups": e.NodeGroups.Known(),
-		"fargate": e.Fargate.Known(),
-		"vpc":     e.VPC.Known(), "subnets": e.Subnets.Known(), "routes": e.Routes.Known(), "endpoints": e.Endpoints.Known(),
-		"groups": e.Groups.Known(),
-		"nat":    e.NATAddresses.Known(), "images": e.Images.Known(), "instances": e.Instances.Known(), "role": e.Roles["fargate"].Known(),
+		"fargate": e.Fargate.Known(), "vpc": e.VPC.Known(), "subnets": e.Subnets.Known(), "routes": e.Routes.Known(),
+		"endpoints": e.Endpoints.Known(), "groups": e.Groups.Known(), "nat": e.NATAddresses.Known(), "images": e.Images.Known(),
+		"instances": e.Instances.Known(), "role": e.Roles["fargate"].Known(),
 	} {
 		if !known {
 			t.Errorf("%s is not known: %+v", what, e)

@@ -24,12 +24,12 @@ func TestJoining(t *testing.T) {
 	for name, c := range map[string]struct {
 		role  string
 		late  map[string]bool
-		roles int
+		roles int    // number of requested roles
 		found string // checks of the findings before a launch
 	}{
 		"nothing is late":     {"node", map[string]bool{}, 0, ""},
 		"an instance is late": {"node", map[string]bool{"i-1": true}, 1, ""},
-		"unmapped role":       {"other", map[string]bool{}, 3, "AUTH-2"},
+		"unmapped role":       {"other", map[string]bool{}, 3, "AUTH-2"}, // with the roles of both access entries
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

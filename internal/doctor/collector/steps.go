@@ -67,7 +67,6 @@ func offeredTypes(family, region string) ([]catalog.Type, map[string]bool) {
 	return all.Types, keys
 }
 
-// hasNoTypes reports whether no instance type remains after the last step.
 func hasNoTypes(steps []diagnosis.Step) bool {
 	return len(steps) > 0 && len(steps[len(steps)-1].Left) == 0
 }
@@ -95,7 +94,7 @@ func loosening(p diagnosis.Pool, family, region string) *diagnosis.Loosening {
 	return best
 }
 
-// optionsOf returns the values of the label of requirement number except, sorted, on the types that all other
+// optionsOf returns, sorted, the values that the label of p.Requirements[except] has on the types that the pool's other
 // requirements allow.
 func optionsOf(p diagnosis.Pool, except int, types []catalog.Type, keys map[string]bool) []string {
 	values := map[string]bool{}

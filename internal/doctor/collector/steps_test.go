@@ -6,6 +6,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
+// TestSteps: there is a step for each requirement on labels of instance types. The numbers of types in the tests are
+// lower bounds, because the table of types grows.
 func TestSteps(t *testing.T) {
 	t.Parallel()
 	in := func(key string, values ...string) diagnosis.Requirement {
@@ -71,7 +73,7 @@ func TestStepsOfFamilies(t *testing.T) {
 	for _, c := range []struct {
 		family       string
 		requirements []diagnosis.Requirement
-		amd, arm     bool
+		amd, arm     bool // types of the architecture remain
 	}{
 		{"Windows2022", []diagnosis.Requirement{system}, true, false},
 		{"Windows2022", []diagnosis.Requirement{arch, system, build}, true, false},
@@ -85,7 +87,7 @@ func TestStepsOfFamilies(t *testing.T) {
 	} {
 		all := countTypesPerRequirement(diagnosis.Pool{Requirements: c.requirements}, c.family, "us-east-1")
 		left := all[len(all)-1].Left
-		if left["amd64"] > 100 != c.amd || left["arm64"] > 50 != c.arm {
+		if (left["amd64"] > 100) != c.amd || (left["arm64"] > 50) != c.arm {
 			t.Errorf("%s, %v: %v; want the architectures of the test case", c.family, c.requirements, all)
 		}
 	}

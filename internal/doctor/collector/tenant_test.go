@@ -25,15 +25,22 @@ type object = map[string]any
 
 // resources has, by kind, the API path and the resource name of the objects that apiServer serves.
 var resources = map[string][2]string{
-	"Namespace": {"/api/v1", "namespaces"}, "Pod": {"/api/v1", "pods"}, "Node": {"/api/v1", "nodes"}, "Event": {"/api/v1",
-		"events"}, "ConfigMap": {"/api/v1", "configmaps"},
-	"ServiceAccount": {"/api/v1", "serviceaccounts"}, "Deployment": {"/apis/apps/v1", "deployments"},
-	"DaemonSet":  {"/apis/apps/v1", "daemonsets"},
-	"ReplicaSet": {"/apis/apps/v1", "replicasets"}, "Lease": {"/apis/coordination.k8s.io/v1", "leases"},
+	"Namespace":          {"/api/v1", "namespaces"},
+	"Pod":                {"/api/v1", "pods"},
+	"Node":               {"/api/v1", "nodes"},
+	"Event":              {"/api/v1", "events"},
+	"ConfigMap":          {"/api/v1", "configmaps"},
+	"ServiceAccount":     {"/api/v1", "serviceaccounts"},
+	"Deployment":         {"/apis/apps/v1", "deployments"},
+	"DaemonSet":          {"/apis/apps/v1", "daemonsets"},
+	"ReplicaSet":         {"/apis/apps/v1", "replicasets"},
+	"Lease":              {"/apis/coordination.k8s.io/v1", "leases"},
 	"ClusterRole":        {"/apis/rbac.authorization.k8s.io/v1", "clusterroles"},
-	"ClusterRoleBinding": {"/apis/rbac.authorization.k8s.io/v1", "clusterrolebindings"}, "NodePool": {"/apis/karpenter.sh/v1", "nodepools"},
-	"NodeClaim": {"/apis/karpenter.sh/v1", "nodeclaims"}, "EC2NodeClass": {"/apis/karpenter.k8s.aws/v1", "ec2nodeclasses"},
-	"EndpointSlice": {"/apis/discovery.k8s.io/v1", "endpointslices"},
+	"ClusterRoleBinding": {"/apis/rbac.authorization.k8s.io/v1", "clusterrolebindings"},
+	"NodePool":           {"/apis/karpenter.sh/v1", "nodepools"},
+	"NodeClaim":          {"/apis/karpenter.sh/v1", "nodeclaims"},
+	"EC2NodeClass":       {"/apis/karpenter.k8s.aws/v1", "ec2nodeclasses"},
+	"EndpointSlice":      {"/apis/discovery.k8s.io/v1", "endpointslices"},
 }
 
 // apiServer answers lists, with field selectors and pages, and gets like the API server.
@@ -172,7 +179,6 @@ func discovery(path string) object {
 	return object{"kind": "APIResourceList", "groupVersion": strings.TrimPrefix(strings.TrimPrefix(path, "/apis/"), "/api/"), "resources": out}
 }
 
-// documents reads the objects of a file of testdata.
 func documents(t *testing.T, name string) []object {
 	t.Helper()
 	text, err := os.ReadFile("testdata/" + name)

@@ -76,7 +76,7 @@ func TestRoles(t *testing.T) {
 	if _, err := Plan(t.Context(),
 		fix.New("", fix.Call("iam", "add-role-to-instance-profile", fix.P("--instance-profile-name", fix.Profile("none")),
 			role)), clients); err == nil {
-		t.Error("a role was added to a missing profile")
+		t.Error("Plan accepts an instance profile that does not exist")
 	}
 }
 

@@ -58,7 +58,6 @@ type ManualStepError struct {
 // Error returns the reason and the step.
 func (e *ManualStepError) Error() string { return fmt.Sprintf("%s: do it by hand: %s", e.Why, e.Line) }
 
-// byHand returns the error for a step that only the user can do.
 func byHand(s fix.Step, why string) *ManualStepError {
 	return &ManualStepError{Line: s.String(), Why: why}
 }
@@ -87,7 +86,6 @@ func Plan(ctx context.Context, f fix.Fix, d Clients) ([]Change, error) {
 	return out, nil
 }
 
-// plan returns the change that one step would make.
 func (d Clients) plan(ctx context.Context, s fix.Step) (Change, error) {
 	call, isAWS := s.AWS()
 	action, isKube := s.Kubernetes()
@@ -137,7 +135,6 @@ func (d Clients) planKube(ctx context.Context, s fix.Step, k fix.Kubernetes) (Ch
 	return d.planPatch(ctx, s, k)
 }
 
-// planPatch returns the change that a patch would make.
 func (d Clients) planPatch(ctx context.Context, s fix.Step, k fix.Kubernetes) (Change, error) {
 	if len(k.Names) != 1 || !slices.Contains([]string{kubeclient.PatchMerge, kubeclient.PatchJSON}, k.PatchType) {
 		return Change{}, byHand(s, "it is neither a merge patch nor a JSON patch of one object")

@@ -130,8 +130,9 @@ func TestDeletePreconditions(t *testing.T) {
 		if err == nil {
 			_, err = Apply(t.Context(), changes)
 		}
-		if c.want == "" && (err != nil || len(r.calls) != 1) || c.want != "" &&
-			(err == nil || !strings.Contains(err.Error(), c.want) || len(r.calls) > 0) {
+		isDeleted := err == nil && len(r.calls) == 1
+		isRefused := err != nil && strings.Contains(err.Error(), c.want) && len(r.calls) == 0
+		if c.want == "" && !isDeleted || c.want != "" && !isRefused {
 			t.Errorf("%+v: %v, %v; want %q", c.claim, r.calls, err, c.want)
 		}
 	}
