@@ -354,23 +354,23 @@ func judgePodImages(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// runOn returns the step after which the pods of p's owner run on the architecture good, which their image supports,
-// and not on bad. The pod's author controls the text of the owner. So a command names the owner only if its kind is
-// known and has a pod template.
-func runOn(p diagnosis.Pod, good, bad string) fix.Step {
+// runOn returns the step after which the pods of p's owner run on the architecture that their image supports, and not
+// on the unsupported one. The pod's author controls the text of the owner. So a command names the owner only if its
+// kind is known and has a pod template.
+func runOn(p diagnosis.Pod, supported, unsupported string) fix.Step {
 	workload, ok := fix.Workload(p.Namespace, p.Owner)
 	switch {
 	case !ok && p.Owner == "":
 		return fix.AdviceStep("recreate pod %s with a nodeSelector on "+diagnosis.LabelArch+"=%s, or build its image for %s",
-			p.String(), good, bad)
+			p.String(), supported, unsupported)
 	case !ok:
 		return fix.AdviceStep("give the pods of %s in namespace %s a nodeSelector on "+diagnosis.LabelArch+
-			"=%s, or build their image for %s", p.Owner, p.Namespace, good, bad)
+			"=%s, or build their image for %s", p.Owner, p.Namespace, supported, unsupported)
 	case strings.HasPrefix(p.Owner, "DaemonSet/"):
-		return fix.Edit(workload).With("an image for %s, or a nodeSelector on "+diagnosis.LabelArch, bad)
+		return fix.Edit(workload).With("an image for %s, or a nodeSelector on "+diagnosis.LabelArch, unsupported)
 	}
-	return fix.Merge(workload, fix.At(fix.Architecture(good), "spec", "template", "spec", "nodeSelector",
-		diagnosis.LabelArch)).With("or build the image for %s", bad)
+	return fix.Merge(workload, fix.At(fix.Architecture(supported), "spec", "template", "spec", "nodeSelector",
+		diagnosis.LabelArch)).With("or build the image for %s", unsupported)
 }
 
 // judgeMixedPool reports NodePools that launch several architectures although a pod on their nodes has an image for
