@@ -190,8 +190,8 @@ func findMissing(ctx context.Context, reviews authorizationclient.SelfSubjectAcc
 	return out, nil
 }
 
-// requiredError returns an error about missing required permissions; nil if only optional ones are missing. Permissions
-// for NodeOverlays are required if the settings enable NodeOverlays.
+// requiredError returns an error about missing required permissions; nil if only optional ones are missing. A rule with
+// a text in Without is optional. Permissions for NodeOverlays are required if the settings enable NodeOverlays.
 func requiredError(missing []permission, settings config.Settings) error {
 	var required []string
 	for _, r := range missing {

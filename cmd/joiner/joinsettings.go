@@ -12,9 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// checkJoinSettings returns an error if the endpoint or certificate authority in the settings belongs to another
-// cluster than the one in facts, because nodes could not join their cluster. It accepts each endpoint that is not a
-// host name of EKS.
+// checkJoinSettings returns an error if the settings have an endpoint or certificate authority of a cluster that is not
+// the one in facts: with them, nodes could not join. It accepts each endpoint that is not a host name of EKS.
 func checkJoinSettings(settings config.Settings, facts eks.Facts) error {
 	bundle, err := base64.StdEncoding.DecodeString(settings.ClusterCABundle)
 	if err == nil && len(bundle) > 0 && !sameAuthority(facts.CA, &rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: bundle}}) {

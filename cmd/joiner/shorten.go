@@ -39,8 +39,8 @@ func shorten(a slog.Attr) slog.Attr {
 	return slog.String(a.Key, fmt.Sprintf("%s… (%d bytes)", replaceHidden(strings.ToValidUTF8(text[:maxText], "")), len(text)))
 }
 
-// isHidden reports whether the character is a control or invisible character that the JSON encoder does not escape. Of
-// the ASCII control characters, the encoder escapes all but 0x7f.
+// isHidden reports whether the character is 0x7f, or a control or invisible character that is not ASCII. The other
+// ASCII control characters are escaped by the log's JSON and text encoders.
 func isHidden(r rune) bool { return r > unicode.MaxASCII && !unicode.IsPrint(r) || r == 0x7f }
 
 // replaceHidden replaces the characters for which isHidden is true.

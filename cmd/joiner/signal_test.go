@@ -43,7 +43,7 @@ func TestSignalDuringStart(t *testing.T) {
 			}
 		}), nil))
 		got := retry(ctx, log, "reach it", func(error) verdict { return verdict{retry: true} }, do)
-		if name == "outside a call" {
+		if name == "outside a call" { // an error that does not come from retry
 			got = canceled
 		}
 		if got = withSignalName(ctx, got); got == nil || got.Error() != c.want {

@@ -113,7 +113,7 @@ func (r *renderFlags) parseUserData(class *awsv1.EC2NodeClass, in userdata.Input
 	unwritable := func(err error) []userdata.Problem {
 		return []userdata.Problem{{Kind: userdata.Unwritable, Certainty: userdata.Certain, Harm: userdata.NeverJoins, Cause: err.Error()}}
 	}
-	// The problems do not depend on the instance type.
+	// The problems depend on neither the instance type nor its number of pods, 110.
 	choice := packing.Choice{InstanceType: "m5.large", CapacityType: karpv1.CapacityTypeOnDemand}
 	node, err := conversion.BootstrapNodeOfPool(nil, class, choice, 110)
 	if err != nil {

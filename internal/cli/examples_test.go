@@ -111,7 +111,7 @@ func checkExample(t *testing.T, folder string, want expectedPlan) {
 	if got.pods != want.pods || got.nodes != want.nodes {
 		t.Errorf("%d pods on %d nodes, want %d on %d", got.pods, got.nodes, want.pods, want.nodes)
 	}
-	if math.Abs(got.price-want.price) > 0.00005 {
+	if math.Abs(got.price-want.price) > 0.00005 { // wanted prices have four decimals
 		t.Errorf("$%.4f per hour, want $%.4f", got.price, want.price)
 	}
 	if families := distinct(got.families); !slices.Equal(families, want.families) {

@@ -108,7 +108,7 @@ func TestNoControllerIsNoted(t *testing.T) {
 	}
 	noElection := `{"metadata": {"namespace": "kube-system", "name": "joiner"}, "spec": {"selector": {"matchLabels": {"app": "joiner"}}, "template": {"spec": {"containers": [{"name": "controller",
 		"env": [{"name": "DISABLE_LEADER_ELECTION", "value": "true"}]}]}}}}`
-	ended := now.Add(-45 * time.Second)
+	ended := now.Add(-45 * time.Second) // the Lease was renewed a minute ago, for 15 seconds
 	const row = "NODE  NODEPOOL  CAUSE      WHY\nn1    web       Undecided  no reason is known"
 	note := "note: no controller has been active since " + ended.Format("2006-01-02 15:04:05Z") +
 		" (its lease has ended): the causes may be outdated\n"

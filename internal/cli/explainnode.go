@@ -139,7 +139,7 @@ func explainNodes(o snapshot.Objects, names []string, now time.Time) ([]output.N
 	return rows, errors.Join(missing...)
 }
 
-// recheckNote is appended to the explanation of a node without a known reason.
+// recheckNote is appended to the explanation unless the NodeClaim has a reason that still applies.
 const recheckNote = "; the controller checks it again within seconds"
 
 // Causes as in the metric joiner_nodes_staying. They are values of disruption.Cause, which this package must not
@@ -179,6 +179,7 @@ func explainNode(claim *karpv1.NodeClaim, holds map[string]snapshot.BlockingPod)
 	default:
 		out.Cause, out.Why = undecided, "no reason is known"+recheckNote
 	}
+	// The cause is that of the condition, which is not blocked. A blocking pod is a second cause.
 	if isHeld && hasStay && stay.Reason != blocked && out.Cause == stay.Reason {
 		out.Why += "; also, " + hold.String()
 	}

@@ -75,6 +75,7 @@ n9    web       Blocked         pod a/x has the annotation karpenter.sh/do-not-d
 	if _, err := explainNodes(o, []string{"claim-n11"}, now); err == nil || !strings.Contains(err.Error(), "did you mean claim-n1?") {
 		t.Errorf("a misspelt name: %v, want a hint at claim-n1", err)
 	}
+	// NodeClaims without a Node must not match each other by the empty name.
 	o.Claims = append([]*karpv1.NodeClaim{claim("", nil)}, append(o.Claims, claim("", nil))...)
 	o.Claims[0].Name, o.Claims[len(o.Claims)-1].Name = "claim-first", "claim-last"
 	if rows, err := explainNodes(o, []string{"claim-first"}, now); err != nil || len(rows) != 1 || rows[0].Claim != "claim-first" {

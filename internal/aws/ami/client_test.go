@@ -157,6 +157,7 @@ func TestTerms(t *testing.T) {
 	day := func(n int) time.Time { return time.Date(2026, 1, n, 0, 0, 0, 0, time.UTC) }
 	register := func(name, arch string, created time.Time, owner string, tags map[string]string) string {
 		i := world.Image{Name: name, Architecture: arch, CreatedAt: created, OwnerID: owner, Tags: tags, Public: true, RootDevice: "/dev/xvda"}
+		// 17 digits, which differ by day and owner.
 		i.ID = "ami-0" + strings.Repeat("0", 8) + strings.ReplaceAll(created.Format("01-02"), "-", "") + arch[len(arch)-2:] + owner[10:]
 		s.region.Images.Register(i)
 		return i.ID

@@ -35,7 +35,7 @@ func (d *Client) describe(ctx context.Context, t Term, ids []string,
 	pages := awsec2.NewDescribeImagesPaginator(d.ec2, in)
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
-		if awserr.Is(awserr.Classify("DescribeImages", err), awserr.Misconfigured) && len(ids) > 0 {
+		if awserr.Is(awserr.Classify("DescribeImages", err), awserr.Misconfigured) && len(ids) > 0 { // a malformed ID
 			return nil, &Unmatched{t, "AMINotFound", awserr.Of(awserr.Classify("DescribeImages", err)).Error()}, nil
 		}
 		if err != nil {

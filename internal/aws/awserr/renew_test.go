@@ -59,7 +59,7 @@ func TestExpiredCredentialsAreRenewed(t *testing.T) {
 		code            string
 		last            int32  // number of the last key
 		refused, served int32  // wanted numbers of calls
-		handed          int32  // wanted number of keys
+		handed          int32  // wanted number of calls of Retrieve
 		reason          string // wanted reason; empty: no error
 	}{
 		"code of IAM, STS and SQS": {code: "ExpiredToken", last: 2, refused: 1, served: 1, handed: 2},

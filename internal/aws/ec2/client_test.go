@@ -102,7 +102,7 @@ func TestLaunchIsIdempotent(t *testing.T) {
 	r.Groups[0].Choices = r.Groups[0].Choices[:1]
 	launch, err := s.client(t, "uid-1").Launch(t.Context(), r)
 	if !awserr.Is(err, awserr.InDoubt) || launch.Spent {
-		t.Fatalf("other choices for the same attempt: %+v, %v; want InDoubt", launch, err)
+		t.Fatalf("other choices for the same attempt: %+v, %v; want InDoubt and an attempt that is not spent", launch, err)
 	}
 	found, err := s.client(t, "uid-1").LaunchedFor(t.Context(), "apps-1")
 	if err != nil || len(found) != 1 || found[0].ID != first.Instance.ID {
@@ -422,7 +422,7 @@ func TestMarket(t *testing.T) {
 	for _, got := range market.Facts {
 		want, _ := table.Facts(got.Name)
 		got = table.Complete(got)
-		want.Unknown = nil
+		want.Unknown = nil // as in all Facts from the API
 		for i := range want.Network.Cards {
 			if want.Network.Cards[i].Performance == "" { // EC2 returns the performance, which the table lacks
 				got.Network.Cards[i].Performance = ""

@@ -332,7 +332,7 @@ func (d *Client) launchedInstance(r LaunchRequest, i awstypes.CreateFleetInstanc
 		Tags:         d.cluster.Tags(r.Tags, r.NodePool, r.NodeClass, r.Claim),
 		Owner:        Ours,
 	}
-	defer func() {
+	defer func() { // in the end, because the code below may still set the type and zone
 		b := r.blueprintOf(out.Type, out.Zone)
 		out.Reservation, out.Placement, out.Tenancy = b.Reservation.catalogReservation(), b.Placement, or(b.Tenancy, catalog.TenancyDefault)
 	}()

@@ -15,14 +15,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// Market holds EC2's instance types and zones in our region.
+// Market holds the instance types of our region and their zones. Unlike a catalog.Market, it has no prices.
 type Market struct {
 	Facts []catalog.Facts     // the types that can be nodes, sorted by name
 	Zones map[string][]string // by instance type: names of the zones that offer the type, sorted
 }
 
-// Market reads the instance types and their zones from EC2. Facts that EC2's API does not return (baseline network
-// bandwidth, branch interfaces) stay zero.
+// Market reads the instance types and their zones from EC2. The baseline network bandwidth and the branch interfaces
+// stay zero; catalog.Table.Complete sets them.
 func (d *Client) Market(ctx context.Context) (Market, error) {
 	return readMarket(ctx, d.reads, d.cluster.Region)
 }

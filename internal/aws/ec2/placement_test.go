@@ -106,6 +106,7 @@ func TestLaunchSpread(t *testing.T) {
 	known.Note(now, launch.Shortages...)
 	types := []catalog.Type{{Name: "c5.large", Offerings: []catalog.Offering{
 		{Zone: "us-east-1a", CapacityType: catalog.Spot, Available: true}, {Zone: "us-east-1b", CapacityType: catalog.Spot, Available: true}}}}
+	// By group of the launch: whether the offerings in zones a and b are available.
 	for group, want := range map[string][2]bool{ref.Group: {false, true}, "pg-other": {true, true}, "": {true, true}} {
 		got := known.Apply(now, catalog.Catalog{Types: types, PlacementGroup: group}).Types[0].Offerings
 		if got[0].Available != want[0] || got[1].Available != want[1] {

@@ -65,8 +65,8 @@ func TestTags(t *testing.T) {
 		t.Errorf("tags of a shared resource name a claim: %v", shared)
 	}
 	for key := range want {
-		if mine := key == "Name" || key == "team"; ReservedTag(key) == mine {
-			t.Errorf("ReservedTag(%q) is wrong, want %t", key, !mine)
+		if isUsers := key == "Name" || key == "team"; ReservedTag(key) == isUsers {
+			t.Errorf("ReservedTag(%q) is wrong, want %t", key, !isUsers)
 		}
 	}
 }
@@ -121,7 +121,9 @@ func TestMerger(t *testing.T) {
 		}
 		all.Go(func() {
 			v, ok, err := g.get(t.Context(), key)
-			if (err != nil) != (key == "bad") || ok == (key == "bad" || key == "missing") || ok && v != len(key) {
+			wantErr := key == "bad"
+			wantValue := !wantErr && key != "missing"
+			if (err != nil) != wantErr || ok != wantValue || ok && v != len(key) {
 				t.Errorf("%s: %d, %t, %v; want the length, no value for missing, an error for bad", key, v, ok, err)
 			}
 		})

@@ -201,7 +201,7 @@ func TestReservationShortage(t *testing.T) {
 	market := catalog.Catalog{Types: []catalog.Type{instanceType.WithReserved(nil, both)}}
 	var shortages ec2.Shortages
 	shortages.Note(now, ec2.Shortage{CapacityType: catalog.Reserved, InstanceType: "m5.large", Zone: "us-east-1a", Reservation: "cr-1"})
-	available := func() map[string]bool {
+	available := func() map[string]bool { // by capacity type and reservation
 		out := map[string]bool{}
 		for _, o := range shortages.Apply(now, market).Types[0].Offerings {
 			out[o.CapacityType+o.Reservation.ID] = o.Available

@@ -32,7 +32,8 @@ func TestShortages(t *testing.T) {
 	if until(&s, 0) != 0 {
 		t.Error("the zero value has a shortage")
 	}
-	// If the offering is short again soon after its back-off, the back-off doubles.
+	// If the offering is short again soon after its back-off, the back-off doubles, up to 48 minutes. A report during
+	// the back-off (minute 1) changes nothing. Long after its end (minute 300), the back-off is 3 minutes again.
 	for _, step := range []struct{ note, wantUntil int }{
 		{0, 3}, {1, 3}, {3, 9}, {10, 22}, {23, 47}, {48, 96}, {100, 148}, {300, 303},
 	} {
@@ -85,7 +86,7 @@ func TestProbes(t *testing.T) {
 		if got := admit(step.minute); got != step.want {
 			t.Errorf("minute %d: the first launch may request the offering: %t, want %t", step.minute, got, step.want)
 		}
-		if step.minute > 0 && admit(step.minute) {
+		if step.minute > 0 && admit(step.minute) { // at minute 0 no shortage is known yet
 			t.Errorf("minute %d: a second launch may request the offering, too", step.minute)
 		}
 		if step.isNoted {

@@ -125,7 +125,7 @@ func readState(detail json.RawMessage, n *ParsedMessage) error {
 		"shutting-down": InstanceTerminated, "terminated": InstanceTerminated,
 	}[d.State]
 	if kind == "" {
-		return nil // the instance starts
+		return nil // the instance starts, or the state is unknown
 	}
 	n.State = d.State
 	return instanceParser(kind)(detail, n)

@@ -51,7 +51,7 @@ func (w *wire) Do(r *http.Request) (*http.Response, error) {
 	}
 	w.mu.Lock()
 	w.sent++
-	delay := time.Duration(w.sent*7919%40) * 10 * time.Millisecond
+	delay := time.Duration(w.sent*7919%40) * 10 * time.Millisecond // 0 to 390 ms, in mixed order
 	w.mu.Unlock()
 	select {
 	case <-time.After(delay):

@@ -29,7 +29,8 @@ func caller(t *testing.T, line *wire, b *ratelimit.Limiter) func(context.Context
 	}
 }
 
-// slowLimits allows one call of DescribeVpcs immediately, and another every 100 seconds.
+// slowLimits allows one call of DescribeVpcs immediately, and another every 100 seconds: the limiter uses 95 % of a
+// rate (shareOfRate).
 func slowLimits() ratelimit.Limits {
 	return ratelimit.Limits{"*": {Burst: 50, PerSecond: 5}, "Describe*": {Burst: 1, PerSecond: 0.01 / 0.95}}
 }

@@ -41,7 +41,7 @@ func TestSubnets(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, b, c := e.PrivateSubnets[0].ID, e.PrivateSubnets[1].ID, e.PrivateSubnets[2].ID
-	if c < a {
+	if c < a { // b has the most free addresses, so it is first; the others are sorted by ID
 		a, c = c, a
 	}
 	discovery := vpc.Term{Tags: map[string]string{"karpenter.sh/discovery": "prod"}}

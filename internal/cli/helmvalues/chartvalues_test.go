@@ -40,7 +40,7 @@ func TestChartPaths(t *testing.T) {
 		if name, ok := strings.CutPrefix(r.Ref, "#/$defs/"); ok {
 			r = root.Defs[name]
 		}
-		if len(r.Properties) == 0 || r.Additional != false {
+		if len(r.Properties) == 0 || r.Additional != false { // a single value, or a free-form map
 			want = append(want, path)
 			return
 		}
@@ -117,7 +117,7 @@ func TestChartShapes(t *testing.T) {
 		known[chartName(s.Flag)] = true
 	}
 	for name := range settings.Properties {
-		if !known[name] && !strings.HasSuffix(name, "eatureGates") {
+		if !known[name] && !strings.HasSuffix(name, "eatureGates") { // featureGates, awsFeatureGates: mappings of gates
 			t.Errorf("the chart's settings.%s does not correspond to a flag", name)
 		}
 	}
