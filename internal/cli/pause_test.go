@@ -201,8 +201,12 @@ func TestPauseReplacesPause(t *testing.T) {
 	t.Parallel()
 	future, past := time.Now().Add(48*time.Hour).UTC().Format(time.RFC3339), time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)
 	for previous, want := range map[string]string{
-		"": "", "false": "", past: "", "true": " (before: until joiner resume)", future: " (before: until " + future +
-			")", "2999-01-01T00:00:00Z": "",
+		"":                     "",
+		"false":                "",
+		past:                   "",
+		"true":                 " (before: until joiner resume)",
+		future:                 " (before: until " + future + ")",
+		"2999-01-01T00:00:00Z": "", // the pause does not change
 	} {
 		var out bytes.Buffer
 		if err := setPools(t.Context(), &out, pauseCluster(t, pausedPool("web", previous)), []string{"web"}, "2999-01-01T00:00:00Z"); err != nil {

@@ -92,8 +92,8 @@ type Image struct {
 	Arch       string    // "amd64" or "arm64"
 	Created    time.Time // creation date of the AMI
 	Deprecated bool      // EC2's deprecation time has passed
-	// DriverLabel is the label of the instance types whose accelerators the image has drivers for. It is derived from the
-	// image's name or description. It is empty for an image without drivers, and for an image selected by an alias.
+	// DriverLabel is the label of the instance types whose accelerators the image has drivers for. It is derived from
+	// the image's name or description. It is empty for an image without drivers, and for an image selected by an alias.
 	DriverLabel string
 	// Disks are the sizes of the image's snapshots in GiB, by device.
 	Disks map[string]int64

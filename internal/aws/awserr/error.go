@@ -19,8 +19,8 @@ type Kind string
 const (
 	// Denied: the credentials are missing, expired or lack the permission. Report it; retry rarely.
 	Denied Kind = "Denied"
-	// Misconfigured: the request cannot succeed until the user changes the object from which it was made, for example the
-	// EC2NodeClass. Report it; retry rarely.
+	// Misconfigured: the request cannot succeed until the user changes the object from which it was made, for example
+	// the EC2NodeClass. Report it; retry rarely.
 	Misconfigured Kind = "Misconfigured"
 	// Throttled: too many calls. Retry later, and less often.
 	Throttled Kind = "Throttled"

@@ -37,8 +37,8 @@ func (r *renewal) HandleInitialize(ctx context.Context, in middleware.Initialize
 		return out, metadata, err
 	}
 	if !r.renew(ctx, usedKey) && code != requestExpired {
-		// The provider has no new credentials. After requestExpired the call is repeated nevertheless, because the signing
-		// time may have been wrong.
+		// The provider has no new credentials. After requestExpired the call is repeated nevertheless, because the
+		// signing time may have been wrong.
 		return out, metadata, err
 	}
 	return next.HandleInitialize(ctx, in)

@@ -168,8 +168,8 @@ func (b Blueprint) interfaces() []awstypes.LaunchTemplateInstanceNetworkInterfac
 // setAddresses sets the fields that only an interface with IP addresses may have.
 func (b Blueprint) setAddresses(nic *awstypes.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest) {
 	if len(b.Interfaces) <= 1 || b.PublicIP != nil && *b.PublicIP {
-		// With several interfaces EC2 assigns no public address and rejects this field, so the value false is left out. The
-		// value true stays, so that EC2 rejects a launch that cannot have the required address.
+		// With several interfaces EC2 assigns no public address and rejects this field, so the value false is left out.
+		// The value true stays, so that EC2 rejects a launch that cannot have the required address.
 		nic.AssociatePublicIpAddress = b.PublicIP
 	}
 	if b.IPv6 {

@@ -43,13 +43,13 @@ type Client struct {
 
 // Limits of calls.
 const (
-	// maxAttempts is the number of attempts after which a call fails. With waits of up to maxBackoff between the attempts,
-	// a throttled call takes about two minutes.
+	// maxAttempts is the number of attempts after which a call fails. With waits of up to maxBackoff between the
+	// attempts, a throttled call takes about two minutes.
 	maxAttempts = 10
 	maxBackoff  = 20 * time.Second
 
-	// mergeWindow is how long a call for one instance waits for calls for other instances, to merge all of them into one
-	// call. maxMergedIDs is the maximum number of IDs in the merged call, from EC2's recommendation.
+	// mergeWindow is how long a call for one instance waits for calls for other instances, to merge all of them into
+	// one call. maxMergedIDs is the maximum number of IDs in the merged call, from EC2's recommendation.
 	mergeWindow  = 50 * time.Millisecond
 	maxMergedIDs = 200
 )

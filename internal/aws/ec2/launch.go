@@ -29,8 +29,8 @@ type LaunchRequest struct {
 	NodeClass string // name of the EC2NodeClass
 
 	// CapacityType is catalog.OnDemand, Spot or Reserved: a fleet has one capacity type. For Reserved, the blueprint of
-	// each group names the group's reservation. All these reservations have the same market type, and there is at most one
-	// for each instance type and zone.
+	// each group names the group's reservation. All these reservations have the same market type, and there is at most
+	// one for each instance type and zone.
 	CapacityType string
 	// Groups are the choices, grouped by blueprint: at most MaxChoices choices in total.
 	Groups []Group
@@ -64,8 +64,8 @@ type Launch struct {
 	// Shortages are the shortages that EC2 reported, possibly together with an instance. The caller passes them to
 	// Shortages.Note.
 	Shortages []Shortage
-	// Spent is true if EC2 completed this attempt without an instance: only a higher Attempt can launch an instance. Spent
-	// is set only together with an error.
+	// Spent is true if EC2 completed this attempt without an instance: only a higher Attempt can launch an instance.
+	// Spent is set only together with an error.
 	Spent bool
 }
 
@@ -84,9 +84,9 @@ func (d *Client) Launch(ctx context.Context, r LaunchRequest) (Launch, error) {
 	}
 	launch, err := d.launch(ctx, r)
 	if e := awserr.Of(err); e != nil && e.Reason == "LaunchTemplateNotFound" {
-		// EC2 does not list the launch template: it was deleted after its creation, or it is not visible yet. The second
-		// call has the same client token. EC2 remembers the tokens of completed calls, so a later call with the same token
-		// returns the instance that the second call launches.
+		// EC2 does not list the launch template: it was deleted after its creation, or it is not visible yet. The
+		// second call has the same client token. EC2 remembers the tokens of completed calls, so a later call with the
+		// same token returns the instance that the second call launches.
 		d.forgetTemplates(r)
 		return d.launch(ctx, r)
 	}

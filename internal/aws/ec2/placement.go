@@ -33,8 +33,8 @@ type PlacementGroup struct {
 	Strategy   string // catalog.PlaceCluster, PlaceSpread or PlacePartition
 	Partitions int    // number of partitions of a group with the partition strategy, else 0
 
-	// Members has the zone of each pending or running instance in the group, of any owner, by instance ID. It is nil for a
-	// partition group, because no caller needs the members of such a group.
+	// Members has the zone of each pending or running instance in the group, of any owner, by instance ID. It is nil
+	// for a partition group, because no caller needs the members of such a group.
 	Members map[string]string
 }
 

@@ -66,8 +66,8 @@ const (
 	Legacy Ownership = "Legacy"
 	// Foreign: the resource carries the tags of another cluster, a node group or an Auto Scaling group.
 	Foreign Ownership = "Foreign"
-	// Untagged: the resource carries too few tags to identify its owner. Joiner never changes it. If a NodeClaim refers to
-	// the resource, a user or a program has removed its tags.
+	// Untagged: the resource carries too few tags to identify its owner. Joiner never changes it. If a NodeClaim refers
+	// to the resource, a user or a program has removed its tags.
 	Untagged Ownership = "Unmarked"
 )
 

@@ -41,8 +41,8 @@ func eventCodes() []string {
 	}
 }
 
-// StatusProblems returns the problems that EC2 reports for the running instances of the account and region, sorted by ID and
-// kind. It leaves out completed and canceled events, and checks of attached volumes.
+// StatusProblems returns the problems that EC2 reports for the running instances of the account and region, sorted by
+// ID and kind. It leaves out completed and canceled events, and checks of attached volumes.
 func (d *Client) StatusProblems(ctx context.Context) ([]StatusProblem, error) {
 	found := map[StatusProblem]bool{}
 	for _, f := range []awstypes.Filter{

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// LocalFacts is what we know about the cluster without EKS: from the cluster's API server, and from our own configuration.
-// Unknown fields are empty.
+// LocalFacts is what we know about the cluster without EKS: from the cluster's API server, and from our own
+// configuration. Unknown fields are empty.
 type LocalFacts struct {
 	CA       []byte // PEM certificates that verify the API server
 	Issuer   string // issuer of the cluster's service account tokens

@@ -32,7 +32,8 @@ type Client struct {
 const (
 	MaxBatch = 10               // maximum number of messages
 	LongPoll = 20 * time.Second // maximum wait for a message
-	// VisibilityTimeout is how long SQS hides a received message. SQS delivers a message again if it is not deleted by then.
+	// VisibilityTimeout is how long SQS hides a received message. SQS delivers a message again if it is not deleted by
+	// then.
 	VisibilityTimeout = 20 * time.Second
 )
 

@@ -76,7 +76,8 @@ type ParsedMessage struct {
 	Instances []string
 	// Reservation is the ID of the expiring capacity block, "cr-0123…"; empty unless Kind is BlockExpiring.
 	Reservation string
-	// State is the new state of the instance, in EC2's terms; empty unless Kind is InstanceStopped or InstanceTerminated.
+	// State is the new state of the instance, in EC2's terms; empty unless Kind is InstanceStopped or
+	// InstanceTerminated.
 	State string
 	// Account and Region are the origin of the event according to the message; empty if the message has none.
 	Account, Region string
@@ -84,8 +85,8 @@ type ParsedMessage struct {
 	At time.Time
 	// Ends is the end of a ScheduledChange; zero if the message has none.
 	Ends time.Time
-	// Source and DetailType identify an event that Parse does not understand. Its Kind is NoOp. For other events both are
-	// empty.
+	// Source and DetailType identify an event that Parse does not understand. Its Kind is NoOp. For other events both
+	// are empty.
 	Source, DetailType string
 }
 

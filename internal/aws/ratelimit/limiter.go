@@ -130,8 +130,8 @@ func (l *Limiter) AddTo(stack *middleware.Stack) error {
 	if _, ok := stack.Finalize.Get("Retry"); !ok {
 		return stack.Finalize.Add(step, middleware.Before)
 	}
-	// The step comes after the step Retry, so that each attempt takes a token. It comes before the signature, so that the
-	// signature does not age while the call waits.
+	// The step comes after the step Retry, so that each attempt takes a token. It comes before the signature, so that
+	// the signature does not age while the call waits.
 	return stack.Finalize.Insert(step, "Retry", middleware.After)
 }
 

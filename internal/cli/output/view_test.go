@@ -30,7 +30,7 @@ func plan() packing.Plan {
 		return packing.PlannedNode{
 			Name: name, Pool: "general", NodeClass: "default", Pods: pods, Offerings: large,
 			Labels:   map[string]string{"karpenter.sh/nodepool": "general"},
-			Requests: resources.Amounts{CPU: 1500, Memory: 3 << 29, Pods: int64(len(pods))},
+			Requests: resources.Amounts{CPU: 1500, Memory: 3 << 29, Pods: int64(len(pods))}, // 1.5 CPUs and 1.5 GiB
 		}
 	}
 	return packing.Plan{

@@ -14,6 +14,7 @@ func TestProgress(t *testing.T) {
 		isTerminal bool
 		want       string
 	}{
+		// The blanks overwrite the end of the longer line before.
 		"on a terminal": {true, "\rreading pods (1 s)\r" + "\rreading eks:DescribeCluster prod and 1 more (4 s)\r" +
 			"\rreading sts (5 s)                                \r"},
 		"elsewhere": {false, "still reading eks:DescribeCluster prod (3 s)\nread eks:DescribeCluster prod after 4 s\n"},

@@ -20,7 +20,7 @@ func TestScreen(t *testing.T) {
 				Subject: "EC2NodeClass a", Page: "docs/checks/NET-1.md",
 				Cause: fmt.Sprintf("cause %d", i), Evidence: []string{long, "two\nlines", "three", "four"},
 				Fix: fix.New("", fix.AdviceStep("one %d", i), fix.AdviceStep("two %d", i))}
-			if i%3 == 1 {
+			if i%3 == 1 { // a third of the findings follow from the first, so they have no block of their own
 				f.Follows = "NET-0"
 			}
 			all = append(all, f)
@@ -31,7 +31,7 @@ func TestScreen(t *testing.T) {
 		all = append(all, diagnosis.Finding{Check: "ID-1", Verdict: diagnosis.Fine})
 		got := Findings(all, nil, nil)
 		lines := strings.Split(strings.TrimSuffix(got, "\n"), "\n")
-		if limit := screenLines + 4*maxCauses; len(lines) > limit {
+		if limit := screenLines + 4*maxCauses; len(lines) > limit { // a cause without evidence takes 4 lines
 			t.Errorf("%d findings take %d lines, more than the limit:\n%s", n, len(lines), got)
 		}
 		if n > 0 && !strings.Contains(strings.Join(lines[:min(3, len(lines))], "\n"), "cause 0") {

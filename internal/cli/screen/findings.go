@@ -116,8 +116,9 @@ func (c *cause) lines(isRoomy bool) []string {
 	}
 	out := []string{message.OneLine(head), "  " + message.OneLine(c.Cause)}
 	for i, line := range c.Evidence {
-		if i == maxLines && len(c.Evidence) > maxLines+1 || !isRoomy {
-			if isRoomy {
+		isCut := i == maxLines && len(c.Evidence) > maxLines+1
+		if isCut || !isRoomy {
+			if isCut && isRoomy {
 				out = append(out, fmt.Sprintf("  seen  and %d more lines", len(c.Evidence)-i))
 			}
 			break

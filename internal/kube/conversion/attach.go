@@ -50,8 +50,8 @@ func (v *VolumeIndex) Attachments(pod *corev1.Pod) []Attachment {
 	return slices.Compact(out)
 }
 
-// attachment returns the driver and the volume of a claim; the zero value if they are unknown, or if the volume needs no
-// driver.
+// attachment returns the driver and the volume of a claim; the zero value if they are unknown, or if the volume needs
+// no driver.
 func (v *VolumeIndex) attachment(claim *corev1.PersistentVolumeClaim) Attachment {
 	if volume, ok := v.Volumes[claim.Spec.VolumeName]; ok {
 		switch source := &volume.Spec.PersistentVolumeSource; {

@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// BootstrapNode returns the inputs for the user data of a claim's instance. The instance has the given capacity type and room
-// for the given number of pods. Cluster and ImageName stay empty, because claim and class do not contain them.
+// BootstrapNode returns the inputs for the user data of a claim's instance. The instance has the given capacity type
+// and room for the given number of pods. Cluster and ImageName stay empty, because claim and class do not contain them.
 func BootstrapNode(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, capacityType string, pods int64) bootstrap.Node {
 	n := bootstrap.Node{
 		Family:  class.Spec.ResolvedAMIFamily(),
@@ -33,7 +33,8 @@ func BootstrapNode(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, capacityT
 	return n
 }
 
-// BootstrapNodeOfPool is like BootstrapNode for a NodeClaim that pool would get with the given offering. pool may be nil.
+// BootstrapNodeOfPool is like BootstrapNode for a NodeClaim that pool would get with the given offering. pool may be
+// nil.
 func BootstrapNodeOfPool(pool *karpv1.NodePool, class *awsv1.EC2NodeClass, offering packing.Choice, pods int64) (bootstrap.Node, error) {
 	claim := &karpv1.NodeClaim{}
 	if pool != nil {

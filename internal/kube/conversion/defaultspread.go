@@ -167,8 +167,8 @@ func constraintsError(path string, list []corev1.TopologySpreadConstraint) error
 	return nil
 }
 
-// constraintsOf returns the default constraints of the pod: none if the pod has its own constraints, or if no Service or
-// controller selects it.
+// constraintsOf returns the default constraints of the pod: none if the pod has its own constraints, or if no Service
+// or controller selects it.
 func (d DefaultSpread) constraintsOf(pod *corev1.Pod, groups *PodSelectors) []cluster.Spread {
 	list := d.anyScheduler
 	if d.byScheduler != nil {

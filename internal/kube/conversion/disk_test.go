@@ -81,9 +81,16 @@ func TestDisksThatEC2Accepts(t *testing.T) {
 		kind, size       string
 		iops, throughput *int64
 	}{
-		{"gp3", "4Gi", number(3000), number(750)}, {"gp3", "1Gi", number(3000), number(125)}, {"gp3", "160Gi", number(80000), number(2000)},
-		{"gp3", "100Gi", number(4000), number(1000)}, {"io1", "100Gi", number(5000), nil}, {"io2", "256Gi", number(256000), nil},
-		{"gp2", "1Gi", nil, nil}, {"standard", "20Gi", nil, nil}, {"", "20Gi", number(3000), number(1000)}, {"gp3", "20Gi", nil, nil},
+		{"gp3", "4Gi", number(3000), number(750)},
+		{"gp3", "1Gi", number(3000), number(125)},
+		{"gp3", "160Gi", number(80000), number(2000)},
+		{"gp3", "100Gi", number(4000), number(1000)},
+		{"gp3", "20Gi", nil, nil},
+		{"io1", "100Gi", number(5000), nil},
+		{"io2", "256Gi", number(256000), nil},
+		{"gp2", "1Gi", nil, nil},
+		{"standard", "20Gi", nil, nil},
+		{"", "20Gi", number(3000), number(1000)},
 	} {
 		size := resource.MustParse(d.size)
 		v := &awsv1.BlockDevice{VolumeSize: &size, IOPS: d.iops, Throughput: d.throughput}

@@ -59,8 +59,9 @@ func limitsOf(p *karpv1.NodePool) cluster.Limits {
 	return out
 }
 
-// UnusableByIntentReason returns why Joiner launches no node of the NodePool for pending pods: the NodePool is being deleted, is
-// static, or has a node class of another kind. It ignores the NodePool's status. It is empty if nodes may be launched.
+// UnusableByIntentReason returns why Joiner launches no node of the NodePool for pending pods: the NodePool is being
+// deleted, is static, or has a node class of another kind. It ignores the NodePool's status. It is empty if nodes may
+// be launched.
 func UnusableByIntentReason(p *karpv1.NodePool) string {
 	ref := p.Spec.Template.Spec.NodeClassRef
 	switch {

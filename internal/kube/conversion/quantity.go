@@ -35,8 +35,8 @@ func Amounts(list corev1.ResourceList) resources.Amounts {
 	return a
 }
 
-// maxAmount is more than any instance type has of a resource: 1 PiB, or 1 Pi of millicores. The largest instances have
-// 32 TiB of memory and a third of a PiB of disk. A sum of thousands of such amounts does not overflow.
+// maxAmount is more than any instance type has of a resource: 2^50 bytes (1 PiB), or 2^50 millicores. The largest
+// instances have 32 TiB of memory and a third of a PiB of disk. A sum of thousands of such amounts does not overflow.
 const maxAmount = 1 << 50
 
 // bounded limits the amount to the range from -maxAmount to maxAmount.

@@ -42,7 +42,7 @@ func TestTraitHashesDiffer(t *testing.T) {
 		},
 		"permuted": func(p *cluster.Pod, i int) {
 			p.Required = []requirements.Requirements{{}}
-			for k := range 10 {
+			for k := range 10 { // the value of key k is v10 if bit k of i is set, else "v" and k
 				p.Required[0][fmt.Sprint("k", k)] = requirements.OneOf(fmt.Sprint("v", i>>k&1*10+k*(1-i>>k&1)))
 			}
 		},

@@ -101,7 +101,7 @@ func TestOversizedPods(t *testing.T) {
 		pod := kubetest.SmallPod()
 		fill(pod)
 		if oversizeReason(pod) == "" {
-			t.Errorf("%s: before Trim, as in joiner plan, the pod does not count as oversized", name)
+			t.Errorf("%s: an untrimmed pod, which is what joiner plan reads, does not count as oversized", name)
 		}
 		if _, err := Trim(pod); err != nil {
 			t.Fatal(err)

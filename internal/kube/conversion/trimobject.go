@@ -103,8 +103,8 @@ func trimDaemonSet(set *appsv1.DaemonSet) {
 	}, Spec: pod.Spec}}
 }
 
-// trimBudget drops a selector that is too long. It then marks the budget with AnnotationOversized: the budget may select
-// any pod of its namespace.
+// trimBudget drops a selector that is too long. It then marks the budget with AnnotationOversized: the budget may
+// select any pod of its namespace.
 func trimBudget(b *policyv1.PodDisruptionBudget) {
 	trimMeta(&b.ObjectMeta)
 	if size := b.Spec.Selector.Size(); size > maxRulesSize {

@@ -81,7 +81,7 @@ func TestTrimmedSize(t *testing.T) {
 func onlyParts(_ client.Object, parts []any) []any { return parts }
 
 // visitLists calls visit for each list and map below a type, with its path as field indexes. path is the path of the
-// type.
+// type. It skips times, quantities and pod templates: writable returns the templates as parts.
 func visitLists(t reflect.Type, path []int, visit func(path []int, name string)) {
 	for i := range t.NumField() {
 		f := t.Field(i)

@@ -16,8 +16,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// Limits on the events read per list. A tenant may create thousands of events in its own namespace, and must not be able
-// to hide the events of other namespaces.
+// Limits on the events read per list. A tenant may create thousands of events in its own namespace, and must not be
+// able to hide the events of other namespaces.
 const (
 	maxEvents     = 5000 // for one kind of cluster-scoped objects
 	maxPodEvents  = 1000 // for the pods of one namespace

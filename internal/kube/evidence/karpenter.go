@@ -25,8 +25,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/migration"
 )
 
-// ReadManifests reads manifests of any kind from files, with the rules of manifest.ReadFiles, without validation. The error
-// joins one error per problem. ReadManifests returns the readable objects even if there is an error.
+// ReadManifests reads manifests of any kind from files, with the rules of manifest.ReadFiles, without validation. The
+// error joins one error per problem. ReadManifests returns the readable objects even if there is an error.
 func ReadManifests(paths []string, stdin io.Reader) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	d := manifest.Decoder{Skipped: map[string]int{}, Unknown: map[string]int{}, Seen: map[string]string{}, Read: map[string]bool{}}

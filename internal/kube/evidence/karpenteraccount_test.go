@@ -38,7 +38,7 @@ func TestUnreadAccount(t *testing.T) {
 			"spec":     map[string]any{"template": map[string]any{"spec": map[string]any{"serviceAccountName": "karpenter"}}}}}
 		out, unseen, err := (&Reader{objects: failingReader{err: c.err}}).accounts(t.Context(), []*unstructured.Unstructured{deployment})
 		if err != nil || len(out) != 0 || len(unseen) != c.unseen {
-			t.Errorf("%s: accounts %v, unseen %v, error %v; want only the row's unseen", name, out, unseen, err)
+			t.Errorf("%s: accounts %v, unseen %v, error %v; want no account, and the number of unseen of this case", name, out, unseen, err)
 		}
 		for _, u := range unseen {
 			if !u.Asked || u.What != "service account kube-system/karpenter" {

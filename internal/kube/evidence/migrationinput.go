@@ -32,9 +32,9 @@ type InstalledController struct {
 	Environ []string // NAME=value; without variables that have a valueFrom
 }
 
-// MigrationInput converts the objects that ReadManifests or Reader.Karpenter returned into the input of a migration check.
-// The Installation lacks its Controllers: these are the second result, because this package does not parse settings.
-// Objects of other kinds are ignored. The error is about the first object that cannot be decoded.
+// MigrationInput converts the objects that ReadManifests or Reader.Karpenter returned into the input of a migration
+// check. The Installation lacks its Controllers: these are the second result, because this package does not parse
+// settings. Objects of other kinds are ignored. The error is about the first object that cannot be decoded.
 func MigrationInput(objects []*unstructured.Unstructured) (migration.Installation, []InstalledController, error) {
 	m := migrationBuilder{roles: map[string]string{}, foreign: map[string]bool{},
 		definitions: map[string]*apiextensionsv1.CustomResourceDefinition{}}

@@ -28,7 +28,7 @@ func TestEventWriter(t *testing.T) {
 	writer.Emit(pod, ReasonNominated, "100% sure")
 	writer.Emit(pod, ReasonNominated, "100% sure") // written a moment ago, so suppressed
 	writer.Emitf(pod, ReasonFailedScheduling, "%d too small", 3)
-	writer.Emitf(pod, ReasonFailedScheduling, "%d too small", 4) // a changed message
+	writer.Emitf(pod, ReasonFailedScheduling, "%d too small", 4) // a changed message: its action gets a suffix
 	now = now.Add(repeatAfter)
 	writer.Emit(pod, ReasonNominated, "100% sure")
 	writer.Emitf(pod, ReasonFailedScheduling, "%d too small", 4) // suppressed for five minutes

@@ -19,8 +19,8 @@ import (
 	"github.com/joiner-sh/joiner/api/crds"
 )
 
-// DefinitionInstaller installs the CustomResourceDefinitions of the API with server-side apply. A definition that is newer than
-// this program's, or has fields that this program does not know, is not changed.
+// DefinitionInstaller installs the CustomResourceDefinitions of the API with server-side apply. A definition that is
+// newer than this program's, or has fields that this program does not know, is not changed.
 type DefinitionInstaller struct {
 	// Live reads and writes at the API server, without a cache, and knows apiextensions.k8s.io/v1: see NewDefinitions.
 	Live client.Client

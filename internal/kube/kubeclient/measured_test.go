@@ -34,6 +34,7 @@ func TestMeasuredStore(t *testing.T) {
 	if kept, err := store.Read(t.Context()); err != nil || kept == nil || len(kept) > 0 {
 		t.Fatalf("without a ConfigMap, Read returns %v, %v; want empty measurements", kept, err)
 	}
+	// Of two measurements, the least memory and the latest day are kept. since drops measurements of earlier days.
 	for i, step := range []struct {
 		add    catalog.Measurements
 		since  catalog.Day

@@ -124,6 +124,7 @@ func TestPatcherEndsWhileObjectChanges(t *testing.T) {
 	deletion, _, err := p.DryRunDelete(t.Context(), "nodeclaim", "late")
 	must(t, err)
 	checkRefusal(t, p.Delete(t.Context(), deletion), true)
+	// Each request made ImageID one character longer.
 	if tries := len(claimOf(t, c).Status.ImageID); tries < 8 || tries > 20 {
 		t.Errorf("%d requests were made, want 8 to 20", tries)
 	}

@@ -20,11 +20,11 @@ type Document struct {
 	JSON []byte // the document converted to JSON
 
 	isJSON bool // text is JSON, not YAML
-	lists  int  // number of lists that the document is nested in
+	lists  int  // number of Lists and JSON arrays that contain the document
 }
 
-// documents splits a file into its documents. It records a problem for each document that cannot be read, and returns
-// the other documents.
+// documents splits a file into its documents, and returns those that can be read. It records a problem for each other
+// document, except after the first invalid one of a .json file.
 func (d *Decoder) documents(s source) []Document {
 	if trimmed := bytes.TrimSpace(s.data); len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '[') {
 		docs, err := jsonDocuments(s)
@@ -46,6 +46,7 @@ func (d *Decoder) documents(s source) []Document {
 				found.fail(d, s.name, part.Line)
 				continue
 			}
+			// The strict parser also rejects a key that overrides a merged mapping (<<), which is valid.
 			data, err = yaml.YAMLToJSON(part.text)
 		}
 		switch {
@@ -101,8 +102,8 @@ func jsonDocuments(s source) ([]Document, error) {
 	}
 }
 
-// splitYAML splits a file at the lines that begin with "---". In YAML such a line ends a document everywhere, even
-// inside a text.
+// splitYAML splits a file at the lines that are "---", alone or before a blank and more text. In YAML such a line ends
+// a document everywhere, even inside a block scalar.
 func splitYAML(s source) []Document {
 	var out []Document
 	current := Document{File: s.name, Line: 1}

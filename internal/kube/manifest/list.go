@@ -71,6 +71,7 @@ func itemStarts(text []byte, isBare bool) []int {
 		if content := bytes.TrimSpace(rest); len(content) == 0 || content[0] == '#' {
 			continue
 		}
+		// An item begins with a dash, alone or before white space.
 		column, isItem := len(line)-len(rest), rest[0] == '-' && (len(rest) == 1 || bytes.IndexByte([]byte(" \r\n"), rest[1]) >= 0)
 		switch {
 		case !inList:

@@ -23,7 +23,7 @@ func TestLongLists(t *testing.T) {
 	yaml.WriteString("- apiVersion: v1\n  kind: Pod\n  metadata: {}\nkind: List\n")
 	for name, c := range map[string]struct {
 		text string
-		line int // of the last item
+		line int // of the last item, after the header and count items of 1 line (JSON) or 3 lines (YAML)
 	}{"JSON": {json.String(), count + 4}, "YAML": {yaml.String(), 3*count + 3}} {
 		start := time.Now()
 		m, err := read([]byte(c.text))

@@ -31,8 +31,8 @@ type Manifests struct {
 }
 
 // ReadFiles reads Kubernetes manifests, as YAML or JSON with any number of documents and Lists: from files, from
-// folders and their subfolders (*.yaml, *.yml, *.json), and from stdin for "-". For each workload it adds one pod per
-// replica, unless the manifests contain pods of the workload.
+// folders (*.yaml, *.yml, *.json) and their subfolders, except those that begin with a dot, and from stdin for "-". For
+// each workload it adds one pod per replica, unless the manifests contain pods of the workload.
 //
 // The error joins one error per problem, one line each, with file, line and fix. The readable objects are returned with
 // the error.

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// typeMismatch is a value of the wrong type, as in this error of Go's JSON decoder: "json: cannot unmarshal string into Go
-// struct field DeploymentSpec.spec.replicas of type int32".
+// typeMismatch is a value of the wrong type, as in this error of Go's JSON decoder: "json: cannot unmarshal string into
+// Go struct field DeploymentSpec.spec.replicas of type int32".
 type typeMismatch struct {
 	path        string // "spec.replicas"; empty for the object itself
 	given, want string // type names of YAML

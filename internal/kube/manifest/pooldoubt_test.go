@@ -35,8 +35,8 @@ func classManifest(spec string) string {
 	return fmt.Sprintf(`{"apiVersion":"karpenter.k8s.aws/v1","kind":"EC2NodeClass","metadata":{"name":"general"},"spec":{%s}}`, strings.TrimPrefix(spec, ","))
 }
 
-// TestLikelyMeaning: for a wrong field or value of a NodePool or EC2NodeClass, the message names the likely meaning, and
-// contains no regular expression.
+// TestLikelyMeaning: for a wrong field or value of a NodePool or EC2NodeClass, the message names the likely meaning,
+// and contains no regular expression.
 func TestLikelyMeaning(t *testing.T) {
 	t.Parallel()
 	requirement := func(key, operator, values string) string {

@@ -218,7 +218,7 @@ func invalidQuantity(value any, path string, isAmount bool) (string, string) {
 				valuePath = path + "." + key
 			}
 			_, isMap := v[key].(map[string]any)
-			isOne := (key == "sizeLimit" || key == "divisor") && !strings.HasPrefix(path, "metadata")
+			isOne := (key == "sizeLimit" || key == "divisor") && !strings.HasPrefix(path, "metadata") // one amount, not a map
 			if invalid, text := invalidQuantity(v[key], valuePath, isAmount || isOne || isMap && holdsAmounts(key, path)); invalid != "" {
 				return invalid, text
 			}

@@ -75,7 +75,7 @@ func anyObject(t *rapid.T, now time.Time) client.Object {
 
 func anyMeta(t *rapid.T, namespace, name string) metav1.ObjectMeta {
 	out := metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(pick(t, "uid", "", "u1-", "u2-") + namespace + name)}
-	if out.UID == types.UID(namespace+name) {
+	if out.UID == types.UID(namespace+name) { // no prefix was picked
 		out.UID = ""
 	}
 	out.CreationTimestamp.Time = kubetest.Noon.Add(-time.Duration(rapid.IntRange(0, 3).Draw(t, "age")) * time.Minute)

@@ -126,8 +126,8 @@ func requiredLabel(s *metav1.LabelSelector) (label string, ok bool) {
 	return label, ok
 }
 
-// selecting returns the budgets that select the pod, sorted by name. isPartial means that more budgets may select the pod,
-// because the limits ended the comparison.
+// selecting returns the budgets that select the pod, sorted by name. isPartial means that more budgets may select the
+// pod, because the limits ended the comparison.
 func (g budgetIndex) selecting(pod *corev1.Pod) (matching []indexedBudget, isPartial bool) {
 	space := g[pod.Namespace]
 	if space == nil {

@@ -265,7 +265,7 @@ func smallCluster() Objects {
 		DaemonSets: uniformCluster(0, 0, 0).DaemonSets[:2],
 	}
 	o.DaemonSets[0].Name, o.DaemonSets[0].UID = "d0", "d0"
-	o.DaemonSets[1].Name, o.DaemonSets[1].UID = "d1", types.UID("u1-kube-system"+"d1")
+	o.DaemonSets[1].Name, o.DaemonSets[1].UID = "d1", types.UID("u1-kube-system"+"d1") // as in owner
 	addSmallClusterNodes(&o)
 	addSmallClusterVolumes(&o)
 	addSmallClusterGroups(&o)

@@ -31,7 +31,7 @@ func TestClosedPools(t *testing.T) {
 		tt.change(p)
 		got := Objects{Pools: []*karpv1.NodePool{p}}.Snapshot(View{Now: time.Now(), Live: true}).Pools[0]
 		if got.UnusableByIntent != tt.closed || !strings.Contains(got.Unusable, tt.why) {
-			t.Errorf("%s: UnusableByIntent %t, Unusable %q, want the row's closed and why",
+			t.Errorf("%s: UnusableByIntent %t, Unusable %q, want closed and why of this case",
 				name, got.UnusableByIntent, got.Unusable)
 		}
 	}

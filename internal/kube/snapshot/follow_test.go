@@ -248,7 +248,7 @@ func TestConcurrentEvents(t *testing.T) {
 				t.Errorf("a snapshot has pod %s %d times", id, n)
 			}
 		}
-		if len(seen) != 40 {
+		if len(seen) != 40 { // 20 pending pods, and 4 on each of 5 nodes
 			t.Errorf("a snapshot has %d pods, want 40", len(seen))
 		}
 	}

@@ -36,7 +36,7 @@ func FuzzPod(f *testing.F) {
 				t.Errorf("the pod is converted to %+v, and the second time to %+v", value, again)
 			}
 			s := o.Snapshot(view)
-			if s.Nodes[0].Requested.CPU > 1<<57 {
+			if s.Nodes[0].Requested.CPU > 1<<57 { // 128 times the maximum of one amount
 				t.Errorf("the requests on the node, %v, overflow", s.Nodes[0].Requested)
 			}
 			kubetest.Render(s)

@@ -70,9 +70,9 @@ func joined(remark, owner string) string {
 	return remark + "; " + owner
 }
 
-// BlockingPods returns, by Node name, a pod that blocks voluntary disruption of the Node at the time now. If several pods
-// block, BlockingPods takes one that blocks without end, or else the one that blocks longest, and among equals the first by
-// name.
+// BlockingPods returns, by Node name, a pod that blocks voluntary disruption of the Node at the time now. If several
+// pods block, BlockingPods takes one that blocks without end, or else the one that blocks longest, and among equals the
+// first by name.
 func (o Objects) BlockingPods(now time.Time) map[string]BlockingPod {
 	budgets := activeBudgets(o.Budgets)
 	out := map[string]BlockingPod{}

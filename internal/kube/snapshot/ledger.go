@@ -85,9 +85,9 @@ func (l *Ledger) Claims() []*karpv1.NodeClaim {
 	return out
 }
 
-// updateFromCache compares the ledger with the claims in the cache. late are the claims that the cache does not have yet.
-// overdue are claims that the cache should have by now: the caller must read them from the server.
-// updateFromCache drops the claims that have disappeared from the cache, and those whose plan period is over.
+// updateFromCache compares the ledger with the claims in the cache. late are the claims that the cache does not have
+// yet. overdue are claims that the cache should have by now: the caller must read them from the server. updateFromCache
+// drops the claims that have disappeared from the cache, and those whose plan period is over.
 func (l *Ledger) updateFromCache(now time.Time, claims []*karpv1.NodeClaim) (late, overdue []*karpv1.NodeClaim) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -292,8 +292,8 @@ func isDisrupted(taints []corev1.Taint) bool {
 	return slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.Key == karpv1.TaintDisrupted })
 }
 
-// withCordon returns the taints with cluster.CordonTaint first if the node is cordoned. spec.unschedulable is enough, as for
-// kube-scheduler: the node controller adds the taint later.
+// withCordon returns the taints with cluster.CordonTaint first if the node is cordoned. spec.unschedulable is enough,
+// as for kube-scheduler: the node controller adds the taint later.
 func withCordon(taints []requirements.Taint, n *corev1.Node) []requirements.Taint {
 	cordon := cluster.CordonTaint()
 	if !n.Spec.Unschedulable && !slices.Contains(taints, cordon) {

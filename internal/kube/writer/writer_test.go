@@ -147,8 +147,8 @@ func TestPatch(t *testing.T) {
 	}
 }
 
-// TestRecordsAreNotOverwritten: a client that changes or removes a record that another client has changed meanwhile must
-// read the object again.
+// TestRecordsAreNotOverwritten: a client that changes or removes a record that another client has changed meanwhile
+// must read the object again.
 func TestRecordsAreNotOverwritten(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{kubeclient.AnnotationImages, kubeclient.AnnotationFailed, kubeclient.AnnotationSelected} {
