@@ -109,7 +109,6 @@ func commandsOf(t *testing.T, page string) [][]string {
 	return out
 }
 
-// withoutQuotes returns a word without its quotes.
 func withoutQuotes(w *syntax.Word) string {
 	var b strings.Builder
 	if err := syntax.NewPrinter().Print(&b, w); err != nil {

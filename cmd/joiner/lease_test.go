@@ -10,7 +10,6 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// fakeLock is a lock without an API server.
 type fakeLock struct {
 	resourcelock.Interface
 	record   *resourcelock.LeaderElectionRecord

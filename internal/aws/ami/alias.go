@@ -33,18 +33,15 @@ func requirement(key string, op requirements.Operator, values ...string) require
 	return requirements.Requirement{Key: key, Operator: op, Values: values}
 }
 
-// withoutAccelerator returns the requirements of an image for instance types without accelerators.
 func withoutAccelerator() []requirements.Requirement {
 	return []requirements.Requirement{requirement(labelGPU, requirements.DoesNotExist),
 		requirement(labelAccelerator, requirements.DoesNotExist)}
 }
 
-// withGPU returns the requirements of an image for instance types with GPUs.
 func withGPU() []requirements.Requirement {
 	return []requirements.Requirement{requirement(labelGPU, requirements.Exists)}
 }
 
-// withNeuron returns the requirements of an image for instance types with Inferentia or Trainium.
 func withNeuron() []requirements.Requirement {
 	return []requirements.Requirement{requirement(labelAccelerator, requirements.Exists)}
 }
@@ -106,7 +103,6 @@ func variantsOf(alias, version string) (variants []variant, problem string) {
 	return nil, fmt.Sprintf("unknown family %q: use one of al2, al2023, bottlerocket, windows2019, windows2022, windows2025", family)
 }
 
-// al2 returns the variants of Amazon Linux 2.
 func al2(version, release string) []variant {
 	path := func(kind string) string {
 		image := "recommended"
@@ -123,7 +119,6 @@ func al2(version, release string) []variant {
 	}
 }
 
-// al2023 returns the variants of Amazon Linux 2023.
 func al2023(version, release string) []variant {
 	path := func(arch, kind string) string {
 		image := "recommended"
@@ -141,7 +136,6 @@ func al2023(version, release string) []variant {
 	}
 }
 
-// bottlerocket returns the variants of Bottlerocket.
 func bottlerocket(version, release string) []variant {
 	release = strings.TrimPrefix(release, "v")
 	path := func(kind, arch string) string {

@@ -24,7 +24,6 @@ type fixture struct {
 	region *world.Region
 }
 
-// newFixture starts the emulator.
 func newFixture(t *testing.T) fixture {
 	t.Helper()
 	w, estate, err := world.New(time.Now(), world.Setup{Account: emulator.DefaultAccount, Region: "us-east-1", Cluster: "prod"})

@@ -116,7 +116,6 @@ func imageOf(i awstypes.Image, extra []requirements.Requirement) (Image, bool) {
 	return out, true
 }
 
-// disksOf returns the sizes of the image's snapshots, by device.
 func disksOf(i awstypes.Image) map[string]int64 {
 	out := map[string]int64{}
 	for _, m := range i.BlockDeviceMappings {

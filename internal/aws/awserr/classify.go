@@ -26,7 +26,6 @@ func Classify(op string, err error) error {
 	return classify(op, err)
 }
 
-// classify classifies an error of the SDK.
 func classify(op string, err error) *Error {
 	e := &Error{Op: op, cause: err}
 	var api smithy.APIError

@@ -125,7 +125,6 @@ func (b Blueprint) setReservations(data *awstypes.RequestLaunchTemplateData) {
 	}
 }
 
-// disks returns the template's EBS volumes.
 func (b Blueprint) disks() []awstypes.LaunchTemplateBlockDeviceMappingRequest {
 	var out []awstypes.LaunchTemplateBlockDeviceMappingRequest
 	for _, d := range b.Disks {
@@ -187,7 +186,6 @@ func (b Blueprint) setAddresses(nic *awstypes.LaunchTemplateInstanceNetworkInter
 	}
 }
 
-// options returns the template's options of the instance metadata service.
 func (m Metadata) options() *awstypes.LaunchTemplateInstanceMetadataOptionsRequest {
 	o := &awstypes.LaunchTemplateInstanceMetadataOptionsRequest{
 		HttpEndpoint:         awstypes.LaunchTemplateInstanceMetadataEndpointState(m.Endpoint),

@@ -162,7 +162,6 @@ func (d *Client) describe(ctx context.Context, in *awsec2.DescribeInstancesInput
 	return out, nil
 }
 
-// fromInstance converts an instance of EC2.
 func (d *Client) fromInstance(i awstypes.Instance) Instance {
 	out := Instance{
 		ID:           aws.ToString(i.InstanceId),

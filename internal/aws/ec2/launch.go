@@ -319,7 +319,6 @@ func (r LaunchRequest) shortageError(errs []*awserr.Error, shortages []Shortage)
 		Message: fmt.Sprintf("no %s capacity for %s%s: %s", r.CapacityType, strings.Join(choices, ", "), more, first.Message)}
 }
 
-// launchedInstance converts an instance in the output of CreateFleet.
 func (d *Client) launchedInstance(r LaunchRequest, i awstypes.CreateFleetInstance) (out Instance) {
 	out = Instance{
 		ID:           i.InstanceIds[0],

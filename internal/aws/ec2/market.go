@@ -33,7 +33,6 @@ func ReadMarket(ctx context.Context, cfg aws.Config) (Market, error) {
 	return readMarket(ctx, sdkClient(cfg), cfg.Region)
 }
 
-// readMarket reads the Market of a region with client.
 func readMarket(ctx context.Context, client *awsec2.Client, region string) (Market, error) {
 	facts, err := readFacts(ctx, client)
 	if err != nil {
@@ -102,7 +101,6 @@ func readZones(ctx context.Context, client *awsec2.Client) (map[string][]string,
 	return out, nil
 }
 
-// factsOf converts an instance type of EC2.
 func factsOf(t awstypes.InstanceTypeInfo) catalog.Facts {
 	f := catalog.Facts{
 		Name:              string(t.InstanceType),

@@ -14,7 +14,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// createGroup creates a placement group.
 func (s *fixture) createGroup(t *testing.T, strategy string, partitions int) *world.PlacementGroup {
 	t.Helper()
 	var created *world.PlacementGroup

@@ -119,7 +119,6 @@ func toTags(tags map[string]string) []awstypes.Tag {
 	return out
 }
 
-// fromTags converts tags from EC2's form.
 func fromTags(tags []awstypes.Tag) map[string]string {
 	out := make(map[string]string, len(tags))
 	for _, t := range tags {

@@ -74,7 +74,6 @@ func (d *Client) StatusProblems(ctx context.Context) ([]StatusProblem, error) {
 	return out, nil
 }
 
-// troublesOf returns the problems of one instance.
 func troublesOf(s awstypes.InstanceStatus) []StatusProblem {
 	var out []StatusProblem
 	id := aws.ToString(s.InstanceId)

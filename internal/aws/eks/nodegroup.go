@@ -88,7 +88,6 @@ func (d *Client) FargateProfiles(ctx context.Context) ([]diagnosis.FargateProfil
 	return out, nil
 }
 
-// fargateOf converts a Fargate profile of EKS.
 func fargateOf(p *ekstypes.FargateProfile) diagnosis.FargateProfile {
 	out := diagnosis.FargateProfile{
 		Name:    aws.ToString(p.FargateProfileName),

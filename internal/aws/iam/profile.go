@@ -96,7 +96,6 @@ func (d *Client) EnsureProfile(ctx context.Context, c NodeClass) (Profile, error
 	return p, nil
 }
 
-// isRoleName reports whether name is a valid name of an IAM role.
 func isRoleName(name string) bool {
 	const maxLength = 64
 	return name != "" && len(name) <= maxLength &&
@@ -142,7 +141,6 @@ func (d *Client) Profile(ctx context.Context, name string) (Profile, error) {
 	return profileOf(*out.InstanceProfile), nil
 }
 
-// profileOf converts an instance profile of IAM.
 func profileOf(i iamtypes.InstanceProfile) Profile {
 	p := Profile{Name: aws.ToString(i.InstanceProfileName), ARN: aws.ToString(i.Arn), Path: aws.ToString(i.Path),
 		Created: aws.ToTime(i.CreateDate), Tags: map[string]string{}}

@@ -76,7 +76,6 @@ func (d *Client) Receive(ctx context.Context, wait time.Duration) ([]Message, er
 	return messages, nil
 }
 
-// fromSQS converts a message of SQS.
 func fromSQS(m sqstypes.Message) Message {
 	out := Message{Body: aws.ToString(m.Body), receipt: aws.ToString(m.ReceiptHandle), Received: 1}
 	if ms, err := strconv.ParseInt(m.Attributes["SentTimestamp"], 10, 64); err == nil {

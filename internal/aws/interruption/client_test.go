@@ -41,7 +41,6 @@ func newFixture(t *testing.T) *fixture {
 	return b
 }
 
-// advance moves the emulator's clock by d.
 func (b *fixture) advance(d time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -12,13 +12,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// Groups are the objects whose selectors select pods. From these, kube-scheduler makes the selector of its default
-// spread constraints.
+// Groups are the objects of all namespaces whose selectors select pods. From these, kube-scheduler makes the selector
+// of its default spread constraints.
 type Groups struct {
-	Services     []*corev1.Service               // Services of all namespaces
-	Controllers  []*corev1.ReplicationController // ReplicationControllers of all namespaces
-	ReplicaSets  []*appsv1.ReplicaSet            // ReplicaSets of all namespaces
-	StatefulSets []*appsv1.StatefulSet           // StatefulSets of all namespaces
+	Services     []*corev1.Service
+	Controllers  []*corev1.ReplicationController
+	ReplicaSets  []*appsv1.ReplicaSet
+	StatefulSets []*appsv1.StatefulSet
 }
 
 // PodSelectors finds the Services and the controller that select a pod.

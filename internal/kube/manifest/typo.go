@@ -14,7 +14,6 @@ import (
 // unknownField matches the error of strict decoding about an unknown field.
 var unknownField = regexp.MustCompile(`^unknown field "(.+)"$`)
 
-// typo is an unknown field.
 type typo struct {
 	path string // path of the field: "spec.template.spec.requirments"
 	near string // path of the most similar known field at the same place; empty if none is similar

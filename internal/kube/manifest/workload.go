@@ -57,7 +57,6 @@ func workloadOf(object client.Object) workload {
 	return w
 }
 
-// parallelPods returns the number of pods of a Job that run in parallel.
 func parallelPods(spec *batchv1.JobSpec) int {
 	if ptr.Deref(spec.Suspend, false) {
 		return 0

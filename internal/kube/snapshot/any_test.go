@@ -36,7 +36,6 @@ func pick[T any](t *rapid.T, what string, choices ...T) T {
 // chance returns true with a probability of 1 in n.
 func chance(t *rapid.T, what string, n int) bool { return rapid.IntRange(1, n).Draw(t, what) == 1 }
 
-// anyName returns one of n names with the prefix.
 func anyName(t *rapid.T, prefix string, n int) string {
 	return fmt.Sprint(prefix, rapid.IntRange(0, n-1).Draw(t, prefix))
 }

@@ -91,7 +91,6 @@ type blockers struct {
 	byKey   map[string]*Blocker // the blockers found so far, by kind and the key of add
 }
 
-// addPod adds the pod to each blocker of its eviction.
 func (f *blockers) addPod(pod *corev1.Pod, now time.Time) {
 	if conversion.IsProtected(pod, now) {
 		f.add("", pod, Blocker{Kind: DoNotDisrupt, Why: "pods have the annotation " + karpv1.AnnotationDoNotDisrupt})

@@ -25,7 +25,6 @@ const (
 // budgetIndex holds PodDisruptionBudgets by namespace.
 type budgetIndex map[string]*namespaceBudgets
 
-// namespaceBudgets are the budgets of a namespace.
 type namespaceBudgets struct {
 	sorted  []indexedBudget  // by name
 	byLabel map[string][]int // by "key=value": the positions in sorted of budgets that select only pods with this label
@@ -34,7 +33,6 @@ type namespaceBudgets struct {
 	isOverLimit bool
 }
 
-// indexedBudget is a PodDisruptionBudget with its parsed selector.
 type indexedBudget struct {
 	name     string                        // "namespace/name"
 	selector labels.Selector               // the parsed selector

@@ -314,7 +314,6 @@ func unlaunchedClaim(name string) *karpv1.NodeClaim {
 	return c
 }
 
-// marketWithCPU returns a market of one type with this allocatable CPU.
 func marketWithCPU(cpu int64) catalog.Market {
 	return catalog.Market{"default": {Types: []catalog.Type{{
 		Name: "c7g.large", Labels: map[string]string{catalog.LabelInstanceType: "c7g.large"},

@@ -132,7 +132,7 @@ func TestEvictionCosts(t *testing.T) {
 	priority := func(n int32) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Spec.Priority = &n } }
 	for name, c := range map[string]struct {
 		change func(*corev1.Pod)
-		want   float64
+		want   float64 // 1 + deletion cost/134217728 + priority/(1<<25)
 	}{
 		"ordinary":                 {func(*corev1.Pod) {}, 1},
 		"a deletion cost":          {deletion("134217728"), 2},

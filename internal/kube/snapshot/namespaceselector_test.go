@@ -55,6 +55,7 @@ func TestManyNamespaceSelectors(t *testing.T) {
 			}
 		}
 	}
+	// Each term of a pod is compared with each namespace.
 	if want := pods - conversion.MaxNamespaceSelections/spaces/terms; refused != want {
 		t.Errorf("%d of the tenant's pods are refused, want %d", refused, want)
 	}

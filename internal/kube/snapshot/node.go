@@ -224,7 +224,6 @@ func setUnlaunched(v *nodeView, market catalog.Market) {
 	out.Capacity, out.Allocatable = out.Capacity.Max(requests), out.Allocatable.Max(requests)
 }
 
-// minAmounts returns the smaller amount of each resource.
 func minAmounts(a, b resources.Amounts) resources.Amounts {
 	return a.Times(-1).Max(b.Times(-1)).Times(-1)
 }

@@ -20,21 +20,21 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// Objects are the objects that a snapshot is made from, as read from the API server or a folder of manifests. They are
+// Objects are all objects that a snapshot is made from, as read from the API server or a folder of manifests. They are
 // never changed.
 type Objects struct {
-	Pods           []*corev1.Pod                   // all Pods
-	Nodes          []*corev1.Node                  // all Nodes
-	DaemonSets     []*appsv1.DaemonSet             // all DaemonSets
-	Pools          []*karpv1.NodePool              // all NodePools
-	Claims         []*karpv1.NodeClaim             // all NodeClaims
-	Classes        []*awsv1.EC2NodeClass           // all EC2NodeClasses
-	VolumeClaims   []*corev1.PersistentVolumeClaim // all PersistentVolumeClaims
-	Volumes        []*corev1.PersistentVolume      // all PersistentVolumes
-	StorageClasses []*storagev1.StorageClass       // all StorageClasses
-	Budgets        []*policyv1.PodDisruptionBudget // all PodDisruptionBudgets
-	Namespaces     []*corev1.Namespace             // all Namespaces
-	CSINodes       []*storagev1.CSINode            // all CSINodes; they have the attach limits of nodes
+	Pods           []*corev1.Pod
+	Nodes          []*corev1.Node
+	DaemonSets     []*appsv1.DaemonSet
+	Pools          []*karpv1.NodePool
+	Claims         []*karpv1.NodeClaim
+	Classes        []*awsv1.EC2NodeClass
+	VolumeClaims   []*corev1.PersistentVolumeClaim
+	Volumes        []*corev1.PersistentVolume
+	StorageClasses []*storagev1.StorageClass
+	Budgets        []*policyv1.PodDisruptionBudget
+	Namespaces     []*corev1.Namespace
+	CSINodes       []*storagev1.CSINode // have the attach limits of nodes
 
 	// Groups are the Services and workload controllers of pods. Without View.DefaultSpread they are not needed.
 	Groups conversion.Groups
@@ -106,12 +106,10 @@ func nodesOf(o Objects, market catalog.Market) []*nodeView {
 	return out
 }
 
-// byNodeID sorts nodes by name, then by the name of the claim.
 func byNodeID(a, b *cluster.Node) int {
 	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Claim, b.Claim))
 }
 
-// byPodID sorts pods by namespace and name.
 func byPodID(a, b *cluster.Pod) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }

@@ -73,7 +73,6 @@ func plannedNodesAt(nodes []*nodeView, now time.Time) plannedNodes {
 	return out
 }
 
-// byAge sorts claims by creation, oldest first, then by name.
 func byAge(a, b *karpv1.NodeClaim) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }

@@ -285,12 +285,10 @@ func (q *queue) sorted() []*podEntry {
 	return q.pods
 }
 
-// byEntryID sorts pods by namespace and name.
 func byEntryID(a, b *podEntry) int {
 	return cmp.Or(cmp.Compare(a.object.Namespace, b.object.Namespace), cmp.Compare(a.object.Name, b.object.Name))
 }
 
-// merged merges two sorted lists.
 func merged[T any](a, b []T, compare func(T, T) int) []T {
 	out := make([]T, 0, len(a)+len(b))
 	for len(a) > 0 && len(b) > 0 {

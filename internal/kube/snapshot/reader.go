@@ -90,7 +90,6 @@ func (r *Reader) Objects(ctx context.Context) (Objects, error) {
 	return state.objects(), nil
 }
 
-// listObjects lists all objects of Cache.
 func (r *Reader) listObjects(ctx context.Context) (Objects, error) {
 	var out Objects
 	var (

@@ -27,7 +27,7 @@ import (
 // The size of the large cluster: the maximum that Kubernetes supports.
 const (
 	largeClusterNodes = 5_000
-	podsPerNode       = 30 // 4 of them are of DaemonSets
+	podsPerNode       = 30 // 4 of them are of DaemonSets, 2 have volumes
 )
 
 // BenchmarkState, with 5,000 nodes and 150,000 pods, should take under 50 ms for a snapshot after 100 pods have
@@ -154,7 +154,6 @@ func benchPlan(b *testing.B, w *stateTester, market catalog.Market, workloads in
 	}
 }
 
-// generalMarket returns the market of us-east-1.
 func generalMarket(b *testing.B) catalog.Market {
 	table, err := catalog.Embedded()
 	if err != nil {

@@ -175,7 +175,6 @@ func constrain(r *rand.Rand, pod *corev1.Pod) {
 	}
 }
 
-// daemonFor returns a DaemonSet for the nodes that the node selector selects.
 func daemonFor(name string, selector map[string]string) *appsv1.DaemonSet {
 	set := kubetest.DaemonSet(0)
 	set.Name, set.UID = name, types.UID("daemon-"+name)

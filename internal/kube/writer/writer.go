@@ -82,7 +82,6 @@ func (w *Writer) createAll(ctx context.Context, planned []packing.PlannedNode, a
 	return out
 }
 
-// poolRead is a NodePool, or the error of reading it.
 type poolRead struct {
 	pool *karpv1.NodePool
 	err  error
