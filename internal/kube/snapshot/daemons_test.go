@@ -82,7 +82,7 @@ func TestManyDaemonSets(t *testing.T) {
 		}
 		counted := namesOf(daemons, "tenant")
 		if len(counted) == 0 || len(counted) > conversion.MaxDaemonCost || counted[len(counted)-1] != "d0999" {
-			t.Errorf("%s: %d DaemonSets of the tenant are counted, the last is %v; want up to MaxDaemonCost, and the oldest, d0999, as the last",
+			t.Errorf("%s: %d DaemonSets of the tenant are counted, the last is %v; want up to MaxDaemonCost, the last d0999 (the oldest)",
 				name, len(counted), counted[max(0, len(counted)-1):])
 		}
 	}
