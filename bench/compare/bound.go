@@ -37,7 +37,7 @@ func boundOf(kind workload.Kind, s cluster.Snapshot, market catalog.Market,
 	for i := range s.Pods {
 		p := &s.Pods[i]
 		if strings.Contains(p.Unplannable, "not plan for yet") {
-			// Joiner lacks a feature (package conversion); the pod is valid.
+			// The text is of package conversion, for a pod that needs a feature which Joiner lacks. The pod is valid.
 			p.Unplannable = ""
 		}
 		p.Spread, p.Affinity, p.AntiAffinity = nil, nil, nil

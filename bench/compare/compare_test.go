@@ -17,7 +17,7 @@ import (
 func TestMedian(t *testing.T) {
 	t.Parallel()
 	got := median([]Sample{{Seconds: 3, Objects: 1, Peak: 7}, {Seconds: 1, Objects: 9, Peak: 9}, {Seconds: 2, Objects: 2, Peak: 8}})
-	if want := (Sample{Seconds: 2, Objects: 2, Peak: 9}); got != want {
+	if want := (Sample{Seconds: 2, Objects: 2, Peak: 9}); got != want { // Peak is the maximum
 		t.Errorf("median of three samples: %+v, want %+v", got, want)
 	}
 	if got := median([]Sample{{Seconds: 1}, {Seconds: 2}}).Seconds; got != 1.5 {

@@ -70,8 +70,8 @@ func (r *Row) Gap(o *Outcome) (float64, bool) {
 
 // keepBetter records a plan if it is better than the recorded one: it refuses fewer pods, or as many at a lower price.
 func (o *Outcome) keepBetter(plan packing.Plan) {
-	better := o.NewNodes+o.Placed == 0 || len(plan.Refusals) < o.Refused ||
-		len(plan.Refusals) == o.Refused && plan.Price < o.Price
+	isFirst := o.NewNodes+o.Placed == 0
+	better := isFirst || len(plan.Refusals) < o.Refused || len(plan.Refusals) == o.Refused && plan.Price < o.Price
 	if !better {
 		return
 	}

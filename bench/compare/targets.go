@@ -51,8 +51,11 @@ func addTargets(r *Row, add func(r *Row, want, have string, reached bool)) {
 
 // addComparisons calls add for the targets that need upstream's plan, the lower bound or the checker.
 func addComparisons(r *Row, complete bool, add func(r *Row, want, have string, reached bool)) {
-	if t := r.Theirs; t != nil && complete && t.Refused <= r.Unplaceable && t.Pods == r.Pods && !t.Stopped && r.Ours.Price > t.Price {
-		add(r, "no dearer than upstream, "+dollars(t.Price.Dollars()), dollars(r.Ours.Price.Dollars()), false)
+	if t := r.Theirs; t != nil {
+		bothComplete := complete && t.Refused <= r.Unplaceable && t.Pods == r.Pods && !t.Stopped
+		if bothComplete && r.Ours.Price > t.Price {
+			add(r, "no dearer than upstream, "+dollars(t.Price.Dollars()), dollars(r.Ours.Price.Dollars()), false)
+		}
 	}
 	maxGap := r.Workload.Kind.MaxGap()
 	if gap, ok := r.Gap(&r.Ours); r.Pods >= 1000 && r.Bound > 0 && maxGap > 0 {

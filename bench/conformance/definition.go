@@ -84,11 +84,11 @@ func (d *Definition) Create(ctx context.Context, object map[string]any) field.Er
 func (d *Definition) Update(ctx context.Context, object, old map[string]any) field.ErrorList {
 	correlated := common.NewCorrelatedObject(object, old, &model.Structural{Structural: d.structural})
 	errs := validation.ValidateCustomResourceUpdate(nil, object, old, d.openAPI, validation.WithRatcheting(correlated))
-	if len(listtype.ValidateListSetsAndMaps(nil, d.structural, old)) == 0 {
+	if len(listtype.ValidateListSetsAndMaps(nil, d.structural, old)) == 0 { // an invalid old list may stay invalid
 		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, d.structural, object)...)
 	}
 	if len(errs) > 0 {
-		return errs
+		return errs // as in Create
 	}
 	errs, _ = d.rules.Validate(ctx, nil, d.structural, object, old, celconfig.RuntimeCELCostBudget,
 		cel.WithRatcheting(correlated))

@@ -20,7 +20,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
-const authority = "LS0tLS1CRUdJTg=="
+const authority = "LS0tLS1CRUdJTg==" // any certificate authority
 
 // TestHashesOfManifests: the drift hashes of typical NodePools and EC2NodeClasses equal Karpenter's, so nodes do not
 // drift when Joiner takes over from Karpenter or Karpenter from Joiner.

@@ -78,7 +78,9 @@ func TestLongerPodsCloserToBound(t *testing.T) {
 		t.Logf("pods run for %s: %.1f %% above the bound, of which %.1f for launching and terminating nodes",
 			stay, gap[stay], transition[stay])
 	}
-	if transition[long] <= 0 || transition[long] > 0.8*transition[short] || gap[long] <= transition[long] || gap[long] > gap[short] {
+	lessTransition := transition[long] > 0 && transition[long] <= 0.8*transition[short]
+	smallerGap := gap[long] > transition[long] && gap[long] <= gap[short]
+	if !lessTransition || !smallerGap {
 		t.Errorf("percent above the bound: %v, of which for launching and terminating nodes: %v; want both lower if pods run longer",
 			gap, transition)
 	}
@@ -87,11 +89,11 @@ func TestLongerPodsCloserToBound(t *testing.T) {
 // churningFleet returns a cluster without nodes, in which about forty pods of five sizes exist at a time, until
 // churnTime. A pod exists for stay on average.
 func churningFleet(stay, churnTime time.Duration) (*fleet.Fleet, error) {
-	other, err := workload.WastefulFleets("")[0].Build()
+	template, err := workload.WastefulFleets("")[0].Build()
 	if err != nil {
 		return nil, err
 	}
-	f, random := fleet.New(other.Pools, other.Market), rand.New(rand.NewPCG(3, 4))
+	f, random := fleet.New(template.Pools, template.Market), rand.New(rand.NewPCG(3, 4))
 	const atOnce = 40
 	for i, at := 0, time.Duration(0); at < churnTime; i++ {
 		if i >= atOnce {
@@ -104,8 +106,8 @@ func churningFleet(stay, churnTime time.Duration) (*fleet.Fleet, error) {
 				CreationTimestamp: metav1.NewTime(fleet.Start.Add(at)),
 			},
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
-				corev1.ResourceCPU: *resource.NewQuantity(cpu,
-					resource.DecimalSI), corev1.ResourceMemory: *resource.NewQuantity(cpu<<31, resource.BinarySI),
+				corev1.ResourceCPU:    *resource.NewQuantity(cpu, resource.DecimalSI),
+				corev1.ResourceMemory: *resource.NewQuantity(cpu<<31, resource.BinarySI), // 2 GiB per core
 			}}}}},
 		}
 		f.At(fleet.Start.Add(at), func() { f.Add(pod) })

@@ -237,7 +237,7 @@ func (o *joinerController) blockedNodes(nodes, evictions []string) (map[string]b
 	if err != nil {
 		return nil, err
 	}
-	nodeOf := map[string]string{}
+	nodeOf := map[string]string{} // only of pods on cordoned nodes, which include the given nodes
 	for i := range s.Nodes {
 		for k := range s.Nodes[i].Pods {
 			if n := &s.Nodes[i]; n.Leaving {

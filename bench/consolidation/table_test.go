@@ -67,22 +67,22 @@ func TestTargets(t *testing.T) {
 // TestResultFolder: a stored result is returned for the same side and fleet only.
 func TestResultFolder(t *testing.T) {
 	t.Parallel()
-	k := ResultFolder(t.TempDir())
+	folder := ResultFolder(t.TempDir())
 	want := Outcome{ConvergedAt: time.Minute, Ran: 2 * time.Minute, Stopped: "x", Price: 7, Bound: 6, Nodes: 5, Moved: 4,
 		Bill: []fleet.Step{{From: time.Second, Price: 3}}, Seconds: 1.5}
-	if err := k.save("some", Upstream, want); err != nil {
+	if err := folder.save("some", Upstream, want); err != nil {
 		t.Fatal(err)
 	}
-	got, known, err := k.load("some", Upstream)
+	got, known, err := folder.load("some", Upstream)
 	if err != nil || !known || got.Price != want.Price || got.Seconds != want.Seconds ||
 		!slices.Equal(got.Bill, want.Bill) || got.Stopped != want.Stopped {
-		t.Errorf("saved %+v, loaded %+v, %t, %v", want, got, known, err)
+		t.Errorf("saved %+v, loaded %+v; found: %t, error %v", want, got, known, err)
 	}
 	for _, other := range []struct {
 		folder ResultFolder
 		fleet  string
 		by     Side
-	}{{k, "some", Joiner}, {k, "another", Upstream}, {"", "some", Upstream}} {
+	}{{folder, "some", Joiner}, {folder, "another", Upstream}, {"", "some", Upstream}} {
 		if _, known, err := other.folder.load(other.fleet, other.by); known || err != nil {
 			t.Errorf("%+v: stored %t, error %v; want no stored result", other, known, err)
 		}

@@ -41,7 +41,7 @@ func TestReaderFollowsFleet(t *testing.T) {
 			scans++
 		}
 		if f.Moved() == 0 || scans < 20 {
-			t.Errorf("%d pods were moved in %d scans, want at least one and 20", f.Moved(), scans)
+			t.Errorf("%d pods were moved in %d scans, want at least 1 pod and 20 scans", f.Moved(), scans)
 		}
 		return
 	}

@@ -205,7 +205,7 @@ func (f *Fleet) addInstance(o Order) *Instance {
 // join makes the node ready, and binds pending pods to it.
 func (f *Fleet) join(m *Instance) {
 	m.Phase = Ready
-	at, _ := slices.BinarySearchFunc(f.ready, m.Name, func(m *Instance, name string) int { return cmp.Compare(m.Name, name) })
+	at, _ := slices.BinarySearchFunc(f.ready, m.Name, func(r *Instance, name string) int { return cmp.Compare(r.Name, name) })
 	f.ready = slices.Insert(f.ready, at, m)
 	f.notify(m)
 	f.recordPrice()

@@ -157,13 +157,14 @@ func TestPaid(t *testing.T) {
 	if got, want := ConvergedAt(f.Bill()), time.Minute+DrainTime; got != want {
 		t.Errorf("the price last changed at %s, want %s", got, want)
 	}
-	const centSeconds = 4*62 + 6*28 + 2*(3600-90) // cents per hour times seconds
+	// Cents per hour times seconds: only a, until b is launched; then both, until a is gone; then only b.
+	const centSeconds = 4*62 + 6*28 + 2*(3600-90)
 	if got, want := fmt.Sprintf("%.6f", Spent(f.Bill(), time.Hour)), fmt.Sprintf("%.6f", 0.01*centSeconds/3600); got != want {
 		t.Errorf("%s was paid, want %s", got, want)
 	}
 	joining, leaving := SpentInTransition(f.Bill(), time.Hour)
 	if got, want := fmt.Sprintf("%.6f %.6f", joining, leaving), fmt.Sprintf("%.6f %.6f", 0.02*43/3600, 0.04*30/3600); got != want {
-		t.Errorf("%s was paid for instances that took no pods, want %s", got, want)
+		t.Errorf("%s was paid for joining and leaving instances, want %s", got, want)
 	}
 	f.Cordon("b", true) // Step.Moved counts the pod of b in advance
 	f.Launch(node("c", 1))

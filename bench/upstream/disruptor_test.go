@@ -98,7 +98,7 @@ func TestDisrupt(t *testing.T) {
 		t.Errorf("after an hour there are %d nodes for %s, busy %t; want one for 2 cents, not busy; prices so far: %v",
 			len(f.Instances()), f.Price(), d.Busy(), prices)
 	}
-	if f.Moved() < 2 || f.Moved() > 4 {
+	if f.Moved() < 2 || f.Moved() > 4 { // both pods must move, and may move twice
 		t.Errorf("%d pods were moved, want 2 to 4", f.Moved())
 	}
 	if last := f.Instances()[0]; last.PodCount() != 2 {

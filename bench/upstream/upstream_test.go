@@ -75,7 +75,7 @@ func TestSameTypes(t *testing.T) {
 						Price: priceOf(o.Price), Available: o.Available,
 					})
 				}
-				want := ours.WithOfferings(ours.Offerings).Offerings
+				want := ours.WithOfferings(ours.Offerings).Offerings // a copy
 				for i := range want {
 					if want[i].ZoneID == "" {
 						want[i].ZoneID = offerings[i].ZoneID // without a requirement, upstream returns an arbitrary value
@@ -136,7 +136,7 @@ func TestStopped(t *testing.T) {
 	c := build(t, "plain", 5000)
 	run := prepare(t, c, 1)
 	if _, err := run.Solve(time.Millisecond); !errors.Is(err, ErrStopped) {
-		t.Errorf("with a limit of 1 ms: %v, want %v", err, ErrStopped)
+		t.Errorf("Solve with a limit of 1 ms returns %v, want %v", err, ErrStopped)
 	}
 }
 

@@ -10,8 +10,7 @@ import (
 )
 
 // defaultsName is the values file that sets only the required value. Its golden file has the rendered manifests. The
-// golden file of another values file has the difference to it, which shows what the values change, or the rendered
-// manifests if these are shorter.
+// golden file of another values file has the difference to these manifests, or its own manifests if they are shorter.
 const defaultsName = "defaults"
 
 // diffStart is the first line of a golden file that has a difference.
@@ -57,7 +56,7 @@ func applyDiff(t *testing.T, text, diff string) string {
 	t.Helper()
 	before := strings.SplitAfter(text, "\n")
 	var out strings.Builder
-	copied := 0 // lines of before
+	copied := 0 // number of lines of before that are copied or dropped
 	copyUntil := func(n int) {
 		for ; copied < n; copied++ {
 			out.WriteString(before[copied])

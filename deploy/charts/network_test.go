@@ -76,6 +76,6 @@ func TestNetworkPolicyWithoutPeers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(policy.Spec.Ingress) != 0 || policy.Spec.PolicyTypes[0] != networkingv1.PolicyTypeIngress {
-		t.Errorf("ingress %+v of types %v, want no rule of type Ingress", policy.Spec.Ingress, policy.Spec.PolicyTypes)
+		t.Errorf("ingress %+v of types %v, want the type Ingress and no rule", policy.Spec.Ingress, policy.Spec.PolicyTypes)
 	}
 }

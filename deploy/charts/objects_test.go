@@ -125,7 +125,7 @@ func checkSecurity(t *testing.T, name string, pod corev1.PodSpec) {
 	case !slices.Equal(c.Capabilities.Drop, []corev1.Capability{"ALL"}):
 		t.Errorf("%s: the container keeps capabilities: %+v", name, c.Capabilities)
 	}
-	if name == "everything" && *pod.SecurityContext.RunAsUser != 1000740000 {
+	if name == "everything" && *pod.SecurityContext.RunAsUser != 1000740000 { // as in everything.values.yaml
 		t.Errorf("the configured user ID is not used: %d", *pod.SecurityContext.RunAsUser)
 	}
 }
@@ -237,7 +237,7 @@ func TestRoles(t *testing.T) {
 			}
 		}
 		if (len(o.roles) == 0) != (name == "minimal") || o.monitor != (name == "karpenter" || name == "everything") {
-			t.Errorf("%s: the chart renders %d roles and a ServiceMonitor: %t", name, len(o.roles), o.monitor)
+			t.Errorf("%s: %d roles, ServiceMonitor %t; want no roles only with minimal, ServiceMonitor as configured", name, len(o.roles), o.monitor)
 		}
 	}
 }
@@ -262,10 +262,10 @@ func TestRolesFollowSettings(t *testing.T) {
 	for resource, isExtra := range map[string]bool{"nodeoverlays/status": true, "nodeoverlays": false, "services": true,
 		"statefulsets": true, "things": true, "nodeclaims": false, "pods/eviction": false} {
 		if plain[resource] == isExtra || !all[resource] {
-			t.Errorf("a role has %s by default: %t, with its setting: %t", resource, plain[resource], all[resource])
+			t.Errorf("%s in a role by default: %t, with all settings: %t; want only the latter if a setting needs it, else both", resource, plain[resource], all[resource])
 		}
 	}
 	if !plain["customresourcedefinitions"] || all["customresourcedefinitions"] {
-		t.Error("the role must have permissions for CRDs by default, and must not have them if settings.applyCRDs is false")
+		t.Error("the role must have permissions for CRDs by default, and must not have them if crds.apply is false")
 	}
 }

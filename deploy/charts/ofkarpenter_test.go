@@ -82,7 +82,7 @@ func TestValuesOfKarpenter(t *testing.T) {
 	}
 }
 
-// isExcluded reports whether unsearched has the path or a path above it.
+// isExcluded reports whether excludedValues has the path or a path above it.
 func isExcluded(path string) bool {
 	for prefix := range excludedValues {
 		if path == prefix || strings.HasPrefix(path, prefix+".") {
