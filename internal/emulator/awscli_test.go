@@ -130,7 +130,7 @@ func (c *commandLine) run(t *testing.T, s step) {
 	cmd := exec.CommandContext(t.Context(), c.tool,
 		append([]string{"--endpoint-url", c.bench.url, "--region", region, "--output", "text", "--no-cli-pager"}, words...)...)
 	if strings.HasPrefix(c.version(t), "aws-cli/1.") {
-		cmd.Args = append(cmd.Args[:7], cmd.Args[8:]...) // version 1 has no pager
+		cmd.Args = append(cmd.Args[:7], cmd.Args[8:]...) // version 1 rejects --no-cli-pager, which is argument 7
 	}
 	cmd.Env = []string{"AWS_ACCESS_KEY_ID=" + account, "AWS_SECRET_ACCESS_KEY=secret", "HOME=" + t.TempDir(),
 		"PATH=" + os.Getenv("PATH"), "AWS_EC2_METADATA_DISABLED=true"}

@@ -60,7 +60,7 @@ func (b *fixture) callServices(t *testing.T, c aws.Config) map[string]string {
 // corrects its clock by the header Date of the answer, and the next attempt succeeds.
 func TestClocksApart(t *testing.T) {
 	t.Parallel()
-	signature := map[string]string{
+	skewCodes := map[string]string{
 		"iam": "SignatureDoesNotMatch", "sts": "SignatureDoesNotMatch",
 		"eks": "InvalidSignatureException", "ssm": "InvalidSignatureException", "sqs": "InvalidSignatureException",
 	}
@@ -70,9 +70,9 @@ func TestClocksApart(t *testing.T) {
 		calls int               // calls of EC2; package awserr repeats a call that EC2 rejects with RequestExpired
 	}{
 		"four minutes":     {4 * time.Minute, nil, 1},
-		"AWS is ahead":     {5*time.Minute + 10*time.Second, signature, 1},
-		"AWS is behind":    {-5*time.Minute - 10*time.Second, signature, 1},
-		"too much for EC2": {15*time.Minute + 10*time.Second, signature, 2},
+		"AWS is ahead":     {5*time.Minute + 10*time.Second, skewCodes, 1},
+		"AWS is behind":    {-5*time.Minute - 10*time.Second, skewCodes, 1},
+		"too much for EC2": {15*time.Minute + 10*time.Second, skewCodes, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -101,7 +101,7 @@ func TestOfferings(t *testing.T) {
 		prices[*p.AvailabilityZone] = *p.SpotPrice
 	}
 	if prices["us-east-1a"] != "0.020000" || len(prices) != 3 || prices["us-east-1b"] >= "0.096" {
-		t.Errorf("spot prices: %v, want three, 0.020000 in us-east-1a and less than 0.096 in us-east-1b", prices)
+		t.Errorf("spot prices: %v, want three, 0.020000 in us-east-1a and less than the on-demand price 0.096 in us-east-1b", prices)
 	}
 }
 
@@ -279,7 +279,7 @@ func TestNetwork(t *testing.T) {
 		&ec2.DescribeSubnetsInput{Filters: []types.Filter{{Name: aws.String("tag:karpenter.sh/discovery"), Values: []string{"demo"}}}})
 	if err != nil || len(found.Subnets) != 3 || *found.Subnets[0].AvailableIpAddressCount != 8187 ||
 		*found.Subnets[0].AvailabilityZoneId != b.estate.Region.Zones()[0].ID {
-		t.Errorf("%d subnets, %v, want 3 with 8187 free addresses each", len(found.Subnets), err)
+		t.Errorf("%d subnets, %v, want 3 with 8187 free addresses each (a /19 without AWS's five)", len(found.Subnets), err)
 	}
 	groups, err := b.ec2.DescribeSecurityGroups(t.Context(), &ec2.DescribeSecurityGroupsInput{GroupIds: []string{b.estate.NodeGroup.ID}})
 	if err != nil || len(groups.SecurityGroups[0].IpPermissions[0].UserIdGroupPairs) != 2 ||

@@ -23,6 +23,7 @@ func TestThrottling(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)
 	b.server.Do(func(w *world.World, _ time.Time) { w.Faults.Throttle = world.EC2Throttle() })
+	// Without an image, a call that is not throttled fails with MissingParameter.
 	dry := &ec2.RunInstancesInput{MinCount: aws.Int32(1), MaxCount: aws.Int32(1), DryRun: aws.Bool(true)}
 	codes := ""
 	for range 7 {

@@ -85,7 +85,7 @@ func TestFleetLife(t *testing.T) {
 	}
 	b.advance(2 * time.Hour)
 	if left := b.instances(t.Context(), t); len(left) != 0 {
-		t.Errorf("%d instances are still listed two hours later", len(left))
+		t.Errorf("%d instances are listed two hours later, want none", len(left))
 	}
 	wantReported := []string{"pending", "pending", "running", "running", "shutting-down", "shutting-down", "terminated", "terminated"}
 	for i := range wantReported {

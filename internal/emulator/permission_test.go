@@ -138,7 +138,7 @@ func (b *fixture) launch(t *testing.T, template string, tags map[string]string) 
 func TestOnAsk(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)
-	var asked []string
+	var asked []string // role, action, whether the resource is an ARN of EC2, cluster UIDs in tags, verdict
 	b.server.Do(func(*world.World, time.Time) {
 		b.server.OnVerdict = func(caller identity.Identity, r iampolicy.Request, isAllowed bool) {
 			uid := append(r.Keys["aws:RequestTag/joiner.sh/cluster-uid"], r.Keys["aws:ResourceTag/joiner.sh/cluster-uid"]...)

@@ -128,7 +128,7 @@ func TestSpreadGroup(t *testing.T) {
 	for _, r := range in.Reservations {
 		n += len(r.Instances)
 	}
-	if err != nil || n != 8 {
+	if err != nil || n != 8 { // seven, and one in another zone
 		t.Errorf("the filter by group name finds %d instances, want 8; error %v", n, err)
 	}
 }

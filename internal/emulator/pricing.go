@@ -96,8 +96,8 @@ func productOf(region string, s world.OfferedType) product {
 			"instanceType": s.Facts.Name, "regionCode": region, "servicecode": "AmazonEC2", "servicename": "Amazon Elastic Compute Cloud",
 			"operatingSystem": "Linux", "preInstalledSw": "NA", "capacitystatus": "Used", "tenancy": tenancy, "marketoption": "OnDemand",
 			"licenseModel": "No License required", "operation": "RunInstances", "productFamily": family,
-			"vcpu": strconv.FormatInt(s.Facts.Processor.VCPUs,
-				10), "memory": strconv.FormatFloat(float64(s.Facts.MemoryMiB)/1024, 'f', -1, 64) + " GiB",
+			"vcpu":         strconv.FormatInt(s.Facts.Processor.VCPUs, 10),
+			"memory":       strconv.FormatFloat(float64(s.Facts.MemoryMiB)/1024, 'f', -1, 64) + " GiB",
 			"locationType": "AWS Region",
 		},
 	}

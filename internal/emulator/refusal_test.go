@@ -52,15 +52,18 @@ func launchFailures() map[string]launchFailure {
 		"spot-role": {spot: true, prepare: func(_ *testing.T, b *fixture, _ *types.RequestLaunchTemplateData) {
 			b.estate.Region.Account.NoSpotRole = true
 		},
-			want: "AuthFailure.ServiceLinkedRoleCreationNotPermitted: The provided credentials do not have permission", fix: "iam create-service-linked-role --aws-service-name spot.amazonaws.com"},
+			want: "AuthFailure.ServiceLinkedRoleCreationNotPermitted: The provided credentials do not have permission",
+			fix:  "iam create-service-linked-role --aws-service-name spot.amazonaws.com"},
 		"quota": {prepare: func(_ *testing.T, b *fixture, _ *types.RequestLaunchTemplateData) {
 			b.setQuota(world.Quota{Kind: "standard"}, 1)
 		},
-			want: "VcpuLimitExceeded: You have requested more vCPU capacity than your current vCPU limit of 1", fix: "service-quotas request-service-quota-increase --service-code ec2 --quota-code L-1216C47A --desired-value 64"},
+			want: "VcpuLimitExceeded: You have requested more vCPU capacity than your current vCPU limit of 1",
+			fix:  "service-quotas request-service-quota-increase --service-code ec2 --quota-code L-1216C47A --desired-value 64"},
 		"spot-quota": {spot: true, prepare: func(_ *testing.T, b *fixture, _ *types.RequestLaunchTemplateData) {
 			b.setQuota(world.Quota{Kind: "standard", Spot: true}, 1)
 		},
-			want: "MaxSpotInstanceCountExceeded: Max spot instance count exceeded", fix: "service-quotas request-service-quota-increase --service-code ec2 --quota-code L-34B43A08 --desired-value 64"},
+			want: "MaxSpotInstanceCountExceeded: Max spot instance count exceeded",
+			fix:  "service-quotas request-service-quota-increase --service-code ec2 --quota-code L-34B43A08 --desired-value 64"},
 		"image-pending": {prepare: withImage(func(i *world.Image) { i.State = "pending" }),
 			want: "InvalidAMIID.Unavailable: The image ID 'ami-"},
 		"image-marketplace": {prepare: withImage(func(i *world.Image) { i.Product = "abc123" }),

@@ -171,7 +171,7 @@ func TestQueue(t *testing.T) {
 		return out.Messages
 	}
 	if got := receive(0); len(got) != 0 {
-		t.Errorf("an empty queue delivers %v", got)
+		t.Errorf("an empty queue delivers %v, want no message", got)
 	}
 	sent := make(chan error, 1)
 	go func() {
@@ -208,7 +208,7 @@ func TestQueue(t *testing.T) {
 		t.Error("a deleted message was delivered again")
 	}
 	_, err = b.sqs.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: aws.String("none")})
-	if code(t, err) != "AWS.SimpleQueueService.NonExistentQueue" && code(t, err) != "QueueDoesNotExist" {
+	if code(t, err) != "AWS.SimpleQueueService.NonExistentQueue" && code(t, err) != "QueueDoesNotExist" { // query or JSON protocol
 		t.Errorf("an unknown queue: %v, want QueueDoesNotExist", err)
 	}
 }

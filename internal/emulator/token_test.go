@@ -170,7 +170,7 @@ func TestInstanceCredentials(t *testing.T) {
 	}
 	secondKey, _, _, err := b.server.Credentials(id)
 	if err != nil || secondKey != key {
-		t.Errorf("the second call returns other keys: %s, %v", secondKey, err)
+		t.Errorf("the second call returns %s, %v, want the same key", secondKey, err)
 	}
 	admin := b.iam
 	b.use(b.config(key, secret, token))

@@ -225,7 +225,7 @@ func describeSpotPriceHistory(c *api.Call, in *spotPricesIn) (spotPricesOut, err
 				continue
 			}
 			for _, p := range slices.Backward(market.SpotPrices(name, z.Name, start, end)) {
-				all = append(all, spotPrice{
+				all = append(all, spotPrice{ // SpotPrice has six decimals, Price.String has four
 					InstanceType: name, ProductDescription: product, SpotPrice: p.Price.String() + "00", Timestamp: p.From,
 					AvailabilityZone: z.Name, AvailabilityZoneId: z.ID,
 				})

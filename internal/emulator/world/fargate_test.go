@@ -32,7 +32,7 @@ func TestFargateProfile(t *testing.T) {
 		}
 		w.Advance(now.Add(59 * time.Second))
 		if profile.Status != ekscluster.ProfileCreating {
-			t.Errorf("%s: not CREATING after 59 s, want active after 60 s", mode)
+			t.Errorf("%s: not CREATING after 59 s, want it until 60 s", mode)
 		}
 		w.Advance(now.Add(time.Minute))
 		if profile.Status != ekscluster.ProfileActive {
@@ -53,7 +53,9 @@ func TestFargateProfile(t *testing.T) {
 func TestFargateSelects(t *testing.T) {
 	t.Parallel()
 	p := ekscluster.FargateProfile{Selectors: []ekscluster.FargateSelector{
-		{Namespace: "kube-system", Labels: map[string]string{"app": "joiner", "tier": "*"}}, {Namespace: "team-?"}, {Namespace: "[", Labels: nil},
+		{Namespace: "kube-system", Labels: map[string]string{"app": "joiner", "tier": "*"}},
+		{Namespace: "team-?"},
+		{Namespace: "["}, // an invalid pattern, which matches no pod
 	}}
 	for _, c := range []struct {
 		namespace string
@@ -89,6 +91,6 @@ func TestFargatePlaces(t *testing.T) {
 	}
 	s.Free = 0
 	if p, err := estate.Region.Network.TakeFargatePlace([]string{s.ID}); err == nil {
-		t.Errorf("a full subnet assigned %+v", p)
+		t.Errorf("a full subnet assigned %+v, want an error", p)
 	}
 }

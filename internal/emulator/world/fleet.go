@@ -271,7 +271,7 @@ func (o FleetOverride) applyTo(d TemplateData) TemplateData {
 	return d
 }
 
-// rank sorts choices by an allocation strategy. Equal choices keep the order of the request.
+// rank sorts choices by an allocation strategy. Capacity beyond need does not count. Equal choices keep their order.
 func rank(choices []choice, strategy string, need int) {
 	slices.SortStableFunc(choices, func(a, b choice) int {
 		byPrice := cmp.Compare(a.price, b.price)

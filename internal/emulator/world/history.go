@@ -76,6 +76,7 @@ func (s *Instances) start(now time.Time, launch resolvedLaunch) Instance {
 		instance.Tags = map[string]string{}
 	}
 	if launch.subnet.Public || launch.data.requestsPublicIP() {
+		// A made-up public address: the private one with another first number.
 		instance.PublicIP = "54." + strings.Join(strings.Split(instance.PrivateIP, ".")[1:], ".")
 	}
 	if launch.offering.Spot {
