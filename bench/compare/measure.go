@@ -37,7 +37,6 @@ func measureWarm(f func()) Sample {
 	return s
 }
 
-// run runs f once and measures it.
 func run(f func()) Sample {
 	stop, peak := make(chan struct{}), make(chan uint64)
 	initial := resident()

@@ -76,7 +76,6 @@ func (a axis) ticks(fine bool) []float64 {
 	return out
 }
 
-// pixel returns the coordinate of a number, in pixels.
 func (a axis) pixel(v float64) float64 {
 	return a.from + (math.Log10(v)-a.low)/(a.high-a.low)*(a.to-a.from)
 }

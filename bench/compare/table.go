@@ -85,7 +85,6 @@ func writeLine(b *strings.Builder, r *Row, o *Outcome, by string) {
 	b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
 }
 
-// verdict returns the result of the checker.
 func (o *Outcome) verdict() string {
 	switch {
 	case o.Stopped:

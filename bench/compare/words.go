@@ -50,7 +50,7 @@ func count(n uint64) string {
 	return fmt.Sprintf("%.1f M", float64(n)/1e6)
 }
 
-// plural returns a number and a noun: "1 pod", "2,000 pods".
+// plural returns "1 pod", "2,000 pods".
 func plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

@@ -26,7 +26,6 @@ type informers struct {
 	claims   map[string]*karpv1.NodeClaim
 }
 
-// newReader returns a reader that follows the fleet.
 func newReader(f *fleet.Fleet) *snapshot.Reader {
 	w := &informers{
 		fleet: f, handlers: map[reflect.Type][]toolscache.ResourceEventHandler{},

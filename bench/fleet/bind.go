@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// schedule binds pending pods to nodes with room.
 func (f *Fleet) schedule() {
 	f.pending = slices.DeleteFunc(f.pending, func(p *Pod) bool {
 		m := f.bestNode(p)

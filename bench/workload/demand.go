@@ -40,7 +40,6 @@ func (d *deployment) requireAffinity(key string) {
 	}}
 }
 
-// requireNodeLabel requires a node with the label.
 func (d *deployment) requireNodeLabel(key, value string) {
 	if d.template.NodeSelector == nil {
 		d.template.NodeSelector = map[string]string{}
@@ -48,7 +47,6 @@ func (d *deployment) requireNodeLabel(key, value string) {
 	d.template.NodeSelector[key] = value
 }
 
-// prefer adds a preference for nodes with the label.
 func (d *deployment) prefer(weight int32, key, value string) {
 	a := d.affinity()
 	if a.NodeAffinity == nil {

@@ -237,7 +237,8 @@ func TestRoles(t *testing.T) {
 			}
 		}
 		if (len(o.roles) == 0) != (name == "minimal") || o.monitor != (name == "karpenter" || name == "everything") {
-			t.Errorf("%s: %d roles, ServiceMonitor %t; want no roles only with minimal, ServiceMonitor as configured", name, len(o.roles), o.monitor)
+			t.Errorf("%s: %d roles, ServiceMonitor %t; want no roles only with minimal, ServiceMonitor as configured",
+				name, len(o.roles), o.monitor)
 		}
 	}
 }
@@ -262,7 +263,8 @@ func TestRolesFollowSettings(t *testing.T) {
 	for resource, isExtra := range map[string]bool{"nodeoverlays/status": true, "nodeoverlays": false, "services": true,
 		"statefulsets": true, "things": true, "nodeclaims": false, "pods/eviction": false} {
 		if plain[resource] == isExtra || !all[resource] {
-			t.Errorf("%s in a role by default: %t, with all settings: %t; want only the latter if a setting needs it, else both", resource, plain[resource], all[resource])
+			t.Errorf("%s in a role by default: %t, with all settings: %t; want only the latter if a setting needs it, else both",
+				resource, plain[resource], all[resource])
 		}
 	}
 	if !plain["customresourcedefinitions"] || all["customresourcedefinitions"] {

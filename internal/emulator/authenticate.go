@@ -112,7 +112,6 @@ func checkTime(now time.Time, sig signature, c *api.Call) error {
 	return &failure.Error{Code: "InvalidSignatureException", Message: message}
 }
 
-// expiredError returns the service's error for the keys of an expired session.
 func expiredError(c *api.Call) error {
 	const message = "The security token included in the request is expired"
 	switch c.Service {
@@ -138,7 +137,6 @@ func accountOf(accessKey string) string {
 	return DefaultAccount
 }
 
-// invalidKeyError returns the service's error for an invalid access key.
 func invalidKeyError(service string) error {
 	switch service {
 	case "ec2":

@@ -23,7 +23,7 @@ func TestThrottling(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)
 	b.server.Do(func(w *world.World, _ time.Time) { w.Faults.Throttle = world.EC2Throttle() })
-	// Without an image, a call that is not throttled fails with MissingParameter.
+	// The bucket has five tokens. Without an image, a call that is not throttled fails with MissingParameter.
 	dry := &ec2.RunInstancesInput{MinCount: aws.Int32(1), MaxCount: aws.Int32(1), DryRun: aws.Bool(true)}
 	codes := ""
 	for range 7 {
@@ -48,7 +48,7 @@ func TestThrottled(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)
 	b.server.Do(func(w *world.World, _ time.Time) { w.Faults.Throttle = world.EC2Throttle() })
-	for range 103 {
+	for range 103 { // the bucket has 100 tokens
 		if _, err := b.ec2.DescribeVpcs(t.Context(), &ec2.DescribeVpcsInput{}); err != nil && code(t, err) != "RequestLimitExceeded" {
 			t.Fatal(err)
 		}

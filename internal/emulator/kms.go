@@ -28,7 +28,6 @@ type keyMetadata struct {
 	KeyState     string
 }
 
-// describeKey returns a key, and whether it is enabled.
 func describeKey(c *api.Call, in *keyIn) (keyOut, error) {
 	k, err := c.Region.KMS.Key(in.KeyId)
 	if err != nil {

@@ -133,9 +133,9 @@ func (b *fixture) launch(t *testing.T, template string, tags map[string]string) 
 	})
 }
 
-// TestOnAsk: OnVerdict gets the caller, the action, the resource with its tags, and the verdict of the policies. It is
-// not called if the caller has no policies.
-func TestOnAsk(t *testing.T) {
+// TestOnVerdict: OnVerdict gets the caller, the action, the resource with its tags, and the verdict of the policies. It
+// is not called if the caller has no policies.
+func TestOnVerdict(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)
 	var asked []string // role, action, whether the resource is an ARN of EC2, cluster UIDs in tags, verdict

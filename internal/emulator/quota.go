@@ -84,7 +84,6 @@ func requestServiceQuotaIncrease(c *api.Call, in *quotaIn) (quotaRequestOut, err
 	}}, nil
 }
 
-// quota returns the quota that the request names by its code.
 func (in *quotaIn) quota() (world.Quota, error) {
 	q, known := quotaCodes[in.QuotaCode]
 	if in.ServiceCode != "ec2" || !known {

@@ -90,14 +90,14 @@ func (s *Server) admit(r *http.Request, c *api.Call) (*world.CallError, error) {
 	}
 	c.Region = c.World.Region(c.Caller.Account, c.RegionID)
 	call := world.Call{Account: c.Caller.Account, Region: c.RegionID, Name: c.Name(), Role: c.Caller.Role}
-	if a := c.World.FaultFor(c.Now, call); a != nil {
-		if a.Code == "RequestLimitExceeded" {
+	if fault := c.World.FaultFor(c.Now, call); fault != nil {
+		if fault.Code == "RequestLimitExceeded" {
 			if s.throttled == nil {
 				s.throttled = map[string]int{}
 			}
 			s.throttled[c.Name()]++
 		}
-		return a, faultError(c, a)
+		return fault, faultError(c, fault)
 	}
 	if c.World.Denied(call) {
 		return nil, deniedError(c)

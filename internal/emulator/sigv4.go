@@ -71,7 +71,6 @@ func readSignature(r *http.Request) (signature, error) {
 	return sig, sig.parseCredential(credential, r.Header.Get("X-Amz-Date"))
 }
 
-// readPresigned reads the signature in the query of a presigned URL.
 func readPresigned(q url.Values) (signature, error) {
 	sig := signature{
 		token: q.Get("X-Amz-Security-Token"), value: q.Get("X-Amz-Signature"), presigned: true,

@@ -162,11 +162,11 @@ func (f flags) consolidate(out, progress io.Writer) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("read the report: %w", err)
 	}
-	rest := strings.TrimSuffix(string(page), f.consolidationSection())
-	if rest != "" {
-		rest += "\n"
+	sectionsBefore := strings.TrimSuffix(string(page), f.consolidationSection())
+	if sectionsBefore != "" {
+		sectionsBefore += "\n"
 	}
-	if err := os.WriteFile(f.out, []byte(rest+consolidation.Report(rows)), 0o644); err != nil {
+	if err := os.WriteFile(f.out, []byte(sectionsBefore+consolidation.Report(rows)), 0o644); err != nil {
 		return fmt.Errorf("write the section: %w", err)
 	}
 	return nil

@@ -1,4 +1,4 @@
-# The role of the instances that Joiner launches. They can join because of its access entry, or its line in aws-auth.
+# The role of the instances that Joiner launches. They can join if the role has an access entry or a line in aws-auth.
 
 locals {
   create_node_iam_role = var.create && var.create_node_iam_role

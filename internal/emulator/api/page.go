@@ -15,7 +15,8 @@ type Page struct {
 }
 
 // PageOf returns a page of a list, and the token of the next page; empty after the last page. A token has the number
-// and the key of the first item of its page. If the list has changed, the key finds the item.
+// and the key of the first item of its page. If the list has changed, the key finds the item. If the item is gone, the
+// page starts at the number.
 func PageOf[T any](items []T, key func(T) string, p Page) ([]T, string, error) {
 	start := 0
 	if p.Token != "" {

@@ -82,7 +82,6 @@ func (c *Codec) fill(p *Parameter, v reflect.Value, path string) error {
 	return p.fillScalar(v, path)
 }
 
-// fillStruct sets the fields of a struct for which p has a parameter.
 func (c *Codec) fillStruct(p *Parameter, v reflect.Value, path string) error {
 	for _, f := range c.fieldsOf(v.Type()) {
 		child := p.children[f.query]
@@ -146,7 +145,6 @@ func (p *Parameter) fillMap(v reflect.Value) error {
 	return nil
 }
 
-// fillTime sets v to the time in p. path is the name of p, for errors.
 func (p *Parameter) fillTime(v reflect.Value, path string) error {
 	t, err := time.Parse(time.RFC3339, p.value)
 	if err != nil {

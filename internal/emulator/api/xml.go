@@ -84,7 +84,7 @@ func (e *Encoder) list(name string, v reflect.Value, f field) {
 		return
 	}
 	item := f.item
-	if item == "" || item == Ec2Item {
+	if item == "" || item == Ec2Item { // the tag names no element
 		item = e.Dialect.Item
 	}
 	if f.flat {

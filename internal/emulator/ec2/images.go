@@ -117,7 +117,6 @@ func isOwnedByAny(c *api.Call, i world.Image, owners []string) bool {
 	})
 }
 
-// imageFilters returns the data of an image that filters compare.
 func imageFilters(i world.Image) api.Filterable {
 	return api.Filterable{Tags: i.Tags, Values: map[string][]string{
 		"image-id": {i.ID}, "name": {i.Name}, "architecture": {i.Architecture}, "state": {"available"},

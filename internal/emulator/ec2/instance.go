@@ -177,7 +177,7 @@ func stateOf(name string) instanceState {
 	return instanceState{Code: codes[name], Name: name}
 }
 
-// securityGroupNames returns the names of the region's security groups by id.
+// securityGroupNames returns names by id.
 func securityGroupNames(c *api.Call) map[string]string {
 	names := map[string]string{}
 	for _, g := range c.Region.Network.SecurityGroups() {

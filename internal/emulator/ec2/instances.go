@@ -78,7 +78,6 @@ func seenInstances(c *api.Call, ids []string) ([]world.Instance, error) {
 	return out, nil
 }
 
-// instanceFilters returns the data of an instance that filters compare.
 func instanceFilters(i world.Instance) api.Filterable {
 	lifecycle := []string{}
 	if i.Spot {

@@ -56,8 +56,9 @@ func authorizeOverrides(c *api.Call, q *world.FleetRequest) {
 				overrideErr = awsErrorOf(c.Authorize(c.Region.Permissions.ForFleetOverride(*o)...))
 				overrideErrs[key] = overrideErr
 			}
-			if o.IAMError = configErr; configErr == nil {
-				o.IAMError = overrideErr
+			o.IAMError = overrideErr
+			if configErr != nil {
+				o.IAMError = configErr
 			}
 		}
 	}

@@ -55,7 +55,6 @@ func describePlacementGroups(c *api.Call, in *placementGroupsIn) (placementGroup
 	return out, nil
 }
 
-// placementFilters returns the data of a placement group that filters compare.
 func placementFilters(c *api.Call, g *world.PlacementGroup) api.Filterable {
 	if g == nil {
 		g = &world.PlacementGroup{} // only the names of the filters matter

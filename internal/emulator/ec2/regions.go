@@ -108,7 +108,6 @@ func describeRegions(c *api.Call, in *regionsIn) (regionsOut, error) {
 	return out, err
 }
 
-// endpointOf returns the host name of EC2's endpoint for a region.
 func endpointOf(region string) string {
 	if site.Partition(region) == "aws-cn" {
 		return "ec2." + region + ".amazonaws.com.cn"
@@ -164,7 +163,6 @@ func deleteTags(c *api.Call, in *deleteTagsIn) (api.Done, error) {
 	return api.Done{Return: true}, nil
 }
 
-// matchesAnyTag reports whether one of tags selects the tag with the key and value.
 func matchesAnyTag(tags []tagToDelete, key, value string) bool {
 	return slices.ContainsFunc(tags, func(t tagToDelete) bool { return t.Key == key && (t.Value == nil || *t.Value == value) })
 }

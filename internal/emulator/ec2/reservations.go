@@ -58,7 +58,6 @@ func describeCapacityReservations(c *api.Call, in *reservationsIn) (reservations
 	return reservationsOut{CapacityReservations: found, NextToken: next}, err
 }
 
-// reservationFilters returns the data of a capacity reservation that filters compare.
 func reservationFilters(r *world.CapacityReservation) api.Filterable {
 	if r == nil {
 		r = &world.CapacityReservation{} // only the names of the filters matter

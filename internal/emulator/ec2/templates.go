@@ -33,7 +33,6 @@ type launchTemplate struct {
 	Tags                 []world.Tag `aws:"TagSet"`
 }
 
-// createLaunchTemplate creates a launch template with one version.
 func createLaunchTemplate(c *api.Call, in *createTemplateIn) (createTemplateOut, error) {
 	if in.LaunchTemplateData == nil {
 		return createTemplateOut{}, &failure.Error{Code: "MissingParameter", Message: "The request must contain the parameter LaunchTemplateData"}

@@ -65,7 +65,6 @@ func describeInstanceTypes(c *api.Call, in *describeTypesIn) (describeTypesOut, 
 	return out, nil
 }
 
-// typeFilters returns the data of an instance type that filters compare.
 func typeFilters(f catalog.Facts) api.Filterable {
 	return api.Filterable{Values: map[string][]string{
 		"instance-type": {f.Name}, "bare-metal": api.BoolValues(f.BareMetal), "current-generation": api.BoolValues(f.CurrentGeneration),

@@ -45,7 +45,6 @@ func policyOf(c *api.Call, p identity.Policy) policyOut {
 	return policyOut{Policy: out}
 }
 
-// createPolicy creates a managed policy with one version.
 func createPolicy(c *api.Call, in *createPolicyIn) (policyOut, error) {
 	if in.PolicyDocument == "" {
 		return policyOut{}, api.MissingParameter("policyDocument")

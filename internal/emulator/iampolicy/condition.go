@@ -115,7 +115,8 @@ func (c condition) holds(request Keys) bool {
 		found := slices.ContainsFunc(c.values, func(p string) bool { return c.op.matches(p, value) })
 		return found != c.op.negated
 	}
-	if c.forAll || c.op.negated && !c.forAny {
+	mustAllMeet := c.forAll || c.op.negated && !c.forAny
+	if mustAllMeet {
 		return !slices.ContainsFunc(values, func(v string) bool { return !meets(v) })
 	}
 	return slices.ContainsFunc(values, meets)

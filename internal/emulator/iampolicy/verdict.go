@@ -31,7 +31,8 @@ func Judge(policies []Policy, r Request) Verdict {
 	verdict := Verdict{}
 	for _, p := range policies {
 		for _, s := range p.statements {
-			if !s.deny && verdict.Allowed || !s.applies(r) {
+			isSecondAllow := !s.deny && verdict.Allowed // changes nothing
+			if isSecondAllow || !s.applies(r) {
 				continue
 			}
 			if s.deny {

@@ -115,7 +115,6 @@ func (l *Launches) admit(launch resolvedLaunch) error {
 	return failure.WithStatus(500, "InsufficientInstanceCapacity", "We currently do not have sufficient %s capacity in the Availability Zone you requested (%s). Our system will be working on provisioning additional capacity.", o.Type, o.Zone)
 }
 
-// resolveType returns the instance type with the name.
 func (l *Launches) resolveType(name string) (*OfferedType, error) {
 	if name == "" {
 		return nil, failure.New("MissingParameter", "The request must contain the parameter InstanceType")
@@ -241,7 +240,9 @@ func (l *Launches) resolveProfile(now time.Time, ref *ProfileRef) (*identity.Pro
 		name, given, field, noun = identity.RoleName(ref.ARN), ref.ARN, "arn", "ARN"
 	}
 	p, err := l.region.Account.Profile(name)
-	if err != nil || ref.ARN != "" && p.ARN != ref.ARN || now.Before(p.CreatedAt.Add(l.region.world().Faults.ProfileLag)) {
+	isAnother := ref.ARN != "" && p.ARN != ref.ARN
+	isTooNew := now.Before(p.CreatedAt.Add(l.region.world().Faults.ProfileLag))
+	if err != nil || isAnother || isTooNew {
 		return nil, failure.New("InvalidParameterValue",
 			"Value (%s) for parameter iamInstanceProfile.%s is invalid. Invalid IAM Instance Profile %s", given, field, noun)
 	}

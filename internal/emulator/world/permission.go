@@ -156,7 +156,6 @@ func (p *Permissions) forUsing(action, kind, id string) []iampolicy.Request {
 	return []iampolicy.Request{{Action: action, Resource: p.region.ResourceARN(kind, id), Keys: p.resourceKeys(id)}}
 }
 
-// resourceKeys returns the condition keys for the tags of an EC2 resource.
 func (p *Permissions) resourceKeys(id string) iampolicy.Keys {
 	keys := iampolicy.Keys{}
 	if tags, ok := p.region.TagsOf(id); ok {

@@ -180,7 +180,7 @@ func (pg *PlacementGroups) admit(launch resolvedLaunch) error {
 			return failure.New("PlacementGroupLimitExceeded", "You have reached the limit of instances in this spread placement group in the Availability Zone %s. The limit is %d.", launch.zone.Name, maxSpread)
 		}
 	case ClusterGroup:
-		if len(members) > inZone {
+		if len(members) > inZone { // the group is in another zone
 			return failure.WithStatus(500, "InsufficientInstanceCapacity", "We currently do not have sufficient %s capacity in the Availability Zone you requested (%s) for the placement group '%s', whose instances are in %s.",
 				launch.offering.Type, launch.zone.Name, launch.placement.Name, members[0].current.Zone)
 		}
@@ -214,7 +214,6 @@ func (pg *PlacementGroups) assign(i *Instance, launch resolvedLaunch) {
 	i.Partition = 1 + slices.Index(counts, slices.Min(counts))
 }
 
-// unknownGroupError returns EC2's error for a placement group that does not exist or cannot be used.
 func unknownGroupError(name string) error {
 	return failure.New("InvalidPlacementGroup.Unknown", "The Placement Group '%s' is unknown.", name)
 }

@@ -151,7 +151,6 @@ func kindOf(id string) string {
 	return cmp.Or(kind, prefix)
 }
 
-// notFound returns EC2's error for an unknown id.
 func notFound(id string) error {
 	kind, _, _ := strings.Cut(id, "-")
 	code := map[string]string{

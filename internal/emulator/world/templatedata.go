@@ -219,7 +219,6 @@ func (d TemplateData) metadata() MetadataOptions {
 	return m
 }
 
-// requestsPublicIP reports whether a network interface requests a public address.
 func (d TemplateData) requestsPublicIP() bool {
 	for _, i := range d.Interfaces {
 		if i.PublicIP != nil && *i.PublicIP {

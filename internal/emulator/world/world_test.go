@@ -149,6 +149,7 @@ func TestAddresses(t *testing.T) {
 	if err != nil || again[0].PrivateIP != all[3].PrivateIP {
 		t.Errorf("after one instance was terminated: %v, %v, want its address", again, err)
 	}
+	// A conflict, a block outside of the VPC, no block, too large, too small.
 	for _, cidr := range []string{"10.0.200.0/27", "10.1.0.0/24", "nonsense", "10.0.0.0/8", "10.0.240.0/29"} {
 		if _, err := e.Region.Network.CreateSubnet(e.VPC.ID, "us-east-1a", cidr, nil); !strings.HasPrefix(code(err), "InvalidSubnet.") {
 			t.Errorf("subnet %s: %v, want an error InvalidSubnet", cidr, err)
@@ -238,7 +239,7 @@ func TestZoneIDs(t *testing.T) {
 	}
 }
 
-// TestTags: Tag changes all resources or none.
+// TestTags: if a resource does not exist, Tag changes none.
 func TestTags(t *testing.T) {
 	t.Parallel()
 	_, e := newClusterWorld(t)

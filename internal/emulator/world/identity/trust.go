@@ -26,7 +26,8 @@ func (r Role) TrustsService(service string, actions ...string) bool {
 			}
 		}
 	}
-	return !slices.ContainsFunc(actions, func(a string) bool { return !allowed[a] && !allowed["sts:*"] && !allowed["*"] })
+	isMissing := func(a string) bool { return !allowed[a] && !allowed["sts:*"] && !allowed["*"] }
+	return !slices.ContainsFunc(actions, isMissing)
 }
 
 // texts is a list whose JSON may be a single string instead.

@@ -27,7 +27,7 @@ func (net *Network) TakeFargatePlace(subnetIDs []string) (FargateAddress, error)
 	return FargateAddress{}, failure.New("InsufficientFreeAddresses", "One or more of the subnets associated with your Fargate profile do not have enough available IP addresses.")
 }
 
-// ReleaseFargatePlace releases the address after the pod's deletion.
+// ReleaseFargatePlace releases the address.
 func (net *Network) ReleaseFargatePlace(p FargateAddress) {
 	if s := net.Subnet(p.SubnetID); s != nil {
 		s.ReleaseAddress(p.IP)

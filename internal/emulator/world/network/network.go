@@ -260,17 +260,16 @@ func (s *Subnet) ReleaseAddress(address string) {
 }
 
 func (s *Subnet) isReserved(a netip.Addr) bool {
-	first := s.CIDR.Addr()
+	reserved := s.CIDR.Addr()
 	for range reservedAddresses - 1 {
-		if a == first {
+		if a == reserved {
 			return true
 		}
-		first = first.Next()
+		reserved = reserved.Next()
 	}
 	return !s.CIDR.Contains(a.Next())
 }
 
-// joinZones returns the names of zones, separated by commas, for an error message.
 func joinZones(zones []site.Zone) string {
 	text := ""
 	for i, z := range zones {
