@@ -172,7 +172,6 @@ func (a *AddOns) installCRDs(ctx context.Context) error {
 	return nil
 }
 
-// isEstablished reports whether the API server serves the CRD.
 func isEstablished(d *apiextensionsv1.CustomResourceDefinition) bool {
 	for _, c := range d.Status.Conditions {
 		if c.Type == apiextensionsv1.Established {

@@ -123,6 +123,7 @@ func amd64ProgramOnConsole(t *testing.T, l *lab.Lab, joiner string) {
 		t.Errorf("after the answer no: exit status %d, want 1 and no change:\n%s", code, printed)
 	}
 	printed, code := answeredDoctor(t, l, joiner, "yes", "--fix", "ARCH-3")
+	// The printed diff has the URL twice: in the removed and in the added line.
 	if code != 0 || !strings.HasSuffix(strings.TrimSpace(printed), "done") || !strings.Contains(printed, "+") ||
 		strings.Count(printed, "agent-linux-") != 2 {
 		t.Fatalf("after the answer yes: exit status %d, want 0 and the applied fix:\n%s", code, printed)

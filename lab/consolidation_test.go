@@ -124,7 +124,7 @@ func priceAndBound(t *testing.T, l *lab.Lab, name string) (paid, bound catalog.P
 		switch {
 		case pod.Namespace == name:
 			p.Demands = append(p.Demands, lowerbound.Demand{Count: 1, Ask: asks})
-		case pod.Spec.NodeName == nodes.Items[0].Name: // a DaemonSet pod
+		case pod.Spec.NodeName == nodes.Items[0].Name: // a DaemonSet pod, which every node has
 			room[0], room[1] = room[0]-asks[0], room[1]-asks[1]
 		}
 	}
@@ -299,12 +299,12 @@ func (o *observer) reportViolations(t *testing.T) {
 	if o.moved >= o.replicas*len(o.serving) {
 		t.Errorf("%d pods moved, want fewer than all %d", o.moved, o.replicas*len(o.serving))
 	}
-	for app, n := range o.movedByApp { // the test takes less than an hour
+	for app, n := range o.movedByApp { // of the whole test, which takes less than the hour of the limit
 		if n > maxMovesPerPod*o.replicas {
 			t.Errorf("the %d pods of %s moved %d times together, want at most %d times each", o.replicas, app, n, maxMovesPerPod)
 		}
 	}
-	if least := int(2 * time.Since(o.start).Seconds()); o.scans < least {
+	if least := int(2 * time.Since(o.start).Seconds()); o.scans < least { // a fifth of the intended ten per second
 		t.Errorf("the nodes were scanned only %d times, want at least %d", o.scans, least)
 	}
 }

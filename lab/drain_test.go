@@ -188,7 +188,6 @@ func isReadyPod(pod *corev1.Pod) bool {
 	})
 }
 
-// isComplete reports whether all replicas of every app are ready.
 func (w *budgetWatch) isComplete() (bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -455,13 +455,14 @@ func TestFiveHundredPods(t *testing.T) {
 	makePods(t, l, name, 500)
 	adoptPods(t, l, name, 500)
 	awaitRunning(t, l, name, 500, 3*time.Minute)
+	// beyond is the time from the end of the batch window until the request to EC2.
 	for _, stage := range []string{"batch", "plan", "claim", "launch", "beyond"} {
 		t.Logf("stage %-6s %s", stage, readHistogram(t, c.Metrics, "joiner_stage_duration_seconds", `stage="`+stage+`"`))
 	}
 	peak := peakMemory(t, c.PID())
 	t.Logf("peak memory of the controller: %d MiB", peak>>20)
 	if peak > 300<<20 {
-		t.Errorf("the controller used more than 300 MiB, want at most that")
+		t.Errorf("the controller used more than 300 MiB of memory, want at most 300 MiB")
 	}
 	beyond := readHistogram(t, c.Metrics, "joiner_stage_duration_seconds", `stage="beyond"`)
 	switch {

@@ -163,13 +163,13 @@ func (m *instances) run(ctx context.Context, i world.Instance, restart <-chan st
 func (m *instances) boot(ctx context.Context, i world.Instance, say func(string)) (*kubelet.Settings, error) {
 	var image world.Image
 	var stock world.OfferedType
-	var known, isOffered, silent bool
+	var known, isOffered, skipsUserData bool
 	m.lab.Emulator.Do(func(w *world.World, _ time.Time) {
 		image, known = w.Region(i.Account, i.Region).Images.ByID(i.ImageID)
 		stock, isOffered = w.Market(i.Region).Stock(i.Type)
-		silent = w.SkipsUserData(i.ID)
+		skipsUserData = w.SkipsUserData(i.ID)
 	})
-	if silent {
+	if skipsUserData {
 		return nil, nil
 	}
 	if !known || !isOffered {

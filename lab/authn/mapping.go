@@ -57,7 +57,6 @@ func (w *Webhook) findMapping(ctx context.Context, c Caller) (mapping, error) {
 	return w.awsAuth(c)
 }
 
-// accessEntry returns the access entry of the caller's role.
 func (w *Webhook) accessEntry(ctx context.Context, c Caller) (mapping, error) {
 	pages := eks.NewListAccessEntriesPaginator(w.eks, &eks.ListAccessEntriesInput{ClusterName: &w.Cluster})
 	for pages.HasMorePages() {
@@ -121,8 +120,8 @@ func samePrincipal(entry, role string) bool {
 	return entryPrefix+":role/"+entryName[strings.LastIndexByte(entryName, '/')+1:] == role
 }
 
-// awsAuth returns the caller's mapping in the ConfigMap aws-auth. ARNs are compared without regard to case, but with
-// their paths.
+// awsAuth returns the caller's mapping in the ConfigMap aws-auth. It ignores the case of ARNs. A role's ARN with a path
+// matches no caller, because STS omits the path.
 func (w *Webhook) awsAuth(c Caller) (mapping, error) {
 	data, ok := w.AWSAuth()
 	if !ok {

@@ -38,7 +38,7 @@ type testAWS struct {
 	hook    *authn.Webhook
 }
 
-func newSite(t *testing.T, mode string) *testAWS {
+func newTestAWS(t *testing.T, mode string) *testAWS {
 	t.Helper()
 	s := &testAWS{server: &emulator.Server{}}
 	http := httptest.NewServer(s.server)
@@ -170,7 +170,7 @@ func TestMapping(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSite(t, tt.mode)
+			s := newTestAWS(t, tt.mode)
 			s.awsAuth = tt.awsAuth
 			if tt.entry != nil {
 				tt.entry(t, s)
@@ -186,8 +186,11 @@ func TestMapping(t *testing.T) {
 			if got.User.Username != tt.wantUser || !slices.Equal(got.User.Groups, tt.wantGroups) {
 				t.Errorf("user %q in %q, want %q in %q", got.User.Username, got.User.Groups, tt.wantUser, tt.wantGroups)
 			}
-			if got.Authenticated && !strings.Contains(s.log.String(), "access granted") || !got.Authenticated &&
-				!strings.Contains(s.log.String(), "access denied") {
+			wantLog := "access denied"
+			if got.Authenticated {
+				wantLog = "access granted"
+			}
+			if !strings.Contains(s.log.String(), wantLog) {
 				t.Errorf("the log has %q, want the granted or denied access", s.log.String())
 			}
 		})
@@ -240,7 +243,7 @@ func TestTokens(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSite(t, ekscluster.AuthConfigMap)
+			s := newTestAWS(t, ekscluster.AuthConfigMap)
 			s.awsAuth = mapRole(roleARN, "joe", "[ops]")
 			token := tt.raw
 			if token == "" {

@@ -309,7 +309,6 @@ func Kubeconfig(url string, ca []byte, pair pki.Pair) clientcmdapi.Config {
 	}
 }
 
-// freePort returns a free port, chosen by the kernel.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -30,8 +30,8 @@ func controllers() string {
 	}, ",")
 }
 
-// apiServerArgs returns the arguments of kube-apiserver. They suit a small cluster on a small computer: no API priority
-// and fairness, no profiling. The endpoint reconciler is disabled, because Endpoints do not allow a loopback address.
+// apiServerArgs returns the arguments of kube-apiserver. For a small computer, they disable profiling and API priority
+// and fairness. They disable the endpoint reconciler, because Endpoints do not allow a loopback address.
 func (c *ControlPlane) apiServerArgs(etcdURL string, port int, o Options) []string {
 	args := []string{
 		"--etcd-servers=" + etcdURL,

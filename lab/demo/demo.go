@@ -84,7 +84,6 @@ func Run(ctx context.Context, o Options) error {
 	return d.screen.writeError()
 }
 
-// start starts the lab and the controller.
 func (d *demoRun) start(ctx context.Context) error {
 	done := func() {}
 	step := func(text string) {
@@ -200,7 +199,6 @@ func (d *demoRun) clear(ctx context.Context) error {
 	return nil
 }
 
-// billedInstances returns the number of instances that are billed.
 func (d *demoRun) billedInstances() int {
 	n := 0
 	for _, i := range d.lab.Instances() {

@@ -159,7 +159,6 @@ func resultName(s live.Spec) string {
 		string(s.Boots), fmt.Sprint(s.Seed), string(s.Side)}, "_")
 }
 
-// pathOf returns the path of a run's stored result.
 func (f liveFlags) pathOf(s live.Spec) string { return filepath.Join(f.keep, resultName(s)+".json") }
 
 // resultOf returns the stored result of a run. If there is none, it carries out the run and stores the result.

@@ -12,7 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/lab/faults"
 )
 
-// TestBadInput checks that an invalid command line prints one line, has exit code 2, and starts nothing.
+// TestBadInput checks that an invalid command line prints one line, has exit code 2, and starts nothing. Each key is a
+// command line, each value is a part of the printed line.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
@@ -60,7 +61,7 @@ func TestFaultList(t *testing.T) {
 	}
 	for _, line := range lines {
 		if words := strings.Fields(line); len(words) < 4 || !strings.Contains(words[1], "-") {
-			t.Errorf("the line %q does not start with the name and the check", line)
+			t.Errorf("the line %q has no name, check and description", line)
 		}
 	}
 }
