@@ -271,16 +271,16 @@ func (f faultPool) removeCapacity(t *testing.T) {
 		})
 	at := f.fleetCalls()
 	t.Logf("%d calls of CreateFleet in %.0f s of shortage: %v", len(at), time.Since(began).Seconds(), secondsSince(began, at))
-	first := 0
+	initial := 0 // attempts before the back-off started
 	for i, when := range at {
 		if when.Sub(at[0]) < shortageBackoff()/2 {
-			first++
+			initial++
 		} else if gap := when.Sub(at[i-1]); gap < shortageBackoff() {
 			t.Errorf("two launch attempts within %s, want at least %s between them", gap, shortageBackoff())
 		}
 	}
-	if first > 5 {
-		t.Errorf("%d CreateFleet calls for five NodeClaims before the back-off started, want at most 5", first)
+	if initial > 5 {
+		t.Errorf("%d CreateFleet calls for five NodeClaims before the back-off started, want at most 5", initial)
 	}
 	if all := instancesOf(f.lab, f.name); len(all) > 0 {
 		t.Errorf("%d instances of types without capacity were launched, want none", len(all))

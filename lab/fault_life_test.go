@@ -99,14 +99,14 @@ func TestClockSkew(t *testing.T) {
 	restartController(t, l)
 	apply(t, l, onePerNode(l, name, 1)...)
 	awaitRunning(t, l, name, 1, time.Minute)
-	behind := refusedCalls(t, l, skewed...)
+	afterBehind := refusedCalls(t, l, skewed...)
 
 	l.SetClock(apart)
 	scale(t, l, name, "one-per-node", 2)
 	awaitRunning(t, l, name, 2, time.Minute)
 	restartController(t, l)
 	within(t, l, time.Minute, "AWS to reject requests because of the clock skew", func(context.Context) (bool, error) {
-		return refusedCalls(t, l, skewed...) > behind && behind > before, nil
+		return refusedCalls(t, l, skewed...) > afterBehind && afterBehind > before, nil // rejected with both skews
 	})
 
 	// The SDK renews the credentials of Pod Identity five minutes before their end, by the controller's clock.
@@ -122,7 +122,7 @@ func TestClockSkew(t *testing.T) {
 	awaitRunning(t, l, name, 3, time.Minute)
 	if refusedCalls(t, l, expired...) == before || agent.Requests.Load() <= requestsBefore {
 		t.Errorf("AWS refused %d calls with expired credentials, want at least 1; "+
-			"%d requests for credentials before they expired, and %d in total, want more",
+			"%d requests for credentials before they expired and %d in total, want a higher total",
 			refusedCalls(t, l, expired...)-before, requestsBefore, agent.Requests.Load())
 	}
 	checkOneEach(t, l, name, 3)

@@ -178,12 +178,13 @@ func createHostilePods(t *testing.T, l *lab.Lab, tenant string, n int, change fu
 			for i := k; i < n; i += parallel {
 				pod := labPod(tenant, fmt.Sprintf("h-%04d", i), "10m")
 				pod.Labels = map[string]string{}
-				for x := range 10 {
+				for x := range 10 { // labels that hostileTerms of all pods select
 					pod.Labels[fmt.Sprintf("k%d", x)] = fmt.Sprintf("w%d", i%7)
 				}
 				pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}, NodeAffinity: &corev1.NodeAffinity{
 					RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{}}}
 				change(pod, i)
+				// The API server rejects a required node affinity without terms.
 				if len(pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms) == 0 {
 					pod.Spec.Affinity.NodeAffinity = nil
 				}

@@ -107,7 +107,7 @@ func (p Pace) bootTime(number int) time.Duration {
 	r := rand.New(rand.NewPCG(p.Seed, uint64(number)))
 	factor, slow := 0.7+0.9*r.Float64(), r.Float64()
 	if p.Boots == BootStragglers && slow < 0.1 {
-		factor = 4 + 40*slow
+		factor = 4 + 40*slow // 4 to 8, because slow is below 0.1
 	}
 	return time.Duration(factor * float64(p.Boot))
 }
@@ -328,7 +328,6 @@ func (l *Lab) startControlPlane(ctx context.Context) error {
 	return l.ServiceAccounts.publishKeys(ctx, issuer)
 }
 
-// serviceCIDR returns the address range of Services.
 func (l *Lab) serviceCIDR() string {
 	if l.IPv6 {
 		return controlplane.ServiceCIDR6
@@ -375,7 +374,6 @@ func (l *Lab) AWS() aws.Config {
 // cluster and the controller use this computer's clock.
 func (l *Lab) SetClock(ahead time.Duration) { l.awsClockAhead.Store(int64(ahead)) }
 
-// awsNow returns the time in AWS.
 func (l *Lab) awsNow() time.Time { return time.Now().Add(time.Duration(l.awsClockAhead.Load())) }
 
 // StopAPIServer kills the API server. etcd keeps its data.

@@ -150,7 +150,7 @@ func (w *randomWorld) drawNodeRequirements(spec *corev1.PodSpec) {
 // drawKey returns the key of a node label and possible values.
 func (w *randomWorld) drawKey() (string, []string) {
 	switch w.IntN(12) {
-	case 0, 1, 2, 9, 10:
+	case 0, 1, 2, 9, 10: // zones are the most frequent
 		return catalog.LabelZone, worldZones()
 	case 3:
 		return catalog.LabelArch, []string{"amd64", "arm64"}

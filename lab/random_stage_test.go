@@ -248,7 +248,7 @@ func (s *testbed) join(nodes []*corev1.Node, attachable map[string]int64) {
 					return false
 				}
 			}
-			if hasCordonTaint(n) != n.Spec.Unschedulable {
+			if hasCordonTaint(n) != n.Spec.Unschedulable { // the node lifecycle controller adds this taint to cordoned nodes
 				return false
 			}
 		}
@@ -376,7 +376,7 @@ func (s *testbed) settle(pods []*corev1.Pod) (bound, left map[string]outcome) {
 	isUnbound := func(p *corev1.Pod) bool { o, _ := s.outcomeOf(idOf(p)); return o.node == "" }
 	s.create(pods)
 	waiting := slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return !isUnbound(p) })
-	for before := len(waiting) + 1; 0 < len(waiting) && len(waiting) < before; {
+	for before := len(waiting) + 1; 0 < len(waiting) && len(waiting) < before; { // until a round binds no pod
 		before = len(waiting)
 		for i, p := range waiting {
 			if isUnbound(p) {

@@ -45,6 +45,7 @@ func TestMoveEvictsPodsInOrder(t *testing.T) {
 
 	order, nodes := podsLastFirst(t, l, name)
 	steps := watchSteps(t, l, name, order)
+	// Mark the NodeClaims as the controller marks those of a committed move.
 	var leaving []*karpenterv1.NodeClaim
 	for _, claim := range claimsOn(t, l, name, nodes) {
 		mark, err := json.Marshal(map[string]any{

@@ -174,7 +174,6 @@ func isConditionTrue(c *karpenterv1.NodeClaim, condition string) bool {
 	})
 }
 
-// onPod records the changes of a pod.
 func (t *tracker) onPod(object any, gone bool) {
 	if last, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 		object = last.Obj
@@ -208,7 +207,6 @@ type totals struct {
 	median, worst, perType string // median and longest time from Pending to Running; launched instances by type
 }
 
-// totals returns the current status.
 func (t *tracker) totals() totals {
 	t.mu.Lock()
 	defer t.mu.Unlock()

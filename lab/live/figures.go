@@ -49,7 +49,6 @@ type Waits struct {
 	Median, P99, Worst time.Duration
 }
 
-// waitsOf returns the figures of the waits.
 func waitsOf(all []time.Duration) Waits {
 	if len(all) == 0 {
 		return Waits{}

@@ -111,7 +111,6 @@ func (w workload) deployment(share float64, version int) *appsv1.Deployment {
 // namespace is the namespace of the workloads' pods.
 const namespace = "default"
 
-// daemonSets returns the DaemonSets of every run.
 func daemonSets() []*appsv1.DaemonSet {
 	one := func(name, cpu, memory string) *appsv1.DaemonSet {
 		labels := map[string]string{"ds": name}

@@ -169,7 +169,6 @@ func (r *run) last() (Sample, error) {
 	return r.samples[len(r.samples)-1], r.broken
 }
 
-// result returns the run's result so far.
 func (r *run) result() Result {
 	r.mu.Lock()
 	defer r.mu.Unlock()

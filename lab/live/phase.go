@@ -91,7 +91,6 @@ type counts struct {
 	last            Sample // last sample
 }
 
-// currentCounts returns the current totals.
 func (r *run) currentCounts(ctx context.Context) (counts, error) {
 	requests, err := r.requests(ctx)
 	r.mu.Lock()

@@ -44,7 +44,6 @@ func choose(homes []string, kubeconfigs string) (string, error) {
 	return "", errors.New(b.String())
 }
 
-// kubeconfigOf returns the path of the administrator's kubeconfig in a lab's folder.
 func kubeconfigOf(home string) string { return filepath.Join(home, "kubeconfig") }
 
 func isSameFile(a, b string) bool {
