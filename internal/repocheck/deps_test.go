@@ -105,7 +105,8 @@ internal/aws/interruption: internal/aws/awserr | github.com/aws
 
 # kube: the only packages that call the Kubernetes API.
 internal/kube/kubeclient: api/aws/v1 api/crds api/karpenter/v1 api/karpenter/v1alpha1 internal/model/catalog | k8s.io sigs.k8s.io
-internal/kube/kubetest: api/aws/v1 api/karpenter/v1 api/karpenter/v1alpha1 internal/kube/kubeclient internal/model/cluster internal/model/requirements internal/model/resources internal/scheduling/packing | github.com/google k8s.io sigs.k8s.io
+internal/kube/fakeapi: api/aws/v1 api/karpenter/v1 api/karpenter/v1alpha1 | k8s.io sigs.k8s.io
+internal/kube/kubetest: api/aws/v1 api/karpenter/v1 internal/kube/fakeapi internal/kube/kubeclient internal/model/cluster internal/model/requirements internal/model/resources internal/scheduling/packing | github.com/google k8s.io sigs.k8s.io
 internal/kube/conversion: api/aws/v1 api/karpenter/v1 internal/disruption/drift internal/kube/kubeclient internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources internal/node/bootstrap internal/scheduling/packing internal/suggest | k8s.io sigs.k8s.io
 internal/kube/snapshot: api/aws/v1 api/karpenter/v1 internal/kube/conversion internal/kube/kubeclient internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources | k8s.io sigs.k8s.io
 internal/kube/writer: api/aws/v1 api/karpenter/v1 api/karpenter/v1alpha1 internal/kube/conversion internal/kube/kubeclient internal/kube/snapshot internal/scheduling/packing | k8s.io sigs.k8s.io

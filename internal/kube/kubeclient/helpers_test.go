@@ -1,19 +1,15 @@
 package kubeclient
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
-	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/kube/fakeapi"
 )
 
 // Package kubetest has similar helpers, but imports this package, so the tests of this package need their own.
@@ -29,20 +25,12 @@ func webPod(name, app string) *corev1.Pod {
 	}
 }
 
-// fakeServer returns an API server in memory with these objects. It sets UIDs as a real one does; hooks replace single
-// calls.
+// fakeServer returns an API server in memory with these objects; see fakeapi.New.
 func fakeServer(t *testing.T, hooks interceptor.Funcs, objects ...client.Object) client.WithWatch {
 	t.Helper()
 	scheme, err := Scheme()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if hooks.Create == nil {
-		hooks.Create = func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			o.SetUID(uuid.NewUUID())
-			return c.Create(ctx, o, opts...)
-		}
-	}
-	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(hooks).
-		WithStatusSubresource(&karpv1.NodeClaim{}, &karpv1.NodePool{}, &awsv1.EC2NodeClass{}, &corev1.Node{}, &corev1.Pod{}).Build()
+	return fakeapi.New(t, scheme, Index, hooks, objects...)
 }

@@ -16,9 +16,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/kube/fakeapi"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/internal/model/resources"
@@ -177,6 +181,16 @@ func SmallPod() *corev1.Pod {
 		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m")}},
 	}}
 	return pod
+}
+
+// FakeClient returns a client of an in-memory API server with the scheme and the indexes of kubeclient; see fakeapi.New.
+func FakeClient(t testing.TB, hooks interceptor.Funcs, objects ...client.Object) client.WithWatch {
+	t.Helper()
+	scheme, err := kubeclient.Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fakeapi.New(t, scheme, kubeclient.Index, hooks, objects...)
 }
 
 // GeneralPool returns the NodePool general, of the EC2NodeClass default.

@@ -1,4 +1,9 @@
-package kubetest
+// Package fakeapi provides an API server in memory for tests.
+//
+// In: a scheme, indexes and objects.
+// Out: a client of the server.
+// Never: code of the product; only tests import it.
+package fakeapi
 
 import (
 	"cmp"
@@ -26,29 +31,25 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	karpv1alpha1 "github.com/joiner-sh/joiner/api/karpenter/v1alpha1"
-	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// FakeClient returns a client of an in-memory API server with these objects and the indexes of kubeclient.Index. Create
+// New returns a client of an in-memory API server with these objects, and with the indexes that index registers. Create
 // sets a UID, as a real API server does. hooks replace single calls; a call inside a hook goes to the server.
 //
 // The server is controller-runtime's fake client without managed fields, whose update takes most of the time of a write,
 // and with an apiCache before its reads.
-func FakeClient(t testing.TB, hooks interceptor.Funcs, objects ...client.Object) client.WithWatch {
+func New(t testing.TB, scheme *runtime.Scheme, index func(context.Context, client.FieldIndexer) error, hooks interceptor.Funcs,
+	objects ...client.Object) client.WithWatch {
 	t.Helper()
-	scheme, err := kubeclient.Scheme()
-	if err != nil {
-		t.Fatal(err)
-	}
 	if hooks.Create == nil {
 		hooks.Create = func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			o.SetUID(uuid.NewUUID())
 			return c.Create(ctx, o, opts...)
 		}
 	}
-	cache := &apiCache{scheme: scheme, indexes: map[index]client.IndexerFunc{}, kinds: map[schema.GroupVersionResource]objectsByKey{},
+	cache := &apiCache{scheme: scheme, indexes: map[indexKey]client.IndexerFunc{}, kinds: map[schema.GroupVersionResource]objectsByKey{},
 		stale: map[schema.GroupVersionResource]map[client.ObjectKey]bool{}}
-	if err := kubeclient.Index(t.Context(), cache); err != nil {
+	if err := index(t.Context(), cache); err != nil {
 		t.Fatal(err)
 	}
 	server := fake.NewClientBuilder().WithScheme(scheme).
@@ -91,7 +92,7 @@ func (t *tracker) Delete(r schema.GroupVersionResource, namespace, name string, 
 // all objects of a kind as JSON for each list. Every read sees all earlier writes.
 type apiCache struct {
 	scheme  *runtime.Scheme
-	indexes map[index]client.IndexerFunc
+	indexes map[indexKey]client.IndexerFunc
 
 	mu    sync.Mutex                                   // held while the server is read
 	kinds map[schema.GroupVersionResource]objectsByKey // the kinds that were listed
@@ -103,7 +104,7 @@ type apiCache struct {
 
 type objectsByKey map[client.ObjectKey]client.Object
 
-type index struct {
+type indexKey struct {
 	kind  schema.GroupVersionResource
 	field string
 }
@@ -114,7 +115,7 @@ func (c *apiCache) IndexField(_ context.Context, o client.Object, field string, 
 	if err != nil {
 		return err
 	}
-	c.indexes[index{kind, field}] = extract
+	c.indexes[indexKey{kind, field}] = extract
 	return nil
 }
 
@@ -290,7 +291,7 @@ func (c *apiCache) matches(r schema.GroupVersionResource, o client.Object, wante
 		return true, nil
 	}
 	for _, term := range wanted.FieldSelector.Requirements() {
-		extract := c.indexes[index{r, term.Field}]
+		extract := c.indexes[indexKey{r, term.Field}]
 		if extract == nil {
 			return false, fmt.Errorf("%s has no index of %s", r.Resource, term.Field)
 		}
