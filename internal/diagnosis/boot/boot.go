@@ -1,4 +1,5 @@
-// Package boot checks whether an instance boots and its user data starts a kubelet.
+// Package boot checks whether an instance boots: its image, clock, disk, swap and metadata, and the user data that
+// starts a kubelet.
 //
 // In: an index.Index.
 // Out: findings of the checks BOOT and IMDS.
