@@ -74,7 +74,7 @@ var accountIDs = regexp.MustCompile(`\b[0-9]{12}\b`)
 func MaskAccounts(e Evidence) (Evidence, error) {
 	text, err := json.Marshal(e)
 	if err != nil {
-		return Evidence{}, fmt.Errorf("mask accountIDs: %w", err)
+		return Evidence{}, fmt.Errorf("mask account IDs: %w", err)
 	}
 	masked := map[string]string{}
 	text = accountIDs.ReplaceAllFunc(text, func(id []byte) []byte {
@@ -85,7 +85,7 @@ func MaskAccounts(e Evidence) (Evidence, error) {
 	})
 	var out Evidence
 	if err := json.Unmarshal(text, &out); err != nil {
-		return Evidence{}, fmt.Errorf("mask accountIDs: %w", err)
+		return Evidence{}, fmt.Errorf("mask account IDs: %w", err)
 	}
 	return out, nil
 }

@@ -101,7 +101,7 @@ func (p Comparison) String() string {
 		case mark == ByAuthority:
 			out = append(out, "their certificate authorities differ")
 		default:
-			out = append(out, fmt.Sprintf("EKS says that its %s is %s, the cluster says %s", mark, values[0], values[1]))
+			out = append(out, fmt.Sprintf("the %s is %s in EKS, but %s in the cluster", mark, values[0], values[1]))
 		}
 	}
 	return strings.Join(out, "; ")

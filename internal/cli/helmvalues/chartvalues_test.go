@@ -130,7 +130,7 @@ func TestChartValues(t *testing.T) {
 		"settings: {clusterName: a, batchMaxDuraton: 20s}":       "the chart has no value settings.batchMaxDuraton (did you mean batchMaxDuration?)",
 		"settings: {clustername: a}":                             "the chart has no value settings.clustername (did you mean clusterName?)",
 		"settings: {clusterName: a, isolatedvpc: true}":          "(did you mean isolatedVPC?)",
-		`settings: {isolatedVPC: "true"}`:                        "the chart refuses them: value settings.isolatedVPC is a text: want true or false, without quotes",
+		`settings: {isolatedVPC: "true"}`:                        "the chart rejects the values: value settings.isolatedVPC is a text: want true or false, without quotes",
 		`settings: {featureGates: {nodeRepair: "yes"}}`:          "value settings.featureGates.nodeRepair is a text: want true or false, without quotes",
 		"settings: {featureGates: SpotToSpotConsolidation=true}": "value settings.featureGates is a text: want a mapping",
 		"settings: demo":                     "value settings is a text: want a mapping",

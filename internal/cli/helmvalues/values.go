@@ -59,7 +59,7 @@ func ReadValues(files []string) (ChartValues, error) {
 	out.ignored = takeLeftovers(out.Flat)
 	out.environ, out.problem = environOf(out.Flat)
 	if len(wrongShapes) > 0 {
-		out.problem = "the chart refuses them: " + strings.Join(wrongShapes, "; ")
+		out.problem = "the chart rejects the values: " + strings.Join(wrongShapes, "; ")
 	}
 	return out, nil
 }

@@ -207,7 +207,7 @@ func podState(ix *index.Index) []string {
 	case len(out) > 0:
 		return out[:1]
 	case ix.Evidence.Controller.Is(diagnosis.Missing):
-		return []string{"there are no " + ix.Evidence.Controller.Source}
+		return []string{"the cluster has no Deployment or ServiceAccount of the controller"}
 	case ix.Evidence.Controller.Known() && c.Deployment != "":
 		return []string{"deployment " + c.Namespace + "/" + c.Deployment + " has no pods"}
 	}

@@ -84,7 +84,7 @@ func Waves(in WavesInput) (allowed []string, stays map[string]string) {
 		case !in.Proven[d.Target] && moving[d.Target] >= canary:
 			stays[d.Node] = fmt.Sprintf("%s first: the remaining nodes follow when the replacement is ready for pods", nodes(canary))
 		case in.Proven[d.Target] && bounded && all >= wave:
-			stays[d.Node] = fmt.Sprintf("%s at once: %d are being replaced", nodes(wave), all)
+			stays[d.Node] = fmt.Sprintf("at most %s may be replaced at the same time: %d are being replaced", nodes(wave), all)
 		default:
 			allowed = append(allowed, d.Node)
 			moving[d.Target]++

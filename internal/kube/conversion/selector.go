@@ -30,7 +30,7 @@ func selectorOf(s *metav1.LabelSelector) (cluster.Selector, string) {
 		e := &s.MatchExpressions[i]
 		values, ok := labelValues(e)
 		if !ok {
-			return cluster.Selector{}, fmt.Sprintf(".matchExpressions[%d] means nothing: %s", i,
+			return cluster.Selector{}, fmt.Sprintf(".matchExpressions[%d] is invalid: %s", i,
 				requirementText(e.Key, string(e.Operator), e.Values))
 		}
 		reqs.Narrow(e.Key, values)

@@ -189,7 +189,7 @@ type changedError struct{ object string }
 
 // Error returns what changed and what to do.
 func (e *changedError) Error() string {
-	return e.object + " has changed since it was looked at: run this again"
+	return e.object + " has changed since it was read: run the command again"
 }
 
 // isChanged reports whether the error is a changedError.

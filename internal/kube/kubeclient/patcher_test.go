@@ -133,7 +133,7 @@ func TestPatcherEndsWhileObjectChanges(t *testing.T) {
 // checkRefusal checks that err is the error for a changed object if isRefused, and nil otherwise.
 func checkRefusal(t *testing.T, err error, isRefused bool) {
 	t.Helper()
-	const want = "nodeclaim late has changed since it was looked at: run this again"
+	const want = "nodeclaim late has changed since it was read: run the command again"
 	if isRefused != (err != nil && strings.Contains(err.Error(), want)) || !isRefused && err != nil {
 		t.Errorf("got the error %v, want a refusal: %v", err, isRefused)
 	}

@@ -104,7 +104,7 @@ func selectorProblems(path string, selector *metav1.LabelSelector) []problem {
 			metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist)
 		single := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{e}}
 		if _, err := metav1.LabelSelectorAsSelector(single); err != nil && found == nil {
-			text := fmt.Sprintf("%s: operator %q with values %q cannot be understood;"+
+			text := fmt.Sprintf("%s: operator %q with values %q is invalid;"+
 				" use In or NotIn with values, Exists or DoesNotExist without", at, e.Operator, e.Values)
 			found = []problem{{text, e.Key, ""}}
 		}

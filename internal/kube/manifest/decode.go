@@ -82,7 +82,7 @@ func (d *Decoder) readDocument(s source, doc Document) {
 	}
 	gv, err := schema.ParseGroupVersion(h.APIVersion)
 	if err != nil {
-		d.AddProblem(doc.File, doc.Line, "apiVersion %q cannot be understood; write group/version, for instance apps/v1",
+		d.AddProblem(doc.File, doc.Line, "apiVersion %q is invalid; write group/version, for instance apps/v1",
 			h.APIVersion)
 		return
 	}

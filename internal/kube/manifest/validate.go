@@ -197,7 +197,7 @@ func termProblems(path string, term *corev1.NodeSelectorTerm) []problem {
 			out = append(out, problem{fmt.Sprintf("%s.matchExpressions[%d]: %q is not a label key: %s", path, i, e.Key, errs[0]), "key", e.Key})
 		}
 		if _, ok := conversion.NodeValues(e); !ok {
-			text := fmt.Sprintf("%s.matchExpressions[%d] (%s): operator %q with values %q cannot be understood;"+
+			text := fmt.Sprintf("%s.matchExpressions[%d] (%s): operator %q with values %q is invalid;"+
 				" use In or NotIn with values, Exists or DoesNotExist without, Gt or Lt with one whole number",
 				path, i, e.Key, e.Operator, e.Values)
 			out = append(out, problem{text, "operator", string(e.Operator)})

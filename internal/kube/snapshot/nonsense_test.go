@@ -54,15 +54,15 @@ func TestNonsense(t *testing.T) {
 		spread(`"nodeTaintsPolicy":"Ponder"`):                 `its topologySpreadConstraints[1].nodeTaintsPolicy is "Ponder", neither Honor nor Ignore`,
 		spread(`"nodeAffinityPolicy":""`):                     `its topologySpreadConstraints[1].nodeAffinityPolicy is "", neither Honor nor Ignore`,
 		spread(`"labelSelector":{"matchLabels":{"a":"b c"}}`): `its topologySpreadConstraints[1].labelSelector.matchLabels has "a": "b c", which no label can be`,
-		spread(`"labelSelector":{"matchExpressions":[{"key":"a","operator":"In","values":[` + many + `]}]}`): "its topologySpreadConstraints[1].labelSelector.matchExpressions[0] means nothing: a In with 10000 values",
+		spread(`"labelSelector":{"matchExpressions":[{"key":"a","operator":"In","values":[` + many + `]}]}`): "its topologySpreadConstraints[1].labelSelector.matchExpressions[0] is invalid: a In with 10000 values",
 		`"topologySpreadConstraints":[` + strings.Repeat("{},", 99) +
 			`{}]`: "its topologySpreadConstraints are 100, more than 64",
 
 		apart(`{"topologyKey":""}`): firstApart + `.topologyKey is "", which is no label`,
-		apart(`{"topologyKey":"a","labelSelector":{"matchExpressions":[{"key":"a","operator":"Like","values":["b"]}]}}`): firstApart + `.labelSelector.matchExpressions[0] means nothing: a Like ["b"]`,
+		apart(`{"topologyKey":"a","labelSelector":{"matchExpressions":[{"key":"a","operator":"Like","values":["b"]}]}}`): firstApart + `.labelSelector.matchExpressions[0] is invalid: a Like ["b"]`,
 		apart(`{"topologyKey":"a","labelSelector":{"matchExpressions":[{"key":"a","operator":"In"}]}}`): firstApart +
-			`.labelSelector.matchExpressions[0] means nothing: a In []`,
-		apart(`{"topologyKey":"a","labelSelector":{"matchExpressions":[{"key":"a","operator":"Exists","values":["b"]}]}}`): firstApart + `.labelSelector.matchExpressions[0] means nothing: a Exists ["b"]`,
+			`.labelSelector.matchExpressions[0] is invalid: a In []`,
+		apart(`{"topologyKey":"a","labelSelector":{"matchExpressions":[{"key":"a","operator":"Exists","values":["b"]}]}}`): firstApart + `.labelSelector.matchExpressions[0] is invalid: a Exists ["b"]`,
 		apart(`{"topologyKey":"a","namespaceSelector":{"matchLabels":{"":"b"}}}`): firstApart +
 			`.namespaceSelector.matchLabels has "": "b", which no label can be`,
 		prefers(`{"weight":0,"podAffinityTerm":{"topologyKey":"a"}}`): firstPreferred +

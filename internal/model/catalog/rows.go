@@ -101,7 +101,7 @@ func Decode(data []byte) (Catalog, error) {
 	slices.SortFunc(c.Types, func(a, b Type) int { return cmp.Compare(a.Name, b.Name) })
 	for i := 1; i < len(c.Types); i++ {
 		if name := c.Types[i].Name; c.Types[i-1].Name == name {
-			return Catalog{}, fmt.Errorf("read catalog: %s is there twice", name)
+			return Catalog{}, fmt.Errorf("read catalog: %s is listed twice", name)
 		}
 	}
 	return c, nil

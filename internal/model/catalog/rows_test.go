@@ -65,7 +65,7 @@ func TestDecodeErrors(t *testing.T) {
 		"a capacity type":  {change(`"spot"`, `"credit"`), `capacityType is "credit"`},
 		"no zone":          {change(`"zone":"z"`, `"zone":""`), "offering 1: zone is missing"},
 		"a negative price": {change("0.01", "-0.01"), "pricePerHour"},
-		"twice":            {"[" + smallRow + "," + smallRow + "]", "a.b is there twice"},
+		"twice":            {"[" + smallRow + "," + smallRow + "]", "a.b is listed twice"},
 		"two regions": {"[" + smallRow + "," +
 			strings.Replace(smallRow, `"labels":{`, `"labels":{"topology.kubernetes.io/region":"r",`, 1) + "]", "all rows must have the same region"},
 		"a price in words": {change("0.01", `"cheap"`), "want a JSON list"},

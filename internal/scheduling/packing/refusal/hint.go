@@ -93,7 +93,7 @@ func (e *explanation) fixFor(best *finding) string {
 }
 
 // RetryHint is the hint for pods that another plan may place.
-const RetryHint = "plan again: pods that are placed by then need no more work"
+const RetryHint = "plan again: pods that have a node by then need no more work"
 
 // poolToFix returns the first unusable NodePool, by name, that would accept the class if it were usable; nil if
 // there is none.

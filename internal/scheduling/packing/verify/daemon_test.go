@@ -66,7 +66,7 @@ func TestDaemons(t *testing.T) {
 			w.node("n1", "a")
 			w.launch("a", "web-1")
 		}),
-		"refused, but its affinity could be satisfied": invalid("as large a spot would take it", func(w *world) {
+		"refused, but its affinity could be satisfied": invalid("(offering large a spot) would take it", func(w *world) {
 			w.agents(nil)
 			w.web(1, affinityTo(hostname, "agent"))
 			w.refuse(packing.TypeMismatch, "web-1")
@@ -81,7 +81,7 @@ func TestDaemons(t *testing.T) {
 			w.web(1)
 			w.refuse(packing.TypeMismatch, "web-1")
 		}),
-		"refused, but a zone has no DaemonSet pods": invalid("as large a spot would take it", func(w *world) {
+		"refused, but a zone has no DaemonSet pods": invalid("(offering large a spot) would take it", func(w *world) {
 			w.agents(nil, "b", "c")
 			w.web(1, antiAffinityTo(zone, "agent"))
 			w.refuse(packing.TypeMismatch, "web-1")

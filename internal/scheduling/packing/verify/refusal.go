@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/internal/model/resources"
@@ -38,7 +39,7 @@ func (c *checker) checkRefusals(plan packing.Plan, t *topology) {
 			onNewNodes := !hasReason(refusal, packing.LimitReached, packing.MinValues)
 			if where := r.placeFor(p, onNewNodes); where != "" {
 				first := refusal.Reasons[0]
-				c.report("pod %s is refused (%s %s), but %s would take it", refusal.Pod, first.Code, first.Detail, where)
+				c.report("pod %s is refused (%s), but %s would take it", refusal.Pod, strings.TrimSpace(string(first.Code)+" "+first.Detail), where)
 			}
 		}
 	}
@@ -111,7 +112,7 @@ func (r *roomFinder) offerFor(p *cluster.Pod) string {
 	for _, o := range r.launchable {
 		if len(o.lackingResources(p.Requests)) == 0 && r.accepts(o, demand) && !o.hasPortConflict(p.HostPorts) &&
 			r.claimsAllow(p.Volumes, o.labels[labelZone]) && r.rulesAllow(p, o.labels, -1, o.kinds) {
-			return fmt.Sprintf("a planned node of pool %s as %s", o.pool.Name, o)
+			return fmt.Sprintf("a planned node of pool %s (offering %s)", o.pool.Name, o)
 		}
 	}
 	return ""

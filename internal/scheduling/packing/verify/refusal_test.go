@@ -22,7 +22,7 @@ func TestRefusals(t *testing.T) {
 			w.pod("web-1", huge)
 			w.refuse(packing.TooSmall, "web-1")
 		}),
-		"not too large": invalid("pod default/web-1 is refused (TooSmall ), but a planned node of pool general as large a spot would take it",
+		"not too large": invalid("pod default/web-1 is refused (TooSmall), but a planned node of pool general (offering large a spot) would take it",
 			func(w *world) {
 				w.pod("web-1")
 				w.refuse(packing.TooSmall, "web-1")
@@ -107,7 +107,7 @@ func TestRefusals(t *testing.T) {
 			w.launch("a", "web-1")
 			w.refuse(packing.TypeMismatch, "web-2")
 		}),
-		"anti-affinity leaves a zone": invalid("b spot "+wouldTake, func(w *world) {
+		"anti-affinity leaves a zone": invalid("b spot) "+wouldTake, func(w *world) {
 			w.web(2, antiAffinityTo(zone, "web"))
 			only(w, "a", "b")
 			w.launch("a", "web-1")
@@ -148,7 +148,7 @@ func TestRefusals(t *testing.T) {
 			w.web(1, affinityTo(zone, "db"))
 			w.refuse(packing.TypeMismatch, "web-1")
 		}),
-		"affinity with matching pod": invalid("as large b spot "+wouldTake, func(w *world) {
+		"affinity with matching pod": invalid("(offering large b spot) "+wouldTake, func(w *world) {
 			w.node("n1", "b", existing("db", 1)).Taints = taint("x")
 			w.web(1, affinityTo(zone, "db"))
 			w.refuse(packing.TypeMismatch, "web-1")
