@@ -42,7 +42,7 @@ func (n Node) script() string {
 		option("--dns-cluster-ip", dns[0])
 	}
 	if n.Kubelet.MaxPods != nil {
-		option("--use-max-pods", "false")
+		option("--use-max-pods", "false") // kubeletFlags sets --max-pods
 	}
 	option("--kubelet-extra-args", strings.Join(n.kubeletFlags(), " "))
 	if n.InstanceStore == catalog.RAID0 {

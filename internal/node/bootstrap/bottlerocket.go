@@ -62,7 +62,7 @@ func (n Node) setSettings(doc *tomlDoc) {
 	if k.CPUCFSQuota != nil {
 		set("cpu-cfs-quota-enforced", strconv.FormatBool(*k.CPUCFSQuota))
 	}
-	setTable := func(name string, values map[string]string) {
+	setTable := func(name string, values map[string]string) { // replaces the user's whole table
 		if len(values) == 0 {
 			return
 		}

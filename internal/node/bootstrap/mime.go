@@ -21,18 +21,15 @@ const (
 	nodeConfig  = "application/node.eks.aws"
 )
 
-// part is one piece of MIME user data.
 type part struct {
 	header []string // lines such as "Content-Type: text/plain"
 	body   string
 }
 
-// newPart returns a part whose only header is its content type.
 func newPart(contentType, body string) part {
 	return part{[]string{"Content-Type: " + contentType}, body}
 }
 
-// mimeMessage returns the parts as one MIME message.
 func mimeMessage(parts []part) string {
 	boundary := boundaryFor(parts)
 	var b strings.Builder
@@ -52,7 +49,7 @@ func mimeMessage(parts []part) string {
 	return b.String()
 }
 
-// boundaryFor returns a boundary with which no line of a part begins: "//", which EKS uses, or a longer one.
+// boundaryFor returns a boundary that follows "--" at the start of no line: "//", which EKS uses, or a longer one.
 func boundaryFor(parts []part) string {
 	boundary := "//"
 	for {

@@ -108,8 +108,8 @@ func (d *tomlDoc) inList(path []string) bool {
 	return slices.ContainsFunc(d.tables, func(t *tomlTable) bool { return t.isElement && isWithin(path, t.path) })
 }
 
-// set sets the key in the table to value, which must be TOML. It removes previous values of the key and everything
-// below the key. If a parent of the key is not a table, set records the first such parent in d.blocked.
+// set sets the key, bare or quoted, in the table to value, which must be TOML. It removes previous values of the key
+// and everything below the key. If a parent of the key is not a table, set records the first such parent in d.blocked.
 func (d *tomlDoc) set(table, key, value string) {
 	path := append(splitDotted(table), unquoteKey(key))
 	if parent := d.obstacle(path); parent != nil && d.blocked == nil {
@@ -167,7 +167,6 @@ func (d *tomlDoc) String() string {
 	return b.String()
 }
 
-// joinKeys formats a path as a dotted key.
 func joinKeys(path []string) string {
 	out := make([]string, len(path))
 	for i, k := range path {

@@ -17,7 +17,6 @@ type tomlScanner struct {
 // errEnd is the error of a text that ends within a string or an array.
 var errEnd = errors.New("the text ends in the middle of a setting")
 
-// atEnd reports whether the whole text is read.
 func (s *tomlScanner) atEnd() bool { return s.at >= len(s.text) }
 
 // peek returns the next byte, 0 at the end.
@@ -52,7 +51,6 @@ func (s *tomlScanner) skipBlanks() {
 	}
 }
 
-// skipComment skips a comment up to the end of its line.
 func (s *tomlScanner) skipComment() {
 	for !s.atEnd() && s.peek() != '\n' {
 		s.take()
@@ -179,7 +177,7 @@ func (s *tomlScanner) readInlineTable(path []string) ([]tomlEntry, error) {
 		if err != nil {
 			return nil, err
 		}
-		entries, err := s.readValue(append(path[:len(path):len(path)], keys...))
+		entries, err := s.readValue(append(path[:len(path):len(path)], keys...)) // append copies path
 		if err != nil {
 			return nil, err
 		}

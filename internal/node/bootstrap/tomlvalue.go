@@ -78,7 +78,6 @@ func (s *tomlScanner) skipArray() error {
 	}
 }
 
-// skipElement skips one value of an array.
 func (s *tomlScanner) skipElement() error {
 	start := s.at
 	if s.peek() != '{' {

@@ -53,7 +53,7 @@ func fullNode(family string) bootstrap.Node {
 		{Key: "example.com/warm-up", Effect: requirements.NoSchedule},
 	}
 	n.InstanceStore = catalog.RAID0
-	n.ImageName = "bottlerocket-aws-k8s-1.33-x86_64-v1.42.0-abcdef"
+	n.ImageName = "bottlerocket-aws-k8s-1.33-x86_64-v1.42.0-abcdef" // before v1.46.0: needs a list of directories
 	n.Kubelet = bootstrap.Kubelet{
 		ClusterDNS: []string{"10.0.1.100", "10.0.1.101"}, MaxPods: ptr[int64](42),
 		SystemReserved: map[string]string{"memory": "200Mi", "cpu": "100m"}, KubeReserved: map[string]string{"cpu": "90m"},
@@ -72,7 +72,6 @@ func fullNode(family string) bootstrap.Node {
 	return n
 }
 
-// withUserData returns the node with the user's own user data.
 func withUserData(n bootstrap.Node, userData string) bootstrap.Node {
 	n.UserData = userData
 	return n
@@ -157,10 +156,15 @@ func TestUserData(t *testing.T) {
 	}
 }
 
-// typicalUserData has typical user data of users, by AMI family.
+// typicalUserData has the typical user's own user data, by AMI family.
 var typicalUserData = map[string]string{
-	catalog.AL2023: nodeConfig, catalog.AL2: script, catalog.Bottlerocket: settings, catalog.Custom: script,
-	catalog.Windows2019: powershell, catalog.Windows2022: powershell, catalog.Windows2025: powershell,
+	catalog.AL2023:       nodeConfig,
+	catalog.AL2:          script,
+	catalog.Bottlerocket: settings,
+	catalog.Custom:       script,
+	catalog.Windows2019:  powershell,
+	catalog.Windows2022:  powershell,
+	catalog.Windows2025:  powershell,
 }
 
 // nodeOf returns a node with the labels, image and settings of a typical NodeClaim for this architecture.
@@ -296,6 +300,7 @@ func TestUserDataErrors(t *testing.T) {
 	noJSON.Kubelet.More = map[string]string{"seccompDefault": "true\nflags: [x]"}
 	twoDNS := minimalNode(catalog.Windows2019)
 	twoDNS.Kubelet.ClusterDNS = []string{"10.0.1.100", "10.0.1.101"}
+	long := strings.Repeat("# long\n", 3000) // 21000 bytes, more than MaxBytes
 	for name, c := range map[string]struct {
 		node bootstrap.Node
 		want string
@@ -319,15 +324,15 @@ func TestUserDataErrors(t *testing.T) {
 		"half a string":            {withUserData(minimalNode(catalog.Bottlerocket), "a = 1\nb = \"x\n"), "line 2"},
 		"no value":                 {withUserData(minimalNode(catalog.Bottlerocket), "a =\n"), "has no value"},
 		"a script":                 {withUserData(minimalNode(catalog.Bottlerocket), "echo hello\n"), "line 1"},
-		"long":                     {withUserData(al2023, strings.Repeat("# long\n", 3000)), "16384"},
-		"too long":                 {withUserData(minimalNode(catalog.Custom), strings.Repeat("# long\n", 3000)), "16384"},
+		"long":                     {withUserData(al2023, long), "16384"},
+		"too long":                 {withUserData(minimalNode(catalog.Custom), long), "16384"},
 		"two settings on one line": {withUserData(minimalNode(catalog.Bottlerocket), `a = "x" b = 2`), "after the value"},
 	} {
 		_, err := bootstrap.UserData(c.node)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want one with %q", name, err, c.want)
 		}
-		if strings.HasSuffix(name, "long") && !errors.Is(err, bootstrap.ErrTooLong) {
+		if c.want == "16384" && !errors.Is(err, bootstrap.ErrTooLong) {
 			t.Errorf("%s: %v is not ErrTooLong", name, err)
 		}
 	}

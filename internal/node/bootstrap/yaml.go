@@ -16,13 +16,11 @@ type mapping []field
 // flow is a value in JSON, which is valid YAML.
 type flow string
 
-// field is a key of a mapping with its value.
 type field struct {
 	key   string
 	value any
 }
 
-// sortedMapping returns the map as a mapping, sorted by key.
 func sortedMapping(m map[string]string) mapping {
 	var out mapping
 	for _, k := range slices.Sorted(maps.Keys(m)) {
@@ -48,7 +46,7 @@ func (m mapping) write(b *strings.Builder, indent string) {
 			v.write(b, indent+"  ")
 		case []mapping:
 			b.WriteString("\n")
-			for _, item := range v {
+			for _, item := range v { // "- " replaces the indent of the item's first line
 				b.WriteString(indent + "- " + strings.TrimPrefix(item.indented(indent+"  "), indent+"  "))
 			}
 		case []string:
@@ -62,7 +60,6 @@ func (m mapping) write(b *strings.Builder, indent string) {
 	}
 }
 
-// indented returns the mapping as YAML, with indent before each line.
 func (m mapping) indented(indent string) string {
 	var b strings.Builder
 	m.write(&b, indent)

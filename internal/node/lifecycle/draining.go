@@ -17,7 +17,7 @@ func drainingStep(seen Observation, now time.Time) Step {
 	if n.Count > 0 && (c.Registered || n.Finalizer) {
 		return removeNodeStep(seen, now)
 	}
-	// No pods run on this instance: it has not joined, or its Node is gone already.
+	// No pods run on this instance: its Node is not registered yet, or gone already.
 	if next, terminated := terminationStep(seen, now); !terminated {
 		return next
 	}
@@ -80,15 +80,15 @@ func drainNodeStep(seen Observation, now time.Time) (Step, bool) {
 // its NodeClaim stays until the instance is gone, because no other object refers to the instance.
 func terminationStep(seen Observation, now time.Time) (Step, bool) {
 	step := Step{Phase: Draining}
-	m := seen.Instance
+	i := seen.Instance
 	switch {
-	case m.State == InstanceUnknown:
+	case i.State == InstanceUnknown:
 		return step.wait(WaitInstanceAnswer, now.Add(Poll)), false
-	case m.State == InstanceAbsent, m.Foreign:
+	case i.State == InstanceAbsent, i.Foreign:
 		return step, true
-	case m.State == InstanceEnding:
+	case i.State == InstanceEnding:
 		return step.wait(WaitInstanceEnd, now.Add(Poll)), false
-	case m.Untagged:
+	case i.Untagged:
 		return step.wait(WaitUntagged, now.Add(UntaggedPoll)), false
 	}
 	step.Until = now.Add(Poll)

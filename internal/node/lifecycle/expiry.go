@@ -15,7 +15,7 @@ func expiry(c Claim) time.Time {
 
 // expiredStep returns the next step for a claim that has expired. If budgets allow it, Joiner first taints the node and
 // plans other nodes for its pods. The claim is deleted when those nodes are ready, at the latest replacementWait after
-// Replacement.Since. do-not-disrupt does not protect its pods. The claim of a node that is not ready, or whose
+// Replacement.Since. do-not-disrupt does not protect the pods. The claim of a node that is not ready, or whose
 // termination grace period is 0, is deleted immediately.
 func expiredStep(seen Observation, now time.Time, phase Phase) Step {
 	step := Step{Phase: phase}

@@ -6,7 +6,7 @@ import "time"
 type HealthProblem struct {
 	// Condition is the type of the Node's condition, such as Ready; empty if the Node is healthy.
 	Condition string
-	// Due is when the node is replaced, unless the condition recovers before.
+	// Due is when the node is replaced, unless the condition recovers first.
 	Due time.Time
 	// IsRepairBlocked is true if the node is not replaced because too many nodes are unhealthy: the cause is probably
 	// not the node. See MayRepair.

@@ -33,8 +33,17 @@ func TestMayRepair(t *testing.T) {
 	for _, c := range []struct {
 		unhealthy, total int
 		want             bool
-	}{{1, 1, true}, {1, 5, true}, {2, 5, false}, {2, 6, true}, {2, 10, true}, {3, 10, false}, {20, 100, true},
-		{21, 100, false}, {0, 0, true}} {
+	}{
+		{0, 0, true},
+		{1, 1, true},
+		{1, 5, true},
+		{2, 5, false},
+		{2, 6, true}, // a fifth, rounded up
+		{2, 10, true},
+		{3, 10, false},
+		{20, 100, true},
+		{21, 100, false},
+	} {
 		if got := MayRepair(c.unhealthy, c.total); got != c.want {
 			t.Errorf("%d of %d nodes are unhealthy: MayRepair returns %t, want %t", c.unhealthy, c.total, got, c.want)
 		}

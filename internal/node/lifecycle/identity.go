@@ -37,7 +37,6 @@ const (
 	IdentityMismatch                // the Node does not belong to the instance
 )
 
-// anyName in Identity.Domains accepts every name.
 const anyName = "*"
 
 // Judge compares a Node with the instance that it names. The text is empty for a matching Node. Otherwise it is one
@@ -82,18 +81,19 @@ func formatAddresses(addresses []string) string {
 	return text
 }
 
-// hasName reports whether a Node of the instance may have the name: EC2's private DNS name, one of Names, or the first
-// label of the DNS name or the instance ID, each alone or followed by one of Domains.
+// hasName reports whether a Node of the instance may have the name: PrivateDNS, one of Names, or a host label, alone or
+// followed by one of Domains. The host labels are the first label of PrivateDNS, and the instance ID.
 func (i Identity) hasName(name string) bool {
 	label, domain, _ := strings.Cut(strings.ToLower(name), ".")
 	dnsLabel, _, _ := strings.Cut(strings.ToLower(i.PrivateDNS), ".")
+	isHost := label == dnsLabel || label == strings.ToLower(i.Instance)
 	switch {
 	case name == "":
 		return false
 	case strings.EqualFold(name, i.PrivateDNS), strings.EqualFold(name, i.Instance), slices.Contains(i.Names, name),
 		slices.Contains(i.Domains, anyName):
 		return true
-	case dnsLabel == "" || label != dnsLabel && label != strings.ToLower(i.Instance):
+	case dnsLabel == "" || !isHost:
 		return false
 	}
 	return domain == "" || slices.ContainsFunc(i.Domains, func(d string) bool { return strings.EqualFold(d, domain) })

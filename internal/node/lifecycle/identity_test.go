@@ -51,7 +51,7 @@ func TestIdentity(t *testing.T) {
 		"domain of DHCP options": {dhcpDomain, "ip-10-0-0-12.corp.example", []string{"10.0.0.12"}, lifecycle.IdentityMatches, ""},
 		"domain of DHCP options, other host": {dhcpDomain, "ip-10-0-0-13.corp.example", []string{"10.0.0.12"},
 			lifecycle.IdentityMismatch, "private DNS name"},
-		"name of the class": {with(func(i *lifecycle.Identity) { i.Names = []string{"mine.example.com"} }),
+		"name from the node class": {with(func(i *lifecycle.Identity) { i.Names = []string{"mine.example.com"} }),
 			"mine.example.com", []string{"10.0.0.12"},
 			lifecycle.IdentityMatches, ""},
 		"any name": {with(func(i *lifecycle.Identity) { i.Domains = []string{"*"} }), "anything", []string{"10.0.0.12"},
@@ -87,11 +87,13 @@ func TestAddressesOfNodes(t *testing.T) {
 		for range 1_000 {
 			addresses = append(addresses, "6.6.6.7")
 		}
+		// One harmless address, both kinds, the hostile one, all.
 		for _, list := range [][]string{addresses[:1], addresses[:2], addresses[1:2], addresses} {
 			verdict, why := ec2.Judge(lifecycle.NodeIdentity{Name: ec2.PrivateDNS, Instance: instanceID, Addresses: list})
 			if verdict != lifecycle.IdentityMismatch || len(why) > 200 || strings.Contains(why, "kubectl") ||
 				strings.Contains(why, "\x1b") || strings.Contains(why, "$(") {
-				t.Errorf("address %.60q: verdict %d, text %.300q; want IdentityMismatch and a short text without the address", hostile, verdict, why)
+				t.Errorf("address %.60q: verdict %d, text %.300q; want IdentityMismatch and at most 200 bytes without the address",
+					hostile, verdict, why)
 			}
 		}
 	}

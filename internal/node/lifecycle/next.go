@@ -87,8 +87,7 @@ func (c Claim) launchBy() time.Time { return latest(c.Created, c.FirstResponse).
 
 // mayLaunchLate reports whether the claim gets one more launch after launchBy. The launch must be allowed now, and must
 // have been allowed before launchBy: then only launches of other claims delayed it. A launch without NotBefore was
-// always allowed. Otherwise every new claim would be deleted if the local clock were five minutes ahead of the API
-// server's.
+// always allowed, so a new claim is launched even if the local clock is five minutes ahead of the API server's.
 func (c Claim) mayLaunchLate(now time.Time) bool {
 	return c.NodeClass == NodeClassReady && !c.NotBefore.After(now) && c.NotBefore.Before(c.launchBy())
 }
@@ -108,7 +107,8 @@ func launchedStep(seen Observation, now time.Time) Step {
 	if isPast(giveUp, now) {
 		return step.delete(ReasonRegistrationTimeout)
 	}
-	if isPast(seen.Claim.OutdatedAt, now) && seen.Node.Count == 0 && seen.Node.Unconfirmed == "" {
+	mayHaveJoined := seen.Node.Count > 0 || seen.Node.Unconfirmed != ""
+	if isPast(seen.Claim.OutdatedAt, now) && !mayHaveJoined {
 		return step.delete(ReasonOutdated)
 	}
 	giveUp = earliest(giveUp, expiry(seen.Claim))
@@ -165,7 +165,8 @@ func readyStep(seen Observation, now time.Time) Step {
 	if n := seen.Node; n.Count == 0 {
 		return step.wait(WaitNode, earliest(earliest(expiry(seen.Claim), lostAt(n)), n.confirmAt(now)))
 	}
-	return step.wait(WaitExpiry, earliest(earliest(expiry(seen.Claim), seen.Node.nextHealthCheck(now)), now.Add(CapacityCheckInterval)))
+	until := earliest(expiry(seen.Claim), seen.Node.nextHealthCheck(now))
+	return step.wait(WaitExpiry, earliest(until, now.Add(CapacityCheckInterval)))
 }
 
 // commonStep returns the step that is the same in all phases with an instance, and true. It returns false if the
@@ -245,7 +246,6 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// latest returns the later of two times.
 func latest(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
@@ -253,7 +253,6 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// to returns the step with the action.
 func (s Step) to(action Action) Step {
 	s.Action = action
 	return s
@@ -269,7 +268,6 @@ func (s Step) wait(reason string, until time.Time) Step {
 	return s
 }
 
-// withDetail returns the step with the detail of its reason.
 func (s Step) withDetail(detail string) Step {
 	s.Detail = detail
 	return s

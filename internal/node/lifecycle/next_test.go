@@ -22,16 +22,13 @@ type axis struct {
 	values []value
 }
 
-// value is one value of an axis.
 type value struct {
 	name string
 	set  func(*Observation)
 }
 
-// ago returns the time d before now.
 func ago(d time.Duration) time.Time { return now.Add(-d) }
 
-// axes returns all properties of an observation.
 func axes() []axis {
 	day, zero, minute := 24*time.Hour, time.Duration(0), time.Minute
 	return []axis{
@@ -58,7 +55,7 @@ func axes() []axis {
 			{"requested", expiredWith(ReplacementRequested, -1)},
 			{"requested-noted", expiredWith(ReplacementRequested, time.Minute)},
 			{"requested-long", expiredWith(ReplacementRequested, MaxReplacementWait)},
-			{"requested-grace", func(s *Observation) {
+			{"requested-grace", func(s *Observation) { // for more than half of the grace period
 				expiredWith(ReplacementRequested, 40*time.Second)(s)
 				s.Claim.Grace = &minute
 			}},
@@ -99,6 +96,7 @@ func axes() []axis {
 			{"backoff-late", func(s *Observation) {
 				s.Claim.NodeClass, s.Claim.FirstResponse, s.Claim.NotBefore = NodeClassReady, ago(minute), now.Add(10*time.Second)
 			}},
+			// An older claim timed out at ago(minute) in both cases. Before that, only "waiting" could launch.
 			{"waiting", func(s *Observation) {
 				s.Claim.NodeClass, s.Claim.FirstResponse, s.Claim.NotBefore = NodeClassReady, ago(6*minute), ago(5*minute)
 			}},
@@ -182,7 +180,6 @@ func expiredWith(state ReplacementState, since time.Duration) func(*Observation)
 	}
 }
 
-// forEachCombination calls f with each combination of the values of all axes.
 func forEachCombination(f func(names []string, seen Observation)) {
 	all := axes()
 	names := make([]string, len(all))
@@ -218,11 +215,12 @@ func TestNextIsTotal(t *testing.T) {
 	}
 }
 
-// violatedInvariant returns the first invariant that the step violates; empty if there is none.
+// violatedInvariant returns the first invariant that the step violates; empty if there is none. Most invariants are
+// implications: `step.Action != Launch || c.Finalizer` requires the finalizer for a launch.
 func violatedInvariant(seen Observation, step Step) string {
-	c, n, m := seen.Claim, seen.Node, seen.Instance
-	isOurs := m.State == InstanceRunning && !m.Foreign
-	mayRun := m.State == InstanceRunning || m.State == InstanceUnknown
+	c, n, i := seen.Claim, seen.Node, seen.Instance
+	isOurs := i.State == InstanceRunning && !i.Foreign
+	mayRun := i.State == InstanceRunning || i.State == InstanceUnknown
 	for _, promise := range []struct {
 		text string
 		kept bool
@@ -234,7 +232,7 @@ func violatedInvariant(seen Observation, step Step) string {
 		{"a deleted claim is not deleted again", step.Action != Delete || c.Exists && c.Deleted.IsZero()},
 		{"a deleted claim drains or is gone", c.Deleted.IsZero() || step.Phase == Draining || step.Phase == Gone},
 		{"only a deleted claim drains", step.Phase != Draining || !c.Deleted.IsZero() || !c.Exists},
-		{"an expired node that is initialized stays until its replacement is ready, or for MaxReplacementWait",
+		{"an expired, ready node without a grace period stays until its replacement is ready, or for MaxReplacementWait",
 			step.Reason != ReasonExpired || !n.Ready || n.Count != 1 || !c.Initialized ||
 				c.Replacement.State == ReplacementNone || c.Replacement.State == ReplacementReady || c.Grace != nil ||
 				isPast(c.Replacement.Since, ago(MaxReplacementWait))},
@@ -255,8 +253,8 @@ func violatedInvariant(seen Observation, step Step) string {
 		{"no launch unless the node class is ready", step.Action != Launch || c.NodeClass == NodeClassReady},
 		{"only our running instance is terminated", step.Action != Terminate || isOurs},
 		{"the instance of a claim that is not deleted stays", step.Action != Terminate || !c.Exists || !c.Deleted.IsZero()},
-		{"the instance ends before its claim", step.Action != RemoveFinalizer || !mayRun || m.Foreign},
-		{"the instance ends before its Node", step.Action != RemoveNodeFinalizer || !mayRun || m.Foreign},
+		{"the instance ends before its claim", step.Action != RemoveFinalizer || !mayRun || i.Foreign},
+		{"the instance ends before its Node", step.Action != RemoveNodeFinalizer || !mayRun || i.Foreign},
 		{"the Node is removed before the claim", step.Action != RemoveFinalizer || n.Count == 0},
 		{"pods leave before the instance ends", step.Action != Terminate || n.Pods == 0 || !c.Registered && !n.Finalizer},
 		{"a Node is cordoned before its pods are evicted", step.Action != Evict || n.Cordoned},
@@ -268,7 +266,7 @@ func violatedInvariant(seen Observation, step Step) string {
 		{"a ready node is not treated as gone", step.Reason != ReasonInstanceGone || !n.Ready},
 		{"only a single Node that is not registered, or was recreated, is registered",
 			step.Action != Register || n.Count == 1 && (!c.Registered || n.Recreated)},
-		{"the finalizer of another controller does not keep the instance", step.Reason != WaitNodeGone || !mayRun || m.Foreign},
+		{"the finalizer of another controller does not keep the instance", step.Reason != WaitNodeGone || !mayRun || i.Foreign},
 		{"a claim whose Node is lost is deleted",
 			!c.Registered || !isPast(n.MissingSince, ago(LostTimeout)) || step.Action == Delete || step.Action == AddFinalizer ||
 				step.Action == AddLabels || !c.Deleted.IsZero()},
@@ -344,9 +342,9 @@ func afterStep(seen Observation, step Step, at time.Time) (Observation, time.Tim
 	return seen, at
 }
 
-// TestNextAnswers compares the answers of Next with a golden file that people can review. In each case at most one axis
-// has an unusual value. All cases with the same answers share a block. States of the Node with the same answer share a
-// line; the most frequent answer has "others" instead of their names.
+// TestNextAnswers compares the answers of Next with a golden file that people can review. All cases with the same
+// answers share a block. States of the Node with the same answer share a line; "others" are the states with the most
+// frequent answer.
 func TestNextAnswers(t *testing.T) {
 	t.Parallel()
 	var blocks []string
@@ -369,16 +367,16 @@ func TestNextAnswers(t *testing.T) {
 // answersByNode returns one line per answer, with the states of the Node that lead to it.
 func answersByNode(seen Observation) string {
 	var answers []string
-	nodes := map[string][]string{}
-	most := ""
-	for _, value := range axes()[nodeAxis].values {
+	nodes := map[string][]string{} // names of the states by answer
+	most := ""                     // the most frequent answer
+	for _, state := range axes()[nodeAxis].values {
 		next := seen
-		value.set(&next)
+		state.set(&next)
 		answer := formatStep(Next(next, now))
 		if nodes[answer] == nil {
 			answers = append(answers, answer)
 		}
-		nodes[answer] = append(nodes[answer], value.name)
+		nodes[answer] = append(nodes[answer], state.name)
 		if len(nodes[answer]) > len(nodes[most]) {
 			most = answer
 		}
@@ -409,7 +407,8 @@ type readableCase struct {
 	Observation
 }
 
-// readableCases returns the combinations in which at most one axis other than claim, deleted and instance is unusual.
+// readableCases returns, for each value of the axis claim: all combinations of deleted and instance, with the usual
+// values of the remaining axes; and each unusual value of a remaining axis, with the usual deleted and instance.
 func readableCases() []readableCase {
 	var out []readableCase
 	forEachCombination(func(names []string, seen Observation) {
@@ -434,7 +433,6 @@ func readableCases() []readableCase {
 	return out
 }
 
-// formatStep returns the step as one line of the golden file.
 func formatStep(step Step) string {
 	parts := []string{string(step.Phase), string(step.Action), step.Reason, step.Detail}
 	if !step.Until.IsZero() {
@@ -473,7 +471,7 @@ func TestLastMoment(t *testing.T) {
 		"no grace period": {Claim{Deleted: now, Replacement: requested}, time.Time{}},
 		"not deleted":     {Claim{Grace: &hour}, time.Time{}},
 		"deleted":         {Claim{Deleted: now, Grace: &hour}, now.Add(hour)},
-		"replaced first":  {Claim{Deleted: now, Grace: &hour, Replacement: requested}, now.Add(50 * time.Minute)},
+		"requested first": {Claim{Deleted: now, Grace: &hour, Replacement: requested}, now.Add(50 * time.Minute)},
 		"long wait for the replacement": {Claim{Deleted: now, Grace: &hour,
 			Replacement: Replacement{State: ReplacementRequested, Since: ago(3 * hour)}}, now.Add(30 * time.Minute)},
 		"grace period of zero": {Claim{Deleted: now, Grace: &zero}, now},

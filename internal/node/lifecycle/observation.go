@@ -8,8 +8,8 @@ package lifecycle
 
 import "time"
 
-// The timeouts of a claim without progress, and the polling intervals while a node is removed. LaunchTimeout and
-// RegistrationTimeout equal Karpenter's, so that alerts keep their meaning.
+// Timeouts and polling intervals. LaunchTimeout and RegistrationTimeout equal Karpenter's, so that alerts keep their
+// meaning.
 const (
 	// LaunchTimeout is how long launches may fail before the claim is deleted. It starts at the later of two times: the
 	// claim's creation and Claim.FirstResponse. The wait for the first call to EC2 does not count: a waiting claim
@@ -30,8 +30,8 @@ const (
 	// LostTimeout is how long a registered Node may be missing. A restarted kubelet recreates its Node.
 	LostTimeout = time.Minute
 
-	// DrainSettleTime is the minimum time from a Node's deletion until a Node without pods counts as drained. The taint
-	// is set after the deletion, and kube-scheduler may have bound a pod before it saw the taint.
+	// DrainSettleTime is the time after a Node's deletion in which the Node does not count as drained, even without
+	// pods. The taint is set after the deletion, and kube-scheduler may have bound a pod before it saw the taint.
 	DrainSettleTime = 2 * time.Second
 	// Poll is the interval of checks of an instance that is shutting down and of a node that is being drained.
 	Poll = 2 * time.Second
@@ -65,7 +65,7 @@ type Claim struct {
 	// now.
 	Unlabelled bool
 
-	// Deleted is its deletion timestamp; zero if it is not being deleted.
+	// Deleted is the deletion timestamp; zero if the claim is not being deleted.
 	Deleted time.Time
 	// Grace is the terminationGracePeriod; nil: no limit.
 	Grace *time.Duration
@@ -89,8 +89,8 @@ type Claim struct {
 	NodeClass NodeClass // state of its EC2NodeClass
 	// Shortage is true if EC2 has no capacity for any offering that the claim accepts.
 	Shortage bool
-	// FirstResponse is when EC2 first answered a launch of the claim, or last throttled it; zero: not yet in this
-	// process.
+	// FirstResponse is when EC2 first answered a launch of the claim. A throttled launch sets it anew. Zero: no answer
+	// in this process.
 	FirstResponse time.Time
 	// NotBefore is the earliest time of the next launch after a failure; zero: now.
 	NotBefore time.Time
@@ -114,7 +114,7 @@ type ReplacementState int
 const (
 	ReplacementNone      ReplacementState = iota // not allowed: the node is deleted without a replacement
 	ReplacementQueued                            // the budgets allow no further node now
-	ReplacementRequested                         // other nodes are being prepared
+	ReplacementRequested                         // allowed; until Since is set, the claim does not record the request
 	ReplacementReady                             // every pod that fits on another node has a place on a ready node
 )
 
@@ -163,8 +163,7 @@ type Node struct {
 	// Recreated is true if the Node lacks the metadata of its registration, because the kubelet has recreated it.
 	Recreated bool
 	// Mismatch is the difference between a Node with the provider ID and the instance. Unconfirmed is the fact that is
-	// missing for the comparison. Both are about Nodes that Count does not include. Both are empty if there are no such
-	// Nodes.
+	// missing for the comparison. Count does not include these Nodes. Both texts are empty if there are none.
 	Mismatch, Unconfirmed string
 	// Strays is the number of further Nodes with the provider ID whose kubelet does not report, left over from
 	// registrations under other names.

@@ -6,7 +6,6 @@ type Outcomes struct {
 	count  int               // number of recorded launches
 }
 
-// maxOutcomes is the maximum number of launches that Outcomes records.
 const maxOutcomes = 4
 
 // With returns the outcomes with one more launch. joined reports whether it led to a node.

@@ -4,7 +4,8 @@ import "testing"
 
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
-	for outcomes, want := range map[string]struct {
+	// The launches are in order of time: + joined, - failed.
+	for launches, want := range map[string]struct {
 		healthy          bool
 		recorded, failed int
 	}{
@@ -18,11 +19,11 @@ func TestOutcomes(t *testing.T) {
 		"--++++": {true, 4, 0},
 	} {
 		var r Outcomes
-		for _, o := range outcomes {
-			r = r.With(o == '+')
+		for _, launch := range launches {
+			r = r.With(launch == '+')
 		}
 		if recorded, failed := r.Count(); r.IsHealthy() != want.healthy || recorded != want.recorded || failed != want.failed {
-			t.Errorf("%q: healthy %t, %d of %d failed; want %+v", outcomes, r.IsHealthy(), failed, recorded, want)
+			t.Errorf("%q: healthy %t, %d of %d failed; want %+v", launches, r.IsHealthy(), failed, recorded, want)
 		}
 	}
 	if !OutcomesOf(true).IsHealthy() || OutcomesOf(false).IsHealthy() {

@@ -72,7 +72,7 @@ type Step struct {
 
 	// Reason is a Reason constant if Action is Delete, a Wait constant if Action is Wait, and empty otherwise.
 	Reason string
-	// Detail is what Reason is about, such as a taint, a resource or a number of pods; empty if nothing.
+	// Detail is what Reason or Action is about, such as a taint, a resource or a number of pods; empty if nothing.
 	Detail string
 	// Until is when to call Next again if nothing changes; zero: only after a change.
 	Until time.Time
@@ -107,13 +107,13 @@ const (
 	WaitOpening        = "AwaitingTurn" // waits for Node.OpenAt, at most MaxNominationWait; not in a condition
 	WaitResource       = "ResourceNotRegistered"
 	WaitExpiry         = "NotExpired"
-	WaitTurn           = "DisruptionBudget"
-	WaitReplacement    = "AwaitingReplacement"
+	WaitTurn           = "DisruptionBudget"    // budgets do not allow the replacement yet
+	WaitReplacement    = "AwaitingReplacement" // the replacement is not ready
 	WaitNothing        = "NothingToDo"
-	WaitInstanceAnswer = "MachineUnknown"
+	WaitInstanceAnswer = "MachineUnknown" // the instance's state in EC2 is not known
 	WaitInstanceEnd    = "MachineEnding"
-	WaitUntagged       = "InstanceTagsMissing"
-	WaitSettle         = "Settling"
+	WaitUntagged       = "InstanceTagsMissing" // the user must terminate the instance
+	WaitSettle         = "Settling"            // waits for DrainSettleTime
 	WaitVolumes        = "AwaitingVolumeDetachment"
 	WaitNodeGone       = "NodeDeleting"
 )

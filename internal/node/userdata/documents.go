@@ -32,7 +32,8 @@ const (
 	maxDepth     = 20
 )
 
-// PositionsOfTOML returns the positions of tables and settings, by path: at most about maxPositions.
+// PositionsOfTOML returns the positions of tables and settings, by path: at most about maxPositions. t must begin at
+// line 1 of its part.
 func PositionsOfTOML(t Text) map[string]Position {
 	out := map[string]Position{}
 	_, _ = CatchPanic(func() (any, error) {
@@ -107,7 +108,6 @@ func ValueAt(value any, path ...string) any {
 	return value
 }
 
-// yamlLine matches the line number in the error of a YAML parser.
 var yamlLine = regexp.MustCompile(`line (\d+)`)
 
 // YAMLErrorPosition returns the position at which a YAML parser stopped. If err contains no line number, it returns
@@ -122,7 +122,7 @@ func YAMLErrorPosition(err error, start Position) Position {
 }
 
 // SafeYAMLMessage returns the message of a YAML parser, in parentheses. It is empty if the message may quote the parsed
-// text.
+// text: it has quotes, a tag (!) or several lines.
 func SafeYAMLMessage(err error) string {
 	_, what, ok := strings.Cut(err.Error(), "line ")
 	if _, rest, cut := strings.Cut(what, ": "); ok && cut && !strings.ContainsAny(rest, "\"`\n!") {
@@ -147,21 +147,21 @@ func addPositions(n *yamlv3.Node, path string, at Position, out map[string]Posit
 	if len(out) > maxPositions || strings.Count(path, ".") > maxDepth {
 		return
 	}
-	position := func(n *yamlv3.Node) Position {
-		return Position{Part: at.Part, Line: at.Line + n.Line - 1, Column: n.Column}
+	position := func(of *yamlv3.Node) Position {
+		return Position{Part: at.Part, Line: at.Line + of.Line - 1, Column: of.Column}
 	}
 	switch n.Kind {
 	case yamlv3.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			child := strings.TrimPrefix(path+"."+n.Content[i].Value, ".")
-			out[child] = position(n.Content[i])
-			addPositions(n.Content[i+1], child, at, out)
+			below := strings.TrimPrefix(path+"."+n.Content[i].Value, ".")
+			out[below] = position(n.Content[i])
+			addPositions(n.Content[i+1], below, at, out)
 		}
 	case yamlv3.SequenceNode:
 		for i, entry := range n.Content {
-			child := path + "." + strconv.Itoa(i)
-			out[child] = position(entry)
-			addPositions(entry, child, at, out)
+			below := path + "." + strconv.Itoa(i)
+			out[below] = position(entry)
+			addPositions(entry, below, at, out)
 		}
 	case yamlv3.DocumentNode, yamlv3.ScalarNode, yamlv3.AliasNode:
 	}

@@ -74,7 +74,7 @@ func (v *Variables) Get(name string) expand.Variable {
 	value, ok := v.Set[name]
 	switch {
 	case ok:
-	case name == "IFS":
+	case name == "IFS": // unset: the shell splits words at white space
 		return expand.Variable{}
 	case name == "@" || name == "*":
 		value = ""
@@ -173,13 +173,14 @@ func CatchPanic[T any](expansion func() (T, error)) (out T, err error) {
 
 // isCheapToExpand reports whether a word can be expanded at little cost. Braces and replacements are rejected, because
 // they can expand a short word to a very long text. More than 32 variables are rejected, because each may have MaxValue
-// bytes.
+// bytes. References by prefix, indirect ones, array elements, arithmetic and extended patterns are rejected too.
 func isCheapToExpand(w *syntax.Word) bool {
 	expansions, isCheap := 0, true
 	syntax.Walk(w, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.Lit:
-			isCheap = isCheap && !(strings.Contains(n.Value, "{") && (strings.Contains(n.Value, "..") || strings.Contains(n.Value, ",")))
+			hasBraces := strings.Contains(n.Value, "{") && (strings.Contains(n.Value, "..") || strings.Contains(n.Value, ","))
+			isCheap = isCheap && !hasBraces
 		case *syntax.ParamExp:
 			expansions++
 			if n.Repl != nil || n.Names != 0 || n.Excl || n.Index != nil {
@@ -188,14 +189,14 @@ func isCheapToExpand(w *syntax.Word) bool {
 		case *syntax.ArithmExp, *syntax.ExtGlob:
 			isCheap = false
 		case *syntax.CmdSubst, *syntax.ProcSubst:
-			return false
+			return false // it becomes UnknownText, whatever is in it
 		}
 		return isCheap
 	})
 	return isCheap && expansions <= 32
 }
 
-// isWhole reports whether a word is a single literal, quoted or not.
+// isWhole reports whether a word is a single literal without escapes, quoted or not.
 func isWhole(w *syntax.Word) bool {
 	if len(w.Parts) != 1 {
 		return false
@@ -214,7 +215,7 @@ func isWhole(w *syntax.Word) bool {
 	return false
 }
 
-// Inner returns the position of the text of a whole word: after its opening quote.
+// Inner returns the position of the text of a whole word: after its opening quote, if any.
 func Inner(w *syntax.Word, at Position) Position {
 	if len(w.Parts) == 1 {
 		if _, bare := w.Parts[0].(*syntax.Lit); !bare {

@@ -151,7 +151,7 @@ func SortProblems(all []Problem) []Problem {
 }
 
 // Fatal returns the first problem that prevents every instance from joining. The second result reports whether there is
-// one.
+// one. SortProblems puts fatal problems first.
 func (r Reading) Fatal() (Problem, bool) {
 	if len(r.Problems) > 0 && r.Problems[0].IsFatal() {
 		return r.Problems[0], true

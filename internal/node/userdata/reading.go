@@ -204,7 +204,7 @@ type Start struct {
 	Config                    map[string]any              // fields of KubeletConfiguration
 	Positions                 map[string]Position         // positions of fields of Config, by name
 	NodeConfigPositions       map[string]Position         // positions of all fields of a NodeConfig, by path
-	Labels                    map[string]Position         // by key: positions of labels; nil: use the flag's position
+	Labels                    map[string]Position         // positions of labels, by key; nil: use the flag's position
 	Environment               map[string]map[string]Value // environment of services in a NodeConfig, by service and name
 	HasUnknownFlags           bool                        // some of the kubelet's flags are known only on the instance
 }

@@ -51,7 +51,7 @@ func (r *Reader) ScriptHarm() Severity {
 	return JoinsDifferently
 }
 
-// The family without an operating system, and the operating systems with several AMI families or variants.
+// The family that may have any operating system, and names of operating systems for the results of System.
 const (
 	FamilyCustom       = catalog.Custom
 	BottlerocketSystem = catalog.Bottlerocket
@@ -71,7 +71,7 @@ func SystemOf(image string) string {
 	}
 	for _, prefix := range []string{"amazon-eks-node-", "amazon-eks-gpu-node-", "amazon-eks-arm64-node-"} {
 		rest, ok := strings.CutPrefix(image, prefix)
-		if ok && rest != "" && rest[0] >= '0' && rest[0] <= '9' {
+		if ok && rest != "" && rest[0] >= '0' && rest[0] <= '9' { // the Kubernetes version follows
 			return catalog.AL2
 		}
 	}

@@ -19,7 +19,6 @@ const (
 	MaxNesting  = 4       // nesting depth of MIME messages
 )
 
-// errTooLarge is the error for gzip that unpacks to more than MaxUnpacked bytes.
 var errTooLarge = errors.New("it unpacks to more than can be read")
 
 // Unpack decodes base64 and gzip, like Amazon Linux' cloud-init and nodeadm.
@@ -101,7 +100,6 @@ func isNodeConfig(body string) bool {
 	})
 }
 
-// hasLine reports whether matches returns true for a line of the text.
 func hasLine(body string, matches func(string) bool) bool {
 	for line := range strings.Lines(body) {
 		if matches(strings.TrimRight(line, "\r\n")) {

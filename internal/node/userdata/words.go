@@ -39,7 +39,7 @@ func Split(line string) []SplitWord {
 		case c == '\'' || c == '"':
 			begin(i)
 			end := strings.IndexByte(line[i+1:], c)
-			if end < 0 {
+			if end < 0 { // unclosed: the rest of the line is quoted
 				end = len(line) - i - 1
 			}
 			word.WriteString(line[i+1 : i+1+end])

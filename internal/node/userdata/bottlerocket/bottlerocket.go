@@ -70,7 +70,8 @@ func reportOtherForm(r *userdata.Reader, t userdata.Text) bool {
 	return true
 }
 
-// readTOML returns the table [settings]. It reports text that is not TOML or has no such table, and then returns false.
+// readTOML returns the table [settings]. It reports text that is not TOML, or has other content but no such table, and
+// then returns false.
 func readTOML(r *userdata.Reader, t userdata.Text) (map[string]any, bool) {
 	var doc map[string]any
 	_, err := userdata.CatchPanic(func() (any, error) { return nil, toml.Unmarshal([]byte(t.Body), &doc) })

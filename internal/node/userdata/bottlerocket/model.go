@@ -82,7 +82,6 @@ const laterGroups = "image-verifier-plugins kubelet-dra-drivers measurement"
 // anyTable accepts a table with any content.
 var anyTable = keyed("a name", func(string) bool { return true }, anything)
 
-// kernelSettings returns the rule of settings.kernel.
 func kernelSettings() rule {
 	return fields(map[string]rule{
 		"drivers": fields(map[string]rule{"nvidia": fields(map[string]rule{"branch": oneLine})}),
@@ -114,7 +113,6 @@ func hugePages(c *settingsCheck, name, path string, value any) {
 		})(c, name, path, value)
 }
 
-// networkSettings returns the rule of settings.network.
 func networkSettings() rule {
 	return fields(map[string]rule{
 		"disable-ipv6": listOf(oneLine), "hostname": hostName, "hosts": listOf(hostsEntry), "https-proxy": urlOrHost, "no-proxy": listOf(oneLine),
@@ -167,7 +165,7 @@ func bootstrapContainer(containerRule rule) rule {
 		}
 		certainty, when := userdata.Possible, "before 1.31"
 		if release, ok := releaseOf(c.r.In.Image); ok {
-			if !isLater(firstDefaultSource, release) {
+			if !isLater(firstDefaultSource, release) { // the release has a default image
 				return
 			}
 			certainty, when = userdata.Likely, "such as this one, before 1.31,"
@@ -243,7 +241,6 @@ const (
 		"max-resident-set max-stack-size"
 )
 
-// ociDefaults returns the rule of settings.oci-defaults.
 func ociDefaults() rule {
 	capabilities, limits := map[string]rule{}, map[string]rule{}
 	for _, name := range strings.Fields(ociCapabilities) {
@@ -255,7 +252,6 @@ func ociDefaults() rule {
 	return fields(map[string]rule{"capabilities": fields(capabilities), "resource-limits": fields(limits)})
 }
 
-// nvidiaPlugin returns the rule of settings.kubelet-device-plugins.nvidia.
 func nvidiaPlugin() rule {
 	return fields(map[string]rule{
 		"device-id-strategy": oneOf("uuid index"), "device-list-strategy": oneOrList(oneOf("envvar volume-mounts cdi-cri")),
@@ -271,7 +267,6 @@ func nvidiaPlugin() rule {
 	})
 }
 
-// cpuManagerOptions are the options of the kubelet's CPU manager.
 const cpuManagerOptions = "full-pcpus-only distribute-cpus-across-numa align-by-socket distribute-cpus-across-cores strict-cpu-reservation " +
 	"prefer-align-cpus-by-uncorecache"
 

@@ -16,7 +16,8 @@ func reportOverridden(r *userdata.Reader, settings map[string]any, positions map
 	}
 	for _, l := range kubelet.Leaves("settings", own) {
 		// Without r.In.Endpoint, Joiner's values that identify the cluster are placeholders, and cannot be compared.
-		if table, isTable := l.Value.(map[string]any); isTable && len(table) == 0 || kubelet.IsIdentity(l.Path) && r.In.Endpoint == "" {
+		isPlaceholder := kubelet.IsIdentity(l.Path) && r.In.Endpoint == ""
+		if table, isTable := l.Value.(map[string]any); isPlaceholder || isTable && len(table) == 0 {
 			continue
 		}
 		value, found := kubelet.Find(settings, strings.Split(strings.TrimPrefix(l.Path, "settings."), "."))

@@ -64,7 +64,6 @@ func (c *settingsCheck) positionOf(path string) userdata.Position {
 	return kubelet.PositionAbove(c.positions, path)
 }
 
-// rejectType reports a value of a wrong type.
 func (c *settingsCheck) rejectType(name, path, want string, value any) {
 	is, fix := kubelet.TypeName(value), ""
 	if want == kubelet.TypeText && (is == kubelet.TypeNumber || is == kubelet.TypeTruth) {
@@ -76,7 +75,6 @@ func (c *settingsCheck) rejectType(name, path, want string, value any) {
 	c.reject(path, fix, "%s must be %s, but is %s", name, want, is)
 }
 
-// anything accepts every value.
 func anything(*settingsCheck, string, string, any) {}
 
 // textThat accepts text for which ok returns true. form describes such text.
@@ -125,7 +123,6 @@ func integer(least, most int64) rule {
 	}
 }
 
-// boolean accepts true and false.
 func boolean(c *settingsCheck, name, path string, value any) {
 	if _, ok := value.(bool); !ok {
 		c.rejectType(name, path, kubelet.TypeTruth, value)
@@ -249,6 +246,7 @@ var (
 	pageCounts  = regexp.MustCompile(`^([0-9]+|[0-9]+:[0-9]+(,[0-9]+:[0-9]+)*)$`)
 )
 
+// isBase64 reports whether a text is base64 on one line. DecodeString ignores line breaks.
 func isBase64(s string) bool {
 	_, err := base64.StdEncoding.DecodeString(s)
 	return err == nil && !strings.ContainsAny(s, "\r\n")

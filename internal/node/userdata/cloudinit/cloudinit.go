@@ -92,7 +92,7 @@ func readCloudConfig(r *userdata.Reader, p userdata.Part) {
 }
 
 // readCommands reads the commands in a field of a cloud-config, bootcmd or runcmd. Each command is a line for a shell
-// or a list of words. All problems and starts get the position of the field, or at if that is unknown.
+// or a list of words. All problems and starts get the position of the field, or the position at if that is unknown.
 func readCommands(r *userdata.Reader, field string, all []any, positions map[string]userdata.Position, at userdata.Position) {
 	var script strings.Builder
 	script.WriteString("#!/bin/sh\n")

@@ -14,8 +14,9 @@ import (
 // parts splits a MIME message into its parts. Any other text is a single part, whose type follows from its first line.
 func parts(r *userdata.Reader, t userdata.Text) []userdata.Part {
 	if userdata.FormOf(t.Body) != userdata.FormMIME {
-		t.At.Line += strings.Count(t.Body[:len(t.Body)-len(strings.TrimLeft(t.Body, "\n"))], "\n")
-		t.Body = strings.TrimLeft(t.Body, "\n")
+		body := strings.TrimLeft(t.Body, "\n")
+		t.At.Line += len(t.Body) - len(body) // one line for each newline
+		t.Body = body
 		return []userdata.Part{{Kind: sniff(t.Body), Text: t}}
 	}
 	var out []userdata.Part
