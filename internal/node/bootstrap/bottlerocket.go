@@ -11,7 +11,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// kubernetesTable is the TOML table of the kubelet's settings.
 const kubernetesTable = "settings.kubernetes"
 
 // bottlerocket returns TOML settings: the user's settings, overridden by Joiner's.

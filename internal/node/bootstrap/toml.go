@@ -17,14 +17,12 @@ type tomlDoc struct {
 	blocked []string // path of a value that must be a table, because set was called for a key below it; nil: none
 }
 
-// tomlTable is one table of a TOML document.
 type tomlTable struct {
 	path      []string // nil: the table of the keys before the first header
 	isElement bool     // the table is one element of an array of tables, [[path]]; comments call the array a list
 	entries   []tomlEntry
 }
 
-// tomlEntry is one key with its value.
 type tomlEntry struct {
 	path  []string // path below the table: one name, or several for a dotted key
 	value string   // as written in the document
@@ -76,7 +74,7 @@ func parseTOML(text string) (*tomlDoc, error) {
 }
 
 // open returns the table of the document at t's path, for the keys that follow its header. If there is none yet, or if
-// t is in a list, open adds t to the document and returns t.
+// t is an element of a list or below one, open adds t to the document and returns t.
 func (d *tomlDoc) open(t *tomlTable) *tomlTable {
 	if !t.isElement && !d.inList(t.path) {
 		if i := d.index(t.path); i >= 0 {
@@ -87,7 +85,7 @@ func (d *tomlDoc) open(t *tomlTable) *tomlTable {
 	return t
 }
 
-// put adds the entry, which was read in table t. An entry with a dotted key moves to the table that the key names. In a
+// put adds the entry, which was read in table t. An entry with the dotted key b.c moves to the table b below t. In a
 // list the entry stays in t, because the elements of a list all have the same path.
 func (d *tomlDoc) put(t *tomlTable, e tomlEntry) {
 	last := len(e.path) - 1

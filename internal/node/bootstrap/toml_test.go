@@ -57,14 +57,14 @@ func TestTOML11(t *testing.T) {
 	}
 }
 
-// TestMissingTable: if the user's text has another value where Joiner needs a table, the error names that table.
+// TestMissingTable: if the user's text has another value where Joiner needs a table, the error asks for a table.
 func TestMissingTable(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"settings = 1", "settings.kubernetes = 'x'", "[[settings]]", "[[settings.kubernetes]]",
 		"settings.kubernetes.node-labels = []"} {
 		_, err := bootstrap.UserData(withUserData(minimalNode(catalog.Bottlerocket), text))
 		if err == nil || !strings.Contains(err.Error(), "spec.userData") || !strings.Contains(err.Error(), "must be a table") {
-			t.Errorf("%q: %v, want an error that names the table", text, err)
+			t.Errorf("%q: %v, want an error that spec.userData must have a table", text, err)
 		}
 	}
 }

@@ -14,7 +14,6 @@ type tomlNames struct {
 	open *tomlName // the table that following keys belong to
 }
 
-// tomlName is one name with the names below it.
 type tomlName struct {
 	kind  tomlKind
 	below map[string]*tomlName // the names below this name, by the next part of the path

@@ -14,7 +14,6 @@ type tomlScanner struct {
 	line int // number of the line, from 1
 }
 
-// errEnd is the error of a text that ends within a string or an array.
 var errEnd = errors.New("the text ends in the middle of a setting")
 
 func (s *tomlScanner) atEnd() bool { return s.at >= len(s.text) }

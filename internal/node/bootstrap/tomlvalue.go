@@ -51,7 +51,6 @@ func checkWord(word string) error {
 	return fmt.Errorf("%q is neither a number, true, false nor a time; text needs quotes", word)
 }
 
-// skipArray skips [a, b, …].
 func (s *tomlScanner) skipArray() error {
 	s.take()
 	for {

@@ -31,7 +31,7 @@ func expiredStep(seen Observation, now time.Time, phase Phase) Step {
 		return step.delete(ReasonExpired)
 	case r.State == ReplacementQueued:
 		return step.wait(WaitTurn, earliest(now.Add(Poll), giveUp))
-	case r.Since.IsZero(), !n.HasDisruptedTaint && !r.NeedsNoPlan:
+	case r.Since.IsZero(), !n.HasDisruptedTaint && !r.NeedsNoPlan: // the request or the taint is not written yet
 		return step.to(Replace)
 	}
 	return step.wait(WaitReplacement, earliest(now.Add(Poll), giveUp))

@@ -86,14 +86,14 @@ func formatAddresses(addresses []string) string {
 func (i Identity) hasName(name string) bool {
 	label, domain, _ := strings.Cut(strings.ToLower(name), ".")
 	dnsLabel, _, _ := strings.Cut(strings.ToLower(i.PrivateDNS), ".")
-	isHost := label == dnsLabel || label == strings.ToLower(i.Instance)
+	isHostLabel := label == dnsLabel || label == strings.ToLower(i.Instance)
 	switch {
 	case name == "":
 		return false
 	case strings.EqualFold(name, i.PrivateDNS), strings.EqualFold(name, i.Instance), slices.Contains(i.Names, name),
 		slices.Contains(i.Domains, anyName):
 		return true
-	case dnsLabel == "" || !isHost:
+	case dnsLabel == "" || !isHostLabel:
 		return false
 	}
 	return domain == "" || slices.ContainsFunc(i.Domains, func(d string) bool { return strings.EqualFold(d, domain) })

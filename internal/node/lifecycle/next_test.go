@@ -52,7 +52,7 @@ func axes() []axis {
 			{"1d", func(s *Observation) { s.Claim.Created = ago(day) }},
 			{"queued", expiredWith(ReplacementQueued, time.Minute)},
 			{"queued-long", expiredWith(ReplacementQueued, MaxReplacementWait)},
-			{"requested", expiredWith(ReplacementRequested, -1)},
+			{"requested", expiredWith(ReplacementRequested, -1)}, // not recorded in the claim yet
 			{"requested-noted", expiredWith(ReplacementRequested, time.Minute)},
 			{"requested-long", expiredWith(ReplacementRequested, MaxReplacementWait)},
 			{"requested-grace", func(s *Observation) { // for more than half of the grace period

@@ -114,7 +114,7 @@ type ReplacementState int
 const (
 	ReplacementNone      ReplacementState = iota // not allowed: the node is deleted without a replacement
 	ReplacementQueued                            // the budgets allow no further node now
-	ReplacementRequested                         // allowed; until Since is set, the claim does not record the request
+	ReplacementRequested                         // allowed; Since is zero until the claim records the request
 	ReplacementReady                             // every pod that fits on another node has a place on a ready node
 )
 

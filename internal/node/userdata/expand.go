@@ -189,7 +189,7 @@ func isCheapToExpand(w *syntax.Word) bool {
 		case *syntax.ArithmExp, *syntax.ExtGlob:
 			isCheap = false
 		case *syntax.CmdSubst, *syntax.ProcSubst:
-			return false // it becomes UnknownText, whatever is in it
+			return false // config returns UnknownText for it
 		}
 		return isCheap
 	})

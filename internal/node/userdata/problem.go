@@ -21,9 +21,9 @@ const (
 	StartsTwice       Kind = "StartsTwice"          // the kubelet is started more than once
 	NeverReached      Kind = "NeverReached"         // the script ends before it starts the kubelet
 	ScriptBroken      Kind = "ScriptBroken"         // a script that the shell cannot parse or start
-	TaintMissing      Kind = "StartupTaintMissing"  // the node registers without the startup taint
-	TaintMisspelt     Kind = "StartupTaintMisspelt" // a taint with a key or effect similar to the startup taint's
-	TaintOldName      Kind = "StartupTaintOldName"  // a taint with a former name of the startup taint
+	TaintMissing      Kind = "StartupTaintMissing"  // the node registers without karpenter.sh/unregistered
+	TaintMisspelt     Kind = "StartupTaintMisspelt" // a taint with a key or effect similar to that taint's
+	TaintOldName      Kind = "StartupTaintOldName"  // a taint with a former name of that taint
 	TaintInvalid      Kind = "TaintInvalid"
 	LabelInvalid      Kind = "LabelInvalid"
 	ArgumentsLost     Kind = "ArgumentsLost" // the kubelet never gets arguments that the user wrote

@@ -179,8 +179,8 @@ type Reader struct {
 	In     Input           // the input
 	Out    Reading         // the result so far
 	Starts []Start         // starts of the kubelet, in the order in which the instance runs them
-	Files  map[string]Text // texts of written files, by path
-	// Written are the texts that are written to files, in order.
+	Files  map[string]Text // the texts of written files, by path; vague if a text is not known completely
+	// Written are the texts that are written to files below /etc, in order.
 	Written     []Written
 	Unevaluated []string  // reasons why Out may be wrong: parts of the user data that cannot be evaluated here
 	OurPart     int       // number of the part that Joiner wrote; 0 if there is none, or if Joiner rewrote all of the text

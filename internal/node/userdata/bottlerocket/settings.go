@@ -97,5 +97,4 @@ func releaseOf(image string) (release [2]int, ok bool) {
 	return release, false
 }
 
-// isLater reports whether the release a is newer than b.
 func isLater(a, b [2]int) bool { return a[0] > b[0] || a[0] == b[0] && a[1] > b[1] }

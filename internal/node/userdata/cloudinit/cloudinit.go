@@ -50,7 +50,7 @@ func judgeForm(r *userdata.Reader, all []userdata.Part) {
 		switch p.Kind {
 		case userdata.TypeScript, userdata.TypeBoothook, userdata.TypeCloudConfig, "text/x-include-url",
 			"text/x-include-once-url", "text/cloud-config-archive",
-			"text/part-handler", "text/jinja2":
+			"text/part-handler", "text/jinja2": // cloud-init processes these
 		case userdata.TypeNodeConfig:
 			if r.System() == catalog.AL2 {
 				r.ReportNodeConfigOnAL2(p.Text.At)
@@ -83,7 +83,7 @@ func readCloudConfig(r *userdata.Reader, p userdata.Part) {
 		position := positions["write_files."+strconv.Itoa(i)+".content"]
 		r.Files[f.Path] = userdata.Text{Body: f.Content, At: position, Vague: f.Encoding != ""}
 		kubelet.RecordWritten(r, f.Path, r.Files[f.Path])
-		if !kubelet.SetsProxies(r.Files[f.Path]) {
+		if !kubelet.SetsProxies(r.Files[f.Path]) { // proxies are judged later, from r.Written
 			shell.RecordStartFileChange(r, f.Path, position)
 		}
 	}
