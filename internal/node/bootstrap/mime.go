@@ -49,7 +49,7 @@ func mimeMessage(parts []part) string {
 	return b.String()
 }
 
-// boundaryFor returns a boundary that follows "--" at the start of no line: "//", which EKS uses, or a longer one.
+// boundaryFor returns "//", which EKS uses, or a longer boundary if a line of a part begins with "--//".
 func boundaryFor(parts []part) string {
 	boundary := "//"
 	for {

@@ -95,7 +95,7 @@ func checkInline(entries []tomlEntry) error {
 	return nil
 }
 
-// child returns the name that part of a path stands for below n, and creates it with the kind if it is missing.
+// child returns n.below[part], and creates it with the kind if it is missing.
 func (n *tomlName) child(part string, kind tomlKind) *tomlName {
 	if c := n.below[part]; c != nil {
 		return c

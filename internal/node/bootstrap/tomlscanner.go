@@ -103,7 +103,7 @@ func (s *tomlScanner) readEntry() (path []string, entries []tomlEntry, err error
 	return path, entries, s.endOfLine()
 }
 
-// readKeys reads a dotted key and the character end after it, and returns the names of the key.
+// readKeys reads a dotted key and the next character, which must be end, and returns the names of the key.
 func (s *tomlScanner) readKeys(end byte) ([]string, error) {
 	var path []string
 	for {

@@ -206,8 +206,8 @@ func TestNextIsTotal(t *testing.T) {
 	forEachCombination(func(names []string, seen Observation) {
 		count++
 		step := Next(seen, now)
-		if promise := violatedInvariant(seen, step); promise != "" {
-			t.Fatalf("%s: violated invariant: %s\nstep: %+v", strings.Join(names, " "), promise, step)
+		if violated := violatedInvariant(seen, step); violated != "" {
+			t.Fatalf("%s: violated invariant: %s\nstep: %+v", strings.Join(names, " "), violated, step)
 		}
 	})
 	if count < 100_000 {
@@ -221,9 +221,9 @@ func violatedInvariant(seen Observation, step Step) string {
 	c, n, i := seen.Claim, seen.Node, seen.Instance
 	isOurs := i.State == InstanceRunning && !i.Foreign
 	mayRun := i.State == InstanceRunning || i.State == InstanceUnknown
-	for _, promise := range []struct {
-		text string
-		kept bool
+	for _, invariant := range []struct {
+		text  string
+		holds bool
 	}{
 		{"there is a phase and an action", step.Phase != "" && step.Action != ""},
 		{"a wait has a reason", step.Action != Wait || step.Reason != ""},
@@ -279,8 +279,8 @@ func violatedInvariant(seen Observation, step Step) string {
 			step.Action != RemoveNominationTaint || !n.OpenAt.After(now) || isPast(n.ReadySince.Add(MaxNominationWait), now)},
 		{"Gone is the last phase", step.Phase != Gone || step.Action == Wait && step.Until.IsZero()},
 	} {
-		if !promise.kept {
-			return promise.text
+		if !invariant.holds {
+			return invariant.text
 		}
 	}
 	return ""

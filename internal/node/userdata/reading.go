@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// LowerCertainty changes Certain to Likely in the problems with index first and higher. It changes nothing if sure is
-// true: then the instance runs the text with the problems in any case.
+// LowerCertainty changes Certain to Likely in r.Out.Problems[first:]. It changes nothing if sure is true: then the
+// instance runs the text with the problems in any case.
 func (r *Reader) LowerCertainty(first int, sure bool) {
 	for i := first; i < len(r.Out.Problems) && !sure; i++ {
 		if p := &r.Out.Problems[i]; p.Certainty == Certain {

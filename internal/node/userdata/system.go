@@ -35,7 +35,7 @@ func (r *Reader) ReportUnknownPart(p Part) {
 }
 
 // ReportNamedByInstance reports a setting that names nodes by their instance ID, which most mappings of a node role do
-// not permit. what begins the text of the problem.
+// not permit. The problem's text begins with the parameter what.
 func (r *Reader) ReportNamedByInstance(position Position, what string) {
 	r.Report(OtherName, Likely, NeverJoins, position,
 		"%s, and a kubelet may only register the node of its own user name: access entries of type EC2_LINUX and most rows of aws-auth give it system:node:{{EC2PrivateDNSName}}", what).
