@@ -6,7 +6,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
-// aclFaults are faults of network ACLs.
 func aclFaults() []Fault {
 	all := func(number int64, out bool) network.ACLEntry {
 		return network.ACLEntry{Number: number, Out: out, Protocol: "-1", CIDR: "0.0.0.0/0"}
@@ -20,6 +19,7 @@ func aclFaults() []Fault {
 			What:  "the subnet's network ACL denies port 443 before it allows all other traffic",
 			Check: "NET-8",
 			Cause: "lets nothing out to port 443",
+			// tcp: number 90, outbound, deny. EC2 evaluates this entry before number 100.
 			Break: addACL(all(100, false), all(100, true), tcp(90, true, true, 443, 443))},
 		{
 			Name:  "acl-without-answers",

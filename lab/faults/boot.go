@@ -24,19 +24,16 @@ const healthyArgs = "--kubelet-extra-args '--register-with-taints=karpenter.sh/u
 // bootstrapCluster matches a call of bootstrap.sh with a cluster name.
 var bootstrapCluster = regexp.MustCompile(`bootstrap\.sh ([0-9A-Za-z][0-9A-Za-z_-]*)`)
 
-// withoutCluster removes the cluster's name from the call of bootstrap.sh.
 func withoutCluster(text string) string {
 	return bootstrapCluster.ReplaceAllString(text, "bootstrap.sh")
 }
 
-// withOtherCluster changes the cluster's name in the call of bootstrap.sh.
 func withOtherCluster(text string) string {
 	return bootstrapCluster.ReplaceAllString(text, "bootstrap.sh ${1}-blue")
 }
 
-// bootFaults are faults of user data.
 func bootFaults() []Fault {
-	taint := func(name, what, check, cause, args string) Fault {
+	withArgs := func(name, what, check, cause, args string) Fault { // args replaces healthyArgs
 		return Fault{Name: name, What: "custom image: " + what, Check: check, Cause: cause,
 			Break: breakUserData(func(text string) string { return strings.Replace(text, healthyArgs, args, 1) })}
 	}
@@ -46,24 +43,25 @@ func bootFaults() []Fault {
 	replace := func(old, with string) func(string) string {
 		return func(text string) string { return strings.Replace(text, old, with, 1) }
 	}
-	hint := func(f Fault) Fault {
+	suspicious := func(f Fault) Fault {
 		f.ExpectSuspicious = true
 		return f
 	}
 	return append(familyFaults(),
-		taint("taint-missing", "the user data registers nodes without the startup taint", "TAINT-1", "taint karpenter.sh/unregistered", ""),
-		taint("taint-of-other-effect", "the startup taint has the effect NoSchedule", "TAINT-1", "taint",
+		withArgs("taint-missing", "the user data registers nodes without the startup taint", "TAINT-1",
+			"taint karpenter.sh/unregistered", ""),
+		withArgs("taint-of-other-effect", "the startup taint has the effect NoSchedule", "TAINT-1", "taint",
 			strings.Replace(healthyArgs, "NoExecute", "NoSchedule", 1)),
-		taint("taint-of-other-key", "the startup taint is misspelt", "TAINT-1", "taint",
+		withArgs("taint-of-other-key", "the startup taint is misspelt", "TAINT-1", "taint",
 			strings.Replace(healthyArgs, "unregistered", "unregisterd", 1)),
-		taint("extra-args-with-equals", "--kubelet-extra-args=… is a single word, and bootstrap.sh ignores it", "TAINT-2",
+		withArgs("extra-args-with-equals", "--kubelet-extra-args=… is a single word, and bootstrap.sh ignores it", "TAINT-2",
 			"only with its value as the next word",
 			strings.Replace(healthyArgs, "args '", "args='", 1)),
-		taint("extra-args-without-quotes", "the kubelet's arguments are not quoted, so bootstrap.sh uses only the first word",
+		withArgs("extra-args-without-quotes", "the kubelet's arguments are not quoted, so bootstrap.sh uses only the first word",
 			"TAINT-2", "takes one word only",
 			"--kubelet-extra-args --node-labels=a=b --register-with-taints=karpenter.sh/unregistered:NoExecute"),
-		taint("taints-given-twice", "--register-with-taints is given twice, and the kubelet uses the last value", "TAINT-2", "given again later",
-			strings.Replace(healthyArgs, "NoExecute'", "NoExecute --register-with-taints=a=b:PreferNoSchedule'", 1)),
+		withArgs("taints-given-twice", "--register-with-taints is given twice, and the kubelet uses the last value", "TAINT-2",
+			"given again later", strings.Replace(healthyArgs, "NoExecute'", "NoExecute --register-with-taints=a=b:PreferNoSchedule'", 1)),
 		broken("quote-left-open", "a quote is not closed", "TAINT-2", "the quote that is opened here is never closed",
 			replace("NoExecute'", "NoExecute")),
 		broken("script-ends-early", "the script exits before it starts the kubelet", "TAINT-2",
@@ -73,15 +71,15 @@ func bootFaults() []Fault {
 		broken("no-shebang", "the script does not begin with #!", "BOOT-7", "it is not a shell script", replace("#!/bin/bash\n", "")),
 		broken("cluster-name-missing", "bootstrap.sh is called without the cluster's name", "TAINT-2",
 			"without the name of the cluster", withoutCluster),
-		hint(broken("kubelet-flag-removed", "the kubelet gets a flag that was removed", "TAINT-3",
+		suspicious(broken("kubelet-flag-removed", "the kubelet gets a flag that was removed", "TAINT-3",
 			"no longer has the flag --container-runtime", replace("args '", "args '--container-runtime=remote "))),
 		broken("label-that-kubelets-may-not-set", "the kubelet gets a label that it is not allowed to set", "TAINT-3",
 			"not allowed to set the label", replace("args '", "args '--node-labels=node-role.kubernetes.io/worker=x ")),
 		broken("taint-that-cannot-be-read", "the kubelet gets an invalid taint", "TAINT-3", "cannot be read",
 			replace("unregistered:NoExecute", "unregistered:NoExecute,a=b=c:NoSuch")),
-		hint(broken("nothing-starts-the-kubelet", "the user data does not start a kubelet", "BOOT-7",
+		suspicious(broken("nothing-starts-the-kubelet", "the user data does not start a kubelet", "BOOT-7",
 			"only the image determines how it reads its user data", func(string) string { return "#!/bin/bash\necho hello\n" })),
-		hint(broken("proxy-for-the-api-server", "the kubelet gets a proxy, and NO_PROXY has networks instead of names",
+		suspicious(broken("proxy-for-the-api-server", "the kubelet gets a proxy, and NO_PROXY has networks instead of names",
 			"BOOT-17", "the kubelet calls the API server through a proxy", withProxy)),
 		broken("other-cluster", "the user data names another cluster", "BOOT-7",
 			"the node asks for a token of the wrong cluster", withOtherCluster),
@@ -182,7 +180,7 @@ func breakUserData(change func(string) string) func(context.Context, *Scene) err
 	}
 }
 
-// customUserData returns working user data for a custom AMI.
+// customUserData returns working user data for a custom AMI. Here, ChangeCluster only reads the cluster.
 func (s *Scene) customUserData() (string, error) {
 	text := ""
 	err := s.ChangeCluster(func(c *ekscluster.Cluster) {
@@ -203,7 +201,6 @@ func (s *Scene) registerImage(name string) (id string) {
 	return id
 }
 
-// armFaults are faults of the CPU architecture.
 func armFaults() []Fault {
 	return []Fault{
 		{
@@ -225,7 +222,7 @@ func armFaults() []Fault {
 			Cause: "has no variant for arm64", NeedsInstance: true, Break: func(_ context.Context, s *Scene) error {
 				s.Pool.Spec.Template.Spec.Requirements = append(karpv1.Requirements{In(corev1.LabelArchStable, "amd64", "arm64"),
 					In("karpenter.k8s.aws/instance-family", "m5", "t4g")},
-					s.Pool.Spec.Template.Spec.Requirements[1])
+					s.Pool.Spec.Template.Spec.Requirements[1]) // the capacity type
 				s.Pods.Spec.Template.Spec.Containers[0].Image = "example.com/app:1.4-amd64"
 				return nil
 			}},

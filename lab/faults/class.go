@@ -38,8 +38,7 @@ func classFaults() []Fault {
 			"it selects no image", func(s *Scene) {
 				family := "Bottlerocket"
 				s.Class.Spec.AMIFamily = &family
-				s.Class.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Name: "golden-" + s.Name +
-					"-*", Owner: "self"}}
+				s.Class.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Name: "golden-" + s.Name + "-*", Owner: "self"}}
 			}),
 		classFault("image-version-never-made", "the EC2NodeClass pins an image version that AWS never released",
 			"it selects no image", func(s *Scene) {

@@ -71,7 +71,6 @@ func requestGPU(name string, tolerations ...corev1.Toleration) func(context.Cont
 	}
 }
 
-// daemonSet returns a DaemonSet with one container and no tolerations.
 func daemonSet(name, image string) *appsv1.DaemonSet {
 	labels := map[string]string{"name": name}
 	return &appsv1.DaemonSet{

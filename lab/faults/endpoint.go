@@ -36,8 +36,13 @@ func endpointFaults() []Fault {
 			IsExclusive:   true,
 			NeedsInstance: true,
 			Break:         changeVPC(func(v *network.VPC, _ *ekscluster.Cluster) { v.NameServers = []string{"10.0.0.53"} })},
-		{Name: "endpoint-for-others", What: "the endpoint is public only, and allows the addresses of an office, but not the nodes' NAT gateway", Check: "NET-3", Cause: "lets in only 203.0.113.0/24", IsExclusive: true,
-			Break: changeVPC(func(_ *network.VPC, c *ekscluster.Cluster) { c.PublicCIDRs = []string{"203.0.113.0/24"} })},
+		{
+			Name:        "endpoint-for-others",
+			What:        "the endpoint is public only, and allows the addresses of an office, but not the nodes' NAT gateway",
+			Check:       "NET-3",
+			Cause:       "lets in only 203.0.113.0/24",
+			IsExclusive: true,
+			Break:       changeVPC(func(_ *network.VPC, c *ekscluster.Cluster) { c.PublicCIDRs = []string{"203.0.113.0/24"} })},
 	}
 }
 
@@ -51,12 +56,12 @@ func changeVPC(change func(*network.VPC, *ekscluster.Cluster)) func(context.Cont
 			if err != nil {
 				return err
 			}
-			servers, support, names := v.NameServers, v.NoDNSSupport, v.NoDNSHostnames
-			cidrs, private, public := c.PublicCIDRs, c.PrivateAccess, c.NoPublicAccess
+			servers, noSupport, noNames := v.NameServers, v.NoDNSSupport, v.NoDNSHostnames
+			cidrs, private, noPublic := c.PublicCIDRs, c.PrivateAccess, c.NoPublicAccess
 			s.AddUndo(func(context.Context) error {
 				return s.ChangeAWS(func(*world.World, time.Time) error {
-					v.NameServers, v.NoDNSSupport, v.NoDNSHostnames = servers, support, names
-					c.PublicCIDRs, c.PrivateAccess, c.NoPublicAccess = cidrs, private, public
+					v.NameServers, v.NoDNSSupport, v.NoDNSHostnames = servers, noSupport, noNames
+					c.PublicCIDRs, c.PrivateAccess, c.NoPublicAccess = cidrs, private, noPublic
 					return nil
 				})
 			})

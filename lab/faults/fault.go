@@ -2,8 +2,8 @@
 //
 // In: a running lab, and the fault to play in it.
 // Out: the findings of doctor, the time until doctor found the fault, and whether the printed fix worked.
-// Never: an expectation derived from the output of doctor: each fault states its expected finding, and a fix works only
-// if pods run.
+// Never: an expectation derived from the output of doctor. Each fault states its expected finding. A fix counts only if
+// pods run after it.
 package faults
 
 import (
@@ -46,8 +46,7 @@ type Fault struct {
 	Break func(ctx context.Context, s *Scene) error
 	// AfterCreate is called after the objects were created. nil: not called.
 	AfterCreate func(ctx context.Context, s *Scene) error
-	// Edit takes the place of the user if the printed fix opens an editor: it makes the change. nil: the fix needs no
-	// editor.
+	// Edit makes the user's change if the printed fix opens an editor. nil: the fix opens no editor.
 	Edit func(ctx context.Context, s *Scene) error
 }
 

@@ -21,7 +21,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
-// fleetFaults are faults of instances without NodeClaim, of instances of other clusters, and of nodes that have joined.
+// fleetFaults are faults of instances that the cluster does not manage, of nodes that have joined, of the controller's
+// settings, and of user data.
 func fleetFaults() []Fault {
 	agent := corev1.Taint{Key: "example.com/agent-not-ready", Effect: corev1.TaintEffectNoSchedule}
 	return []Fault{
@@ -147,14 +148,12 @@ func launchForeignInstance(more map[string]string) func(context.Context, *Scene)
 	}
 }
 
-// networkPlugin returns the DaemonSet of the network plug-in.
 func (s *Scene) networkPlugin(ctx context.Context) (*appsv1.DaemonSet, error) {
 	out := &appsv1.DaemonSet{}
 	err := s.Lab.Client.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "aws-node"}, out)
 	return out, err
 }
 
-// setPluginVariable sets an environment variable of the network plug-in.
 func (s *Scene) setPluginVariable(ctx context.Context, name, value string) error {
 	daemon, err := s.networkPlugin(ctx)
 	if err != nil {
@@ -174,8 +173,8 @@ func (s *Scene) setPluginVariable(ctx context.Context, name, value string) error
 	return s.Lab.Client.Update(ctx, daemon)
 }
 
-// deployController returns a Break function that creates a Deployment of the controller with one setting, like the
-// chart's Deployment. The new Deployment has no replicas, because the controller runs outside of the cluster.
+// deployController returns a Break function that creates a Deployment like the chart's, with one more setting. Doctor
+// reads the settings from the Deployment, which has no replicas, because the controller runs outside of the cluster.
 func deployController(name, value string) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		d := newDeployment(s.Name)

@@ -32,7 +32,6 @@ type variant struct {
 	change func(ctx context.Context, s *Scene) error
 }
 
-// variants returns the healthy scenes.
 func variants() []variant {
 	alias := func(name string) func(context.Context, *Scene) error {
 		return func(_ context.Context, s *Scene) error {
@@ -99,7 +98,8 @@ func (s *Stage) playHealthy(ctx context.Context, mode string, out *Healthy) erro
 		}
 	}()
 	for _, v := range variants() {
-		if v.mode != mode && (v.mode != "" || mode != ekscluster.AuthBoth) {
+		isDefault := v.mode == "" && mode == ekscluster.AuthBoth
+		if v.mode != mode && !isDefault {
 			continue
 		}
 		s.sceneCount++

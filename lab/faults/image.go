@@ -15,7 +15,7 @@ import (
 // imageFaults are faults of images: an image of another family than the EC2NodeClass names, or an image with missing
 // parts.
 func imageFaults() []Fault {
-	flawed := func(f Fault, family, flaw string) Fault {
+	flawed := func(f Fault, family, flaw string) Fault { // an image of the right family
 		f.NeedsInstance, f.Break = true, useOtherFamily(family, family, func(i *world.Image) { i.Flaws = []string{flaw} })
 		return f
 	}
@@ -166,7 +166,7 @@ func scriptFaults() []Fault {
 		scriptFault("disk-full", "the script writes more than the root volume holds", "BOOT-15", "disk is full",
 			before("set -e\nfallocate -l 100G /var/cache/models")),
 		scriptFault("eviction-threshold-unreadable", "the kubelet gets an invalid eviction threshold", "BOOT-9",
-			"refuses a flag or its configuration", replace("args '", "args '--eviction-hard=memory.available=100Mi ")),
+			"refuses a flag or its configuration", replace("args '", "args '--eviction-hard=memory.available=100Mi ")), // must be "<"
 		scriptFault("kubelet-pods-negative", "the kubelet gets a negative number of pods", "BOOT-9",
 			"refuses a flag or its configuration", replace("args '", "args '--max-pods=-5 ")),
 	}

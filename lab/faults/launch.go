@@ -125,7 +125,8 @@ func removeSpotRole(_ context.Context, s *Scene) error {
 		return func(w *world.World, _ time.Time) error {
 			account := w.Account(s.Lab.Account)
 			account.NoSpotRole = missing
-			_ = account.DeleteRole("AWSServiceRoleForEC2Spot") // the role exists if an earlier scene launched a spot instance
+			// The role exists if an earlier scene launched a spot instance. The undo also deletes the role of the fix.
+			_ = account.DeleteRole("AWSServiceRoleForEC2Spot")
 			return nil
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 // mappingFaults are faults of role mappings, in each authentication mode.
 func mappingFaults() []Fault {
-	const group = "  - system:nodes\n"
+	const nodesGroup = "  - system:nodes\n"
 	mapOnly := func(f Fault) Fault {
 		f.Check, f.AuthMode = "AUTH-3", ekscluster.AuthConfigMap
 		return f
@@ -24,12 +24,12 @@ func mappingFaults() []Fault {
 			Name:  "row-without-nodes-group",
 			What:  "CONFIG_MAP: the row of the node role lacks the group system:nodes",
 			Cause: "its groups lack system:nodes",
-			Break: mapByRow(group, "")}),
+			Break: mapByRow(nodesGroup, "")}),
 		mapOnly(Fault{
 			Name:  "row-with-masters",
 			What:  "CONFIG_MAP: the row of the node role has the group system:masters instead of system:nodes",
 			Cause: "its groups lack system:nodes",
-			Break: mapByRow("system:bootstrappers", "system:masters", group, "")}),
+			Break: mapByRow("system:bootstrappers", "system:masters", nodesGroup, "")}),
 		mapOnly(Fault{
 			Name:  "row-with-misspelt-username",
 			What:  "CONFIG_MAP: the row's username has an unknown placeholder",
@@ -88,7 +88,6 @@ func mappingFaults() []Fault {
 	)
 }
 
-// entryFaults are faults of access entries.
 func entryFaults() []Fault {
 	return []Fault{
 		{
@@ -155,9 +154,9 @@ func entryFaults() []Fault {
 			AuthMode:    ekscluster.AuthAPI,
 			IsExclusive: true,
 			Break: func(_ context.Context, s *Scene) error {
-				own := s.Lab.Roles.ARN(lab.ControllerRole)
-				s.AddUndo(func(context.Context) error { return s.removeEntry(own) })
-				return errors.Join(s.addRole(), s.addEntry(own, ekscluster.EntryEC2Linux))
+				controller := s.Lab.Roles.ARN(lab.ControllerRole)
+				s.AddUndo(func(context.Context) error { return s.removeEntry(controller) })
+				return errors.Join(s.addRole(), s.addEntry(controller, ekscluster.EntryEC2Linux))
 			}},
 	}
 }

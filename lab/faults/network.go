@@ -11,7 +11,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
-// networkFaults are faults of security groups, routes and addresses.
 func networkFaults() []Fault {
 	const out443 = "nothing out to port 443"
 	return []Fault{
@@ -68,7 +67,7 @@ func networkFaults() []Fault {
 			Check: "NET-5",
 			Cause: "its subnets are full",
 			Break: changeSubnet(func(_ *Scene, n *network.Subnet, _ *network.RouteTable) {
-				n.Free = 2
+				n.Free = 2 // below doctor's minimum for a node and its pods
 			})},
 	}
 }
@@ -124,7 +123,7 @@ func newSubnet(s *Scene) (*network.Subnet, error) {
 	return nil, fmt.Errorf("the VPC %s has no room for another subnet", e.VPC.CIDR)
 }
 
-// routesOf returns the routes of a subnet's table; the first is the local route.
+// routesOf returns the routes of a subnet's table: the local route and the default route.
 func routesOf(e world.ClusterResources, id string) []network.Route {
 	for _, t := range e.Region.Network.RouteTables() {
 		if slices.Contains(t.SubnetIDs, id) {

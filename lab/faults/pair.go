@@ -25,7 +25,7 @@ func Pairs(faults []Fault, n int, seed uint64) []Pair {
 	draw := rand.New(rand.NewPCG(seed, 0))
 	candidates := slices.DeleteFunc(slices.Clone(faults), func(f Fault) bool { return f.IsExclusive || f.Slow })
 	var out []Pair
-	for range 20 * n { // most attempts succeed
+	for range 20 * n { // a limit, in case there are fewer pairs; most attempts succeed
 		if len(out) == n || len(candidates) < 2 {
 			break
 		}

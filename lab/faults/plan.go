@@ -10,7 +10,6 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// planFaults are faults in the requirements of NodePools and pods.
 func planFaults() []Fault {
 	const noLabel = "no NodePool gives its nodes that label"
 	return []Fault{
@@ -121,7 +120,6 @@ func planFaults() []Fault {
 	}
 }
 
-// require adds a requirement to the scene's NodePool.
 func (s *Scene) require(r karpv1.Requirement) {
 	s.Pool.Spec.Template.Spec.Requirements = append(s.Pool.Spec.Template.Spec.Requirements, r)
 }

@@ -28,7 +28,8 @@ const Limit = 2 * time.Minute
 const (
 	// fixTimeout is the maximum time from the end of a fix's commands until pods run.
 	fixTimeout = time.Minute
-	// clearTimeout is the maximum time from running pods until doctor reports no problem.
+	// clearTimeout is the maximum time from running pods until doctor reports no problem. It is also the maximum time
+	// until the pods of healthy scenes run.
 	clearTimeout = 90 * time.Second
 )
 
@@ -118,8 +119,8 @@ func (s *Stage) play(ctx context.Context, scene *Scene, f Fault, r *Result) erro
 		return err
 	}
 	s.say("%s: found, %s", f.Name, r.foundWhen())
-	// Pods are pending before the fix is applied, as in a user's cluster. After the fix, the back-off of failed
-	// launches must not delay the pods.
+	// Pods are pending before the fix, as in a user's cluster. The order also tests that the back-off of failed
+	// launches does not delay the pods after the fix.
 	if err := s.ensurePods(ctx, scene); err != nil {
 		return err
 	}
@@ -209,7 +210,7 @@ func (s *Stage) injectAndFind(ctx context.Context, scene *Scene, f Fault, r *Res
 		launched := firstLaunch(scene)
 		r.Found = r.Found || slices.ContainsFunc(all, f.matches)
 		if len(all) == 0 || !f.matches(all[0]) {
-			// Do not record a wrong first finding of the expected check.
+			// A finding of the right check with another cause or verdict is not recorded as wrong.
 			if len(all) > 0 && all[0].NeedsAction() && all[0].Check != f.Check {
 				r.addWrongFirst(all[0])
 			}

@@ -136,7 +136,6 @@ func (r Report) numbers() [][2]string {
 	}
 }
 
-// writeFaults writes a table with a row for each fault.
 func (r Report) writeFaults(b *strings.Builder) {
 	b.WriteString("## Faults\n\n`lab fault NAME` injects a fault into a running lab.\n\n| fault | description | check | found | pods run after the fix | |\n|---|---|---|---|---|---|\n")
 	for _, result := range r.Results {
@@ -164,7 +163,6 @@ func (r Report) writeFaults(b *strings.Builder) {
 	b.WriteString("\n")
 }
 
-// writePairs writes a table with a row for each pair of faults.
 func (r Report) writePairs(b *strings.Builder) {
 	b.WriteString("## Two faults at the same time\n\n| fault | and | both found |\n|---|---|---|\n")
 	for _, p := range r.Pairs {
@@ -177,7 +175,6 @@ func (r Report) writePairs(b *strings.Builder) {
 	b.WriteString("\n")
 }
 
-// writeChecksWithoutFault writes a table with a row for each check without a fault.
 func writeChecksWithoutFault(b *strings.Builder) {
 	b.WriteString("## Checks without a fault\n\nTests of package diagnosis cover these checks.\n\n| check | why the lab has no fault for the check |\n|---|---|\n")
 	reasons := ChecksWithoutFault()

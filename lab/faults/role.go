@@ -100,7 +100,6 @@ func (s *Scene) recreateRole() error {
 	return s.Lab.Roles.AddNodeRole(s.Name)
 }
 
-// trust is the trust policy of a node role.
 const trust = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"ec2.amazonaws.com"},"Action":"sts:AssumeRole"}]}`
 
 // addForeignRole creates a node role that the controller's policies do not name.
@@ -119,7 +118,6 @@ func (s *Scene) addForeignRole() error {
 	})
 }
 
-// ageEntry makes the access entry of a role one hour older.
 func (s *Scene) ageEntry(role string) error {
 	return s.ChangeAWS(func(_ *world.World, _ time.Time) error {
 		e, err := s.Lab.Estate.Region.EKS.AccessEntry(s.Lab.Cluster, role)
@@ -130,7 +128,6 @@ func (s *Scene) ageEntry(role string) error {
 	})
 }
 
-// roleFaults are faults of roles and instance profiles.
 func roleFaults() []Fault {
 	return []Fault{
 		{

@@ -40,7 +40,7 @@ func Run(ctx context.Context, p Plan) (Report, error) {
 	started := time.Now()
 	p.Labs = max(p.Labs, 1)
 	r := Report{Seed: p.Seed, Labs: p.Labs, Results: make([]Result, len(p.Faults)), Pairs: Pairs(p.Faults, p.Pairs, p.Seed)}
-	jobs := make(chan func(*Stage), len(p.Faults)+len(r.Pairs)+1)
+	jobs := make(chan func(*Stage), len(p.Faults)+len(r.Pairs)+1) // 1: the healthy scenes
 	var errs []error
 	jobs <- func(s *Stage) {
 		var err error
@@ -135,7 +135,6 @@ func (p Plan) say(line string) {
 	}
 }
 
-// line returns the progress line of a fault.
 func (r Result) line() string {
 	if r.Err != nil {
 		return fmt.Sprintf("FAIL  %s: %v", r.Fault.Name, r.Err)
@@ -143,7 +142,6 @@ func (r Result) line() string {
 	return fmt.Sprintf("ok    %s: found %s, fixed", r.Fault.Name, r.foundWhen())
 }
 
-// line returns the progress line of a pair.
 func (p Pair) line() string {
 	if p.Err != nil {
 		return fmt.Sprintf("FAIL  %s and %s: %v", p.FaultA.Name, p.FaultB.Name, p.Err)

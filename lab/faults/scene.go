@@ -54,7 +54,7 @@ func NewScene(l *lab.Lab, name string) *Scene {
 	s.Pool.Spec.Template.Labels = map[string]string{"test": name}
 	s.Pool.Spec.Template.Spec = karpv1.NodeClaimTemplateSpec{
 		NodeClassRef: &karpv1.NodeClassReference{Group: awsv1.Group, Kind: "EC2NodeClass", Name: name},
-		Requirements: karpv1.Requirements{
+		Requirements: karpv1.Requirements{ // faults change these by index
 			In(corev1.LabelArchStable, "amd64"), In(karpv1.LabelCapacityType, karpv1.CapacityTypeOnDemand),
 			In("karpenter.k8s.aws/instance-category", "c", "m", "r"),
 		},
@@ -113,7 +113,6 @@ func (s *Scene) ChangeCluster(change func(c *ekscluster.Cluster)) error {
 // first. Play calls revert only if the fault was not fixed, or if Fault.IsExclusive is true.
 func (s *Scene) AddUndo(undo func(context.Context) error) { s.undo = append(s.undo, undo) }
 
-// revert runs the functions added by AddUndo.
 func (s *Scene) revert(ctx context.Context) error {
 	var errs []error
 	for _, undo := range slices.Backward(s.undo) {

@@ -47,7 +47,8 @@ func Serve(ctx context.Context, l *lab.Lab) error {
 	return nil
 }
 
-// handle returns an HTTP handler that calls do with the name of the fault, one request at a time.
+// handle returns an HTTP handler that calls do with the name of the fault, one request at a time. A request continues
+// after its client has disconnected.
 func (d *faultServer) handle(do func(context.Context, string) (string, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		d.mu.Lock()

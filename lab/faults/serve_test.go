@@ -11,10 +11,13 @@ import (
 func TestInjectedText(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ fault, before, now, want string }{
-		{"row-in-api-mode", ekscluster.AuthBoth, ekscluster.AuthAPI, "The cluster's authentication mode is API until the fault is undone; before, the mode was API_AND_CONFIG_MAP.\nTo find the cause: joiner doctor\n"},
+		{"row-in-api-mode", ekscluster.AuthBoth, ekscluster.AuthAPI,
+			"The cluster's authentication mode is API until the fault is undone; before, the mode was API_AND_CONFIG_MAP.\n" +
+				"To find the cause: joiner doctor\n"},
 		{"startup-taint-stays", ekscluster.AuthBoth, ekscluster.AuthBoth,
 			"To find the cause: joiner doctor, at least 75 seconds after the node has joined\n"},
-		{"image-not-ready", ekscluster.AuthBoth, ekscluster.AuthBoth, "To find the cause: joiner doctor, which finds the cause after up to 2 minutes\n"},
+		{"image-not-ready", ekscluster.AuthBoth, ekscluster.AuthBoth,
+			"To find the cause: joiner doctor, which finds the cause after up to 2 minutes\n"},
 	} {
 		f, err := Find(tt.fault)
 		if err != nil {

@@ -54,7 +54,7 @@ func TestPodAddresses(t *testing.T) {
 // TestBootOfIPv6 boots each family in an IPv6 cluster. An instance without an IPv6 address must not start a kubelet.
 func TestBootOfIPv6(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct{ family, userData, console string }{
+	for name, tt := range map[string]struct{ family, userData, wantError string }{
 		"AL2023": {"AL2023", strings.ReplaceAll(nodeConfigPart, "10.100.0.0/16", "fd30:1c53:5f8a::/108"), "StatusCode: 404"},
 		"AL2": {"AL2", strings.ReplaceAll(al2Script, "--dns-cluster-ip '10.100.0.10'", "--ip-family 'ipv6' --dns-cluster-ip 'fd30:1c53:5f8a::a'"),
 			"Exited with error on line"},
@@ -62,15 +62,15 @@ func TestBootOfIPv6(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, console := bootWith(t, c.family, c.userData, fakeSurroundings{}, func(i *Instance) { i.IPv6 = "2600:1f18::7" })
+			s, console := bootWith(t, tt.family, tt.userData, fakeSurroundings{}, func(i *Instance) { i.IPv6 = "2600:1f18::7" })
 			if s == nil {
 				t.Fatal(console)
 			}
 			if s.IP != "2600:1f18::7" || len(s.ClusterDNS) != 1 || s.ClusterDNS[0] != "fd30:1c53:5f8a::a" {
-				t.Errorf("address %s, cluster DNS %v; want the IPv6 addresses of both", s.IP, s.ClusterDNS)
+				t.Errorf("address %s, cluster DNS %v; want the IPv6 addresses", s.IP, s.ClusterDNS)
 			}
-			if s, console := bootWith(t, c.family, c.userData, fakeSurroundings{}); s != nil || !strings.Contains(console, c.console) {
-				t.Errorf("without an IPv6 address, a kubelet starts: %t; want no kubelet and %q in the console:\n%s", s != nil, c.console, console)
+			if s, console := bootWith(t, tt.family, tt.userData, fakeSurroundings{}); s != nil || !strings.Contains(console, tt.wantError) {
+				t.Errorf("without an IPv6 address, a kubelet starts: %t; want no kubelet and %q in the console:\n%s", s != nil, tt.wantError, console)
 			}
 		})
 	}

@@ -54,7 +54,7 @@ func (b *boot) runBootstrap(f *files, args []string, stdout, stderr io.Writer) i
 	}
 	endpoint, ca := flags["--apiserver-endpoint"], flags["--b64-cluster-ca"]
 	if err := b.surroundings.Credentials(); err != nil {
-		for range 3 {
+		for range 3 { // the default of --aws-api-retry-attempts
 			fmt.Fprintln(stderr, "Unable to locate credentials. You can configure credentials by running \"aws configure\".")
 		}
 		fmt.Fprintln(stderr, "PrivateDnsName is not available. Exited with error on line 563")

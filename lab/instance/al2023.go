@@ -92,8 +92,8 @@ func (b *boot) nodeadmConfig(parts []part) *kubeletStart {
 	return s
 }
 
-// describeSelf emulates nodeadm's call of ec2:DescribeInstances, and returns the error of the call. nodeadm makes the
-// call to get the node's name.
+// describeSelf emulates nodeadm's call of ec2:DescribeInstances, which gets the node's name. It returns the error of the
+// call.
 func (b *boot) describeSelf() error {
 	if err := b.describeInstances(); err != nil {
 		return fmt.Errorf("operation error EC2: DescribeInstances, %w", err)
@@ -106,7 +106,8 @@ func mergeNodeConfigs(parts []part) (*nodeConfig, error) {
 	var merged map[string]any
 	for _, p := range parts {
 		body := p.body
-		if p.kind != kindNodeConfig && !(p.kind == kindNotMultipart && strings.Contains(string(body), "node.eks.aws/")) {
+		isUntypedConfig := p.kind == kindNotMultipart && strings.Contains(string(body), "node.eks.aws/")
+		if p.kind != kindNodeConfig && !isUntypedConfig {
 			continue
 		}
 		var next map[string]any
@@ -136,9 +137,8 @@ func mergeNodeConfigs(parts []part) (*nodeConfig, error) {
 	return config, nil
 }
 
-// mergeInto merges from into to, key by key, and appends the lists with the key flags. Joiner also merges NodeConfigs,
-// in package userdata. The lab deliberately has a separate implementation, so that a bug in one of the two makes a test
-// fail.
+// mergeInto merges from into to, key by key, and appends the lists with the key flags. Joiner's merge is in
+// internal/node/userdata/nodeadm. The lab's merge is separate, so that a bug in one of the two makes a test fail.
 func mergeInto(to, from map[string]any) {
 	for key, value := range from {
 		switch v := value.(type) {

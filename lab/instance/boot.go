@@ -168,7 +168,7 @@ func (b *boot) runShell(ctx context.Context, parts []part, box *scriptRunner) {
 func (b *boot) warnUnsupportedParts(parts []part, known ...string) {
 	for _, p := range parts {
 		switch {
-		case p.kind == kindShell, strings.HasPrefix(p.kind, "text/cloud-"), strings.HasPrefix(p.kind, "text/x-include"):
+		case p.kind == kindShell, strings.HasPrefix(p.kind, "text/cloud-"), strings.HasPrefix(p.kind, "text/x-include"): // supported
 		case p.kind == kindNotMultipart:
 			b.logCloudInit("__init__.py[WARNING]: Unhandled non-multipart (text/x-not-multipart) userdata: '%s...'", firstBytes(p.body, 24))
 		case !contains(known, p.kind):

@@ -57,6 +57,7 @@ func bootWith(t *testing.T, family, userData string, surroundings fakeSurroundin
 	return s, console.String()
 }
 
+// User data as Karpenter renders it. "Q0E=" is "CA" in base64.
 const al2Script = `MIME-Version: 1.0
 Content-Type: multipart/mixed; boundary="//"
 
@@ -261,7 +262,7 @@ func TestBoot(t *testing.T) {
 					t.Errorf("labels (-want +got):\n%s", diff)
 				}
 				if s.ProviderID != "aws:///us-east-1a/i-0123456789abcdef0" || s.NodeName != "ip-192-168-1-7.ec2.internal" || !s.ExternalCloud {
-					t.Errorf("provider id %q, name %q, external cloud %t; want the instance's", s.ProviderID, s.NodeName, s.ExternalCloud)
+					t.Errorf("provider id %q, name %q, external cloud %t; want the instance's ID and name, and true", s.ProviderID, s.NodeName, s.ExternalCloud)
 				}
 			}
 			if t.Failed() {

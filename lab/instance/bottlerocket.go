@@ -39,7 +39,7 @@ func (b *boot) bootBottlerocket() {
 		return
 	}
 	if settings["standalone-mode"] == true {
-		b.kubelet = nil
+		b.kubelet = nil // such a kubelet creates no Node
 		b.logUnit("kubelet[1893]", "\"Standalone mode, no API client\"")
 		return
 	}
@@ -185,7 +185,7 @@ func (b *boot) bottlerocketConfig(settings map[string]any) map[string]any {
 		dns = []any{settings["cluster-dns-ip"]}
 	}
 	config["clusterDNS"] = dns
-	for key, field := range map[string]string{
+	for key, field := range map[string]string{ // these percentages can be strings
 		"image-gc-high-threshold-percent": "imageGCHighThresholdPercent", "image-gc-low-threshold-percent": "imageGCLowThresholdPercent",
 	} {
 		if percent, err := strconv.Atoi(fmt.Sprint(settings[key])); err == nil {

@@ -23,7 +23,6 @@ type files struct {
 	folders map[string]bool   // by absolute path
 }
 
-// newFiles returns the file system of a new instance.
 func newFiles() *files {
 	f := &files{content: map[string][]byte{}, folders: map[string]bool{}}
 	for _, folder := range []string{
@@ -93,7 +92,6 @@ func (f *files) open(name string, flag int) (io.ReadWriteCloser, error) {
 	return &openFile{files: f, name: name, reader: bytes.NewReader(data)}, nil
 }
 
-// stat describes a file or folder.
 func (f *files) stat(name string) (fs.FileInfo, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -23,7 +23,6 @@ func Flaws() []string {
 	return []string{FlawNoNodeadm, FlawLockedNodeadm, FlawNoBootstrap, FlawNoKubelet, FlawNoContainerd, FlawWrongClock, FlawOldTable}
 }
 
-// has reports whether the image has the flaw.
 func (i Image) has(flaw string) bool { return slices.Contains(i.Flaws, flaw) }
 
 // reportMissingNodeadm reports whether nodeadm does not exist or cannot be executed. If so, it prints the error

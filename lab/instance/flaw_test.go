@@ -40,15 +40,20 @@ func TestFlaws(t *testing.T) {
 		"instance type newer than the image": {"Custom",
 			shebang + "/etc/eks/bootstrap.sh demo --apiserver-endpoint https://127.0.0.1:6443 --b64-cluster-ca Q0E=\n",
 			withFlaw(FlawOldTable), "No entry for m5.large in /etc/eks/eni-max-pods.txt", diagnosis.UnknownType},
-		"program for another architecture": {"Custom", shebang + "curl -sSLo /usr/local/bin/yq https://example.com/yq_linux_arm64\nchmod +x /usr/local/bin/yq\nyq --version\n/etc/eks/bootstrap.sh demo\n", nil, "yq: cannot execute binary file: Exec format error", diagnosis.OtherArch},
-		"swap":                             {"Custom", shebang + "fallocate -l 2G /swapfile\nmkswap /swapfile\nswapon /swapfile\n/etc/eks/bootstrap.sh demo --apiserver-endpoint https://127.0.0.1:6443 --b64-cluster-ca Q0E=\n", nil, "running with swap on is not supported", diagnosis.SwapOn},
+		"program for another architecture": {"Custom", shebang + "curl -sSLo /usr/local/bin/yq https://example.com/yq_linux_arm64\n" +
+			"chmod +x /usr/local/bin/yq\nyq --version\n/etc/eks/bootstrap.sh demo\n",
+			nil, "yq: cannot execute binary file: Exec format error", diagnosis.OtherArch},
+		"swap": {"Custom", shebang + "fallocate -l 2G /swapfile\nmkswap /swapfile\nswapon /swapfile\n" +
+			"/etc/eks/bootstrap.sh demo --apiserver-endpoint https://127.0.0.1:6443 --b64-cluster-ca Q0E=\n",
+			nil, "running with swap on is not supported", diagnosis.SwapOn},
 		"disk too small": {"Custom", shebang + "fallocate -l 100G /var/cache/models\n/etc/eks/bootstrap.sh demo\n",
 			nil, "fallocate failed: No space left on device", diagnosis.DiskFull},
 		"metadata service disabled, AL2023": {"AL2023", nodeConfigPart, func(i *Instance) { i.NoMetadata = true },
 			"IMDS's HTTP endpoint is probably disabled", diagnosis.NoMetadata},
 		"metadata service disabled, AL2": {"AL2", al2Script, func(i *Instance) { i.NoMetadata = true },
 			"IMDS's HTTP endpoint is probably disabled", diagnosis.NoMetadata},
-		"metadata service disabled, Bottlerocket": {"Bottlerocket", "", func(i *Instance) { i.NoMetadata = true }, "IMDS request failed", diagnosis.NoMetadata},
+		"metadata service disabled, Bottlerocket": {"Bottlerocket", "", func(i *Instance) { i.NoMetadata = true },
+			"IMDS request failed", diagnosis.NoMetadata},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -25,6 +25,7 @@ spec:
 
 // FuzzBoot checks that the boot does not panic with any user data.
 func FuzzBoot(f *testing.F) {
+	// The number is the index in families.
 	f.Add(0, joiningConfig+"  kubelet:\n    config:\n      featureGates:\n        InstanceIdNodeName: true\n")
 	f.Add(0, joiningConfig+"  kubelet:\n    config: {maxPods: -1, clusterDNS: 5, evictionHard: [], registerWithTaints: {}, logging: 1}\n")
 	f.Add(0, joiningConfig+"  kubelet:\n    flags: ['--feature-gates=A=b', '--max-pods', '--v=x', '--node-labels==']\n")
@@ -35,7 +36,7 @@ func FuzzBoot(f *testing.F) {
 	f.Add(2, "[settings]\nkubernetes = 5\n")
 	f.Add(2, "[settings.kubernetes]\napi-server = 5\ncluster-certificate = 7\n")
 	f.Add(2, rocketSettings+"[settings.kubernetes.kube-reserved]\ncpu = \"-9999999999999999999\"\n")
-	f.Add(2, "\x1f\x8b")
+	f.Add(2, "\x1f\x8b") // the start of gzip data
 	for _, userData := range corpus(f) {
 		f.Add(0, userData)
 		f.Add(2, userData)
@@ -62,7 +63,7 @@ func FuzzBoot(f *testing.F) {
 	})
 }
 
-// corpus returns the user data in the testdata of the product's package userdata.
+// corpus returns the user data in the testdata of the product.
 func corpus(t testing.TB) (out []string) {
 	t.Helper()
 	files, err := filepath.Glob("../../internal/node/userdata/reading/testdata/reports/*.yaml")

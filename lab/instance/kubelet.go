@@ -96,7 +96,6 @@ func (b *boot) kubeletConfig() (*kubeletconfig.KubeletConfiguration, error) {
 	return config, nil
 }
 
-// taints returns a copy of the taints with which the kubelet registers its node.
 func taints(config *kubeletconfig.KubeletConfiguration) []corev1.Taint {
 	return append([]corev1.Taint{}, config.RegisterWithTaints...)
 }

@@ -29,7 +29,7 @@ func TestKubeletTables(t *testing.T) {
 	var gates strings.Builder
 	all := utilfeature.DefaultMutableFeatureGate.GetAll()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if name == "AllAlpha" || name == "AllBeta" {
+		if name == "AllAlpha" || name == "AllBeta" { // groups of gates
 			continue
 		}
 		fmt.Fprintf(&gates, "%s%s\n", name, lockedTo(all[name]))
@@ -79,7 +79,7 @@ func addFields(out map[string]string, path string, of reflect.Type, depth int) {
 		below := strings.TrimPrefix(path+"."+name, ".")
 		kind, inner := kindOf(f.Type)
 		out[below] = kind
-		if inner != nil && depth < 4 {
+		if inner != nil && depth < 4 { // types can contain themselves
 			addFields(out, below, inner, depth+1)
 		}
 	}

@@ -22,6 +22,7 @@ func (f *files) kubeletEnvironment() map[string]string {
 			key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 			pairs := splitWords(value)
 			if key == "EnvironmentFile" {
+				// "-" marks a file that may be missing.
 				pairs = strings.Split(string(f.content[strings.TrimPrefix(value, "-")]), "\n")
 			} else if key != "Environment" {
 				continue

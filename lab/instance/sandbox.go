@@ -149,7 +149,7 @@ func (s *scriptRunner) replaceProcessSubstitutions(statement *syntax.Stmt, n int
 		if !ok || inner.Op != syntax.CmdOut {
 			return true
 		}
-		file := fmt.Sprintf("/dev/fd/%d", 63-n-len(sinks))
+		file := fmt.Sprintf("/dev/fd/%d", 63-n-len(sinks)) // bash counts down from 63
 		sinks = append(sinks, &sink{file: file, commands: inner.Stmts})
 		redirect.Word.Parts[0] = &syntax.Lit{Value: file}
 		return false
@@ -218,24 +218,26 @@ func (s *scriptRunner) runner(shebang string, more ...interp.RunnerOption) (*int
 // exec runs an emulated program, or a program that a script has downloaded. A downloaded program does nothing, or fails
 // if it is for another architecture. exec reports every other program as not found.
 func (s *scriptRunner) exec(ctx context.Context, args []string) error {
-	h := interp.HandlerCtx(ctx)
-	if arch, ok := s.downloadedArch(ctx, args[0]); ok {
+	h, name := interp.HandlerCtx(ctx), args[0]
+	if arch, ok := s.downloadedArch(ctx, name); ok {
 		if arch != s.boot.Image.Architecture {
-			fmt.Fprintf(h.Stderr, "line %d: %s: cannot execute binary file: Exec format error\n", h.Pos.Line(), args[0])
+			fmt.Fprintf(h.Stderr, "line %d: %s: cannot execute binary file: Exec format error\n", h.Pos.Line(), name)
 			return interp.ExitStatus(126)
 		}
 		return nil
 	}
-	p := s.programs[args[0]]
+	p := s.programs[name]
 	if p == nil {
-		p = s.programs[path.Base(args[0])]
+		p = s.programs[path.Base(name)]
 	}
-	if p == nil || strings.Contains(args[0], "/") && s.programs[args[0]] == nil && !isStandardPath(args[0]) {
+	isPath := strings.Contains(name, "/")
+	isInOtherFolder := isPath && s.programs[name] == nil && !isStandardPath(name)
+	if p == nil || isInOtherFolder {
 		why := "command not found"
-		if strings.Contains(args[0], "/") {
+		if isPath {
 			why = "No such file or directory"
 		}
-		fmt.Fprintf(h.Stderr, "line %d: %s: %s\n", h.Pos.Line(), args[0], why)
+		fmt.Fprintf(h.Stderr, "line %d: %s: %s\n", h.Pos.Line(), name, why)
 		return interp.ExitStatus(127)
 	}
 	if code := p(args[1:], h.Stdin, h.Stdout, h.Stderr); code != 0 {
@@ -269,7 +271,6 @@ func isStandardPath(name string) bool {
 	return false
 }
 
-// open opens an emulated file or device.
 func (s *scriptRunner) open(ctx context.Context, name string, flag int, _ os.FileMode) (io.ReadWriteCloser, error) {
 	name = absolute(ctx, name)
 	switch name {
@@ -281,7 +282,6 @@ func (s *scriptRunner) open(ctx context.Context, name string, flag int, _ os.Fil
 	return s.files.open(name, flag)
 }
 
-// stat describes an emulated program, file or folder.
 func (s *scriptRunner) stat(ctx context.Context, name string, _ bool) (fs.FileInfo, error) {
 	name = absolute(ctx, name)
 	if _, ok := s.programs[name]; ok {

@@ -18,9 +18,9 @@ import (
 // validator validates a value of Bottlerocket's settings. It returns an error in the wording of Bottlerocket's API.
 type validator func(value any) error
 
-// settingsModel returns the groups below [settings] that the Bottlerocket images for EKS support. Joiner has its own
-// tables of these groups, in package userdata. The lab deliberately has separate tables, so that an error in one of the
-// two makes a test fail. Source: bottlerocket-settings-models, variant aws-k8s, of bottlerocket-settings-sdk.
+// settingsModel returns the groups below [settings] that the Bottlerocket images for EKS support. Joiner has tables of
+// these groups too, in internal/node/userdata/bottlerocket. The lab's tables are separate, so that an error in one of
+// the two makes a test fail. Source: bottlerocket-settings-models, variant aws-k8s, of bottlerocket-settings-sdk.
 func settingsModel() map[string]validator {
 	model := systemModel()
 	model["kubernetes"] = object(kubernetesModel())
@@ -43,8 +43,8 @@ func kubernetesModel() map[string]validator {
 		"container-log-max-workers": i32, "container-log-monitor-interval": duration, "cpu-cfs-quota-enforced": boolean,
 		"cpu-manager-policy": oneOf("none", "static"), "cpu-manager-policy-options": list(text),
 		"cpu-manager-reconcile-period": duration, "credential-providers": object(nil), "device-ownership-from-security-context": boolean,
-		"event-burst": i32, "event-qps": i32, "eviction-hard": every(signals,
-			signalLimit), "eviction-max-pod-grace-period": number("i32", 0, 1<<31-1),
+		"event-burst": i32, "event-qps": i32,
+		"eviction-hard": every(signals, signalLimit), "eviction-max-pod-grace-period": number("i32", 0, 1<<31-1),
 		"eviction-soft": every(signals, signalLimit), "eviction-soft-grace-period": every(signals, duration),
 		"hostname-override": hostname, "hostname-override-source": oneOf("private-dns-name", "instance-id"),
 		"ids-per-pod":                     number("i64", 0, 1<<62),
@@ -131,7 +131,6 @@ func oneOrMore(element validator) validator {
 	}
 }
 
-// text accepts a string.
 func text(value any) error {
 	if _, ok := value.(string); !ok {
 		return wrongType(value, "a string")
@@ -253,7 +252,6 @@ func signalLimit(value any) error {
 	})(value)
 }
 
-// address accepts an IPv4 or IPv6 address.
 func address(value any) error {
 	return validText("IpAddr", func(s string) bool {
 		_, err := netip.ParseAddr(s)
@@ -261,7 +259,6 @@ func address(value any) error {
 	})(value)
 }
 
-// encoded accepts base64.
 func encoded(value any) error {
 	return validText("ValidBase64", func(s string) bool {
 		_, err := base64.StdEncoding.DecodeString(s)

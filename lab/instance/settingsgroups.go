@@ -12,7 +12,7 @@ import (
 func systemModel() map[string]validator {
 	i32, u32 := number("i32", -1<<31, 1<<31-1), number("u32", 0, 1<<32-1)
 	mode, identifier := oneOf("off", "once", "always"), validText("Identifier", identifierPattern.MatchString)
-	image := map[string]validator{"source": link, "user-data": encoded, "command": list(text)}
+	both := map[string]validator{"source": link, "user-data": encoded, "command": list(text)}
 	return map[string]validator{
 		"autoscaling": object(map[string]validator{"should-wait": boolean}),
 		"aws":         object(map[string]validator{"region": text, "config": encoded, "credentials": encoded, "profile": text}),
@@ -25,8 +25,8 @@ func systemModel() map[string]validator {
 		"bootstrap-commands": every(identifier, object(map[string]validator{
 			"commands": list(apiclient), "mode": mode, "essential": boolean,
 		})),
-		"bootstrap-containers": every(identifier, object(merge(image, map[string]validator{"mode": mode, "essential": boolean}))),
-		"host-containers":      every(identifier, object(merge(image, map[string]validator{"enabled": boolean, "superpowered": boolean}))),
+		"bootstrap-containers": every(identifier, object(merge(both, map[string]validator{"mode": mode, "essential": boolean}))),
+		"host-containers":      every(identifier, object(merge(both, map[string]validator{"enabled": boolean, "superpowered": boolean}))),
 		"container-registry": object(map[string]validator{
 			"mirrors": tableOr(every(text, list(link)), object(map[string]validator{
 				"registry": text, "endpoint": list(link), "capabilities": list(oneOf("pull", "resolve", "push")),
@@ -56,8 +56,8 @@ func systemModel() map[string]validator {
 			"visible-devices-as-volume-mounts": boolean, "visible-devices-envvar-when-unprivileged": boolean,
 		}),
 		"oci-defaults": object(map[string]validator{
-			"capabilities": every(text, boolean), "resource-limits": every(text,
-				object(map[string]validator{"hard-limit": ociLimit, "soft-limit": ociLimit})),
+			"capabilities":    every(text, boolean),
+			"resource-limits": every(text, object(map[string]validator{"hard-limit": ociLimit, "soft-limit": ociLimit})),
 		}),
 		"oci-hooks": object(map[string]validator{"log4j-hotpatch-enabled": boolean}),
 		"pki":       every(identifier, object(map[string]validator{"data": encoded, "trusted": boolean})),
@@ -84,12 +84,10 @@ var parameters = every(validText("BootConfigKey", bootKeyPattern.MatchString), l
 		(!strings.Contains(s, "'") || !strings.Contains(s, `"`))
 })))
 
-// credential accepts a credential of a container registry.
 var credential = object(map[string]validator{"registry": text, "username": text, "password": text, "auth": encoded, "identitytoken": text})
 
 func anyValue(any) error { return nil }
 
-// merge returns a new model with the entries of both models.
 func merge(a, b map[string]validator) map[string]validator {
 	out := map[string]validator{}
 	for _, model := range []map[string]validator{a, b} {

@@ -72,7 +72,6 @@ func (b *boot) uname(args []string, _ io.Reader, out, _ io.Writer) int {
 	return 0
 }
 
-// cat emulates cat without options.
 func cat(f *files, args []string, in io.Reader, out, errs io.Writer) int {
 	if len(args) == 0 {
 		args = []string{"-"}
@@ -204,7 +203,7 @@ func (b *boot) curl(f *files, args []string, _ io.Reader, out, errs io.Writer) i
 		switch {
 		case strings.HasPrefix(arg, "http://") || strings.HasPrefix(arg, "https://"):
 			url = arg
-		case arg == "--output" && i+1 < len(args),
+		case arg == "--output" && i+1 < len(args), // next: -o, also in a group of options such as -sSLo
 			strings.HasPrefix(arg, "-") && !strings.HasPrefix(arg, "--") && strings.HasSuffix(arg, "o") && i+1 < len(args):
 			file = path.Clean(args[i+1])
 		}
@@ -251,7 +250,7 @@ func (b *boot) fallocate(args []string, _ io.Reader, _, errs io.Writer) int {
 			fmt.Fprintln(errs, "fallocate: invalid length value specified")
 			return 1
 		}
-		if size.Value() >= b.RootGiB*1e9 {
+		if size.Value() >= b.RootGiB*1e9 { // GB, not GiB: the image needs space too
 			fmt.Fprintln(errs, "fallocate: fallocate failed: No space left on device")
 			return 1
 		}

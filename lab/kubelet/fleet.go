@@ -154,7 +154,7 @@ func (f *Fleet) accessError(s Settings) error {
 		return err
 	case got.Scheme != "https" || got.Hostname() == "":
 		return fmt.Errorf("invalid server %q in kubeconfig", s.Server)
-	case got.Host == want.Host:
+	case got.Host == want.Host: // the authority is compared below
 	case net.ParseIP(got.Hostname()) == nil:
 		return fmt.Errorf("dial tcp: lookup %s on 169.254.169.253:53: no such host", got.Hostname())
 	default:
@@ -187,7 +187,6 @@ func (f *Fleet) forget(k *Kubelet) {
 	}
 }
 
-// node returns the kubelet of a node, or nil.
 func (f *Fleet) node(name string) *Kubelet {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -250,7 +249,6 @@ func nodeOf(object any) ([]string, error) {
 	return nil, nil
 }
 
-// processQueue processes pods of the queue until the queue is shut down.
 func (f *Fleet) processQueue() {
 	for {
 		key, shutdown := f.queue.Get()

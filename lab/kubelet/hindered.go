@@ -16,14 +16,13 @@ const (
 	devicePlugin  = "k8s-device-plugin"  // registers its devices with the kubelet
 )
 
-// firstReportDelay is the delay until the first event that reports why a pod does not start.
+// firstReportDelay is the delay from podState.seen until the first event that reports why a pod does not start.
 const firstReportDelay = 5 * time.Second
 
 // reportInterval is the minimum interval between two such events for one pod.
 const reportInterval = 10 * time.Second
 
-// startFailureMessage returns the message of the event for a pod that cannot start on this node. It is empty if the pod
-// can start.
+// startFailureMessage returns the message of the event for a pod that cannot start on this node, or "" if it can start.
 func (k *Kubelet) startFailureMessage(pod *corev1.Pod) string {
 	switch {
 	case k.isNetworkPod(pod) && k.fleet.kubeProxyPod != "" && !k.hasKubeProxy():
@@ -37,8 +36,8 @@ func (k *Kubelet) startFailureMessage(pod *corev1.Pod) string {
 	return ""
 }
 
-// imageOfOtherArch returns the first image whose tag names another architecture than the node's: "app:1.2-amd64". It is
-// empty without such an image.
+// imageOfOtherArch returns the first image whose tag names another architecture than the node's: "app:1.2-amd64". The
+// result is empty without such an image.
 func (k *Kubelet) imageOfOtherArch(pod *corev1.Pod) string {
 	for _, c := range pod.Spec.Containers {
 		for _, arch := range []string{"amd64", "arm64"} {

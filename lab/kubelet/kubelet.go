@@ -39,7 +39,6 @@ type Kubelet struct {
 	addresses int64 // maximum number of pod addresses; valid once the network is up
 }
 
-// leaseClient returns a client for the leases of nodes.
 func leaseClient(config *rest.Config, client *http.Client) (coordinationclient.LeaseInterface, error) {
 	c, err := coordinationclient.NewForConfigAndClient(config, client)
 	if err != nil {
@@ -63,7 +62,8 @@ func (k *Kubelet) run() {
 		return
 	}
 	go k.renewLease(node)
-	k.fleet.enqueuePodsOf(k.NodeName)
+	k.fleet.enqueuePodsOf(k.NodeName) // starts the pods with hostNetwork
+	// If the network plug-in has a pod, syncPod calls bringNetworkUp.
 	if k.OwnNetwork || k.fleet.networkPod == "" && k.sleep(k.fleet.pace.CNI) {
 		k.bringNetworkUp(nil)
 	}
@@ -72,7 +72,7 @@ func (k *Kubelet) run() {
 	case <-k.ctx.Done():
 		return
 	}
-	k.fleet.enqueuePodsOf(k.NodeName)
+	k.fleet.enqueuePodsOf(k.NodeName) // starts the other pods
 	for {
 		wait := statusHeartbeat
 		if err := k.report(); err != nil {
@@ -160,7 +160,6 @@ func (k *Kubelet) instanceLabels() map[string]string {
 	}
 }
 
-// node returns the Node that the kubelet creates.
 func (k *Kubelet) node() *corev1.Node {
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
@@ -180,7 +179,6 @@ func (k *Kubelet) node() *corev1.Node {
 	return node
 }
 
-// status returns the status that the kubelet reports.
 func (k *Kubelet) status() corev1.NodeStatus {
 	now := metav1.Now()
 	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) corev1.NodeCondition {

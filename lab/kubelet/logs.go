@@ -29,7 +29,7 @@ func (f *Fleet) SetLogFile(namespace, name, path string) {
 	f.logs[namespace+"/"+name] = path
 }
 
-// logOf returns the path of a pod's log file. The path is empty for a pod without a log file.
+// logOf returns the path of a pod's log file; empty: none.
 func (f *Fleet) logOf(namespace, name string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -37,7 +37,7 @@ func (f *Fleet) logOf(namespace, name string) string {
 }
 
 // ServeHTTP answers the API server's requests to the kubelets' port, for every node:
-// /containerLogs/NAMESPACE/POD/CONTAINER. Other paths are not found.
+// /containerLogs/NAMESPACE/POD/CONTAINER. Other paths are not found. The host in a request is the node's name.
 func (f *Fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	if len(parts) != 4 || parts[0] != "containerLogs" {
@@ -129,9 +129,9 @@ func lastLines(text []byte, n int) []byte {
 		at = bytes.LastIndexByte(text[:at], '\n')
 	}
 	switch {
-	case at < 0:
+	case at < 0: // at most n lines
 		return text
-	case at == end:
+	case at == end: // n <= 0
 		return nil
 	}
 	return text[at+1:]

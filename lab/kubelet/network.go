@@ -45,7 +45,7 @@ func (k *Kubelet) assignAddress(pod *corev1.Pod, state *podState) bool {
 		return true
 	}
 	used := int64(0)
-	for _, other := range k.pods {
+	for _, other := range k.pods { // pods with hostNetwork have the address k.IP and use none
 		if other.address != "" && other.address != k.IP && !other.ended {
 			used++
 		}

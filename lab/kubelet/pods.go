@@ -117,7 +117,7 @@ func (k *Kubelet) startPod(pod *corev1.Pod, state *podState, now time.Time) time
 		k.applyEffects(pod)
 	}
 	if delay == 0 {
-		delay = untilEnd(pod, state, now)
+		delay = untilEnd(pod, state, now) // -1 counts as 0
 	}
 	return delay
 }
@@ -225,7 +225,6 @@ func (k *Kubelet) writeStatus(pod *corev1.Pod, status corev1.PodStatus, setState
 	return time.Second
 }
 
-// withLock calls f with the kubelet's lock held.
 func (k *Kubelet) withLock(f func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -52,7 +52,7 @@ func endedStatus(pod *corev1.Pod, started, now time.Time, code int32) corev1.Pod
 }
 
 // containerStatus returns the status of a container that runs or has terminated. A container that terminated with exit
-// code 0 is ready, as an init container is.
+// code 0 is ready, because Kubernetes reports such init containers as ready.
 func containerStatus(c corev1.Container, state corev1.ContainerState) corev1.ContainerStatus {
 	running := state.Running != nil
 	return corev1.ContainerStatus{

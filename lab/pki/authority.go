@@ -96,7 +96,7 @@ func NewSigningKey() ([]byte, error) {
 	return encode("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key)), nil
 }
 
-// sign creates a key and, from the template, a certificate for this key that the authority signs.
+// sign creates a key, and signs a certificate for the key. The template has the other data of the certificate.
 func (a *Authority) sign(template *x509.Certificate) (Pair, error) {
 	name := template.Subject.CommonName
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -19,7 +19,6 @@ type blockedCalls struct {
 	file *os.File
 }
 
-// record adds a line for one call to the file.
 func (b *blockedCalls) record(network, address string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -91,7 +90,7 @@ func recordQueries(l net.PacketConn, log *blockedCalls) {
 	}
 }
 
-// queriedName returns the name in a DNS query.
+// queriedName returns the name in a DNS query. There, each label follows a byte with the length of the label.
 func queriedName(packet []byte) string {
 	const header = 12 // bytes before the first question
 	var labels []string
@@ -131,7 +130,7 @@ func connect(from net.Conn, network, address string) {
 	}
 	defer to.Close()
 	var both sync.WaitGroup
-	for _, direction := range [][2]net.Conn{{to, from}, {from, to}} {
+	for _, direction := range [][2]net.Conn{{to, from}, {from, to}} { // target, source
 		both.Go(func() {
 			_, _ = io.Copy(direction[0], direction[1])
 			if half, ok := direction[0].(interface{ CloseWrite() error }); ok {

@@ -171,7 +171,7 @@ func setUpNamespaces() error {
 	if err := netlink(unix.RTM_NEWLINK, 0, link); err != nil {
 		return fmt.Errorf("bring up the sandbox's network: %w", err)
 	}
-	// A route of type RTN_LOCAL for all addresses makes every address local.
+	// A route of type RTN_LOCAL whose destination has a length of 0 bits, the second byte, makes every address local.
 	route := []byte{unix.AF_INET, 0, 0, 0, unix.RT_TABLE_LOCAL, unix.RTPROT_BOOT, unix.RT_SCOPE_HOST, unix.RTN_LOCAL, 0, 0, 0, 0}
 	route = binary.NativeEndian.AppendUint16(route, 8) // attribute: length, type, value
 	route = binary.NativeEndian.AppendUint16(route, unix.RTA_OIF)
