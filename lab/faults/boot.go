@@ -154,8 +154,8 @@ func familyFaults() []Fault {
 	}
 }
 
-// useCustomImage returns a Break function that gives the scene a custom AMI and user data. The user data is the result
-// of change for user data that works.
+// useCustomImage returns a Break function that gives the scene a custom AMI and user data: working user data after
+// change.
 func useCustomImage(change func(string) string) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		text, err := s.customUserData()
@@ -189,7 +189,7 @@ func (s *Scene) customUserData() (string, error) {
 	return text, err
 }
 
-// registerImage registers a custom AMI that is based on Amazon Linux 2.
+// registerImage registers a custom AMI, which the lab boots as Amazon Linux 2.
 func (s *Scene) registerImage(name string) (id string) {
 	s.Lab.Emulator.Do(func(_ *world.World, now time.Time) {
 		id = s.Lab.Estate.Region.Images.Register(world.Image{

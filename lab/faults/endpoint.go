@@ -9,7 +9,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
-// endpointFaults are faults of DNS and of the API server's endpoint.
 func endpointFaults() []Fault {
 	return []Fault{
 		{

@@ -29,7 +29,7 @@ type Fault struct {
 	NeedsInstance bool
 	// NeedsPods means that doctor can detect the fault only while pods are pending.
 	NeedsPods bool
-	// Slow means that doctor needs most of the Limit to find the fault. Slow faults are played first, so that a
+	// Slow means that doctor needs most of Limit to find the fault. Slow faults are played first, so that a
 	// run in several labs ends earlier.
 	Slow bool
 	// Wait is the delay from the join of the node until doctor reports the fault. Before that, the node can still

@@ -9,7 +9,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// groupFaults are faults of security groups that a user adds to instances.
 func groupFaults() []Fault {
 	return []Fault{
 		{

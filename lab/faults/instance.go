@@ -77,7 +77,7 @@ func leaveNode(ctx context.Context, s *Scene) error {
 	if err := s.Lab.Client.Create(ctx, node); err != nil {
 		return fmt.Errorf("make a Node: %w", err)
 	}
-	const minAge = 15 * time.Second // more than the clock skew that doctor allows
+	const minAge = 15 * time.Second // before the instance's launch; more than the clock skew that doctor allows
 	return s.until(ctx, 2*minAge, "the Node to be older than the instance", func(context.Context) (bool, error) {
 		return time.Since(node.CreationTimestamp.Time) > minAge, nil
 	})

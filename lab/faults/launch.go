@@ -125,7 +125,7 @@ func removeSpotRole(_ context.Context, s *Scene) error {
 		return func(w *world.World, _ time.Time) error {
 			account := w.Account(s.Lab.Account)
 			account.NoSpotRole = missing
-			// The role exists if an earlier scene launched a spot instance. The undo also deletes the role of the fix.
+			// The role exists if an earlier scene launched a spot instance or, at undo, if the fix created it.
 			_ = account.DeleteRole("AWSServiceRoleForEC2Spot")
 			return nil
 		}

@@ -22,7 +22,6 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// poll is the interval for polling the lab.
 const poll = 100 * time.Millisecond
 
 // Scene is the set of objects of a fault: an EC2NodeClass, a NodePool and a Deployment with one pod, all with the same

@@ -237,7 +237,6 @@ func dnsOf(cidr netip.Prefix) string {
 	return addr.String()
 }
 
-// logNodeadm prints a log line in the format of nodeadm.
 func (b *boot) logNodeadm(unit, level, message, fields string) {
 	if fields != "" {
 		fields = "," + fields

@@ -97,6 +97,7 @@ spec:
 --//--
 `
 
+// TestBoot checks which kubelet starts with which taints and labels, and what the console shows.
 func TestBoot(t *testing.T) {
 	unregistered := []corev1.Taint{{Key: "karpenter.sh/unregistered", Effect: corev1.TaintEffectNoExecute}}
 	bootstrap := "#!/bin/bash\n/etc/eks/bootstrap.sh demo --apiserver-endpoint https://127.0.0.1:6443 --b64-cluster-ca Q0E= "

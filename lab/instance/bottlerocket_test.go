@@ -89,7 +89,7 @@ func TestBottlerocket(t *testing.T) {
 				"external": true, "server": "https://127.0.0.1:6443", "ca": "CA",
 			}
 			if diff := gocmp.Diff(want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s\n%s", diff, console)
+				t.Errorf("kubelet (-want +got):\n%s\n%s", diff, console)
 			}
 		})
 	}
@@ -144,7 +144,8 @@ func TestBottlerocketRefusesUserData(t *testing.T) {
 			want: []string{patch + "Unable to deserialize into ValidLinuxHostname: Invalid value ''"}},
 		"shell script": {
 			userData: "#!/bin/bash\n/etc/eks/bootstrap.sh demo\n",
-			want:     []string{"Provider error: Unable to serialize settings from instance user data: Error parsing TOML user data", "[FAILED] Failed to start Bottlerocket userdata configuration system."},
+			want: []string{"Provider error: Unable to serialize settings from instance user data: Error parsing TOML user data",
+				"[FAILED] Failed to start Bottlerocket userdata configuration system."},
 		},
 		"MIME, as for Amazon Linux": {userData: al2Script, want: []string{"Error parsing TOML user data"}},
 		"no settings":               {userData: "[kubernetes]\nmax-pods = 3\n", want: []string{"TOML data did not contain 'settings' section"}},

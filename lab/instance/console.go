@@ -15,7 +15,6 @@ func (b *boot) sayKernel() {
 	b.say(fmt.Sprintf("[    2.730115] systemd[1]: Detected architecture %s.", strings.ReplaceAll(arch, "_", "-")))
 }
 
-// logCloudInit prints a line in the format of cloud-init.
 func (b *boot) logCloudInit(format string, args ...any) {
 	b.say(fmt.Sprintf("[%12.6f] cloud-init[2211]: ", b.uptime()) + fmt.Sprintf(format, args...))
 }
@@ -25,7 +24,7 @@ func (b *boot) logUnit(unit, line string) {
 	b.say(fmt.Sprintf("[%12.6f] %s: %s", b.uptime(), unit, line))
 }
 
-// uptime returns the uptime in seconds. It adds 9 seconds, because a boot takes longer on EC2 than in the lab.
+// uptime returns the uptime in seconds, plus 9, because a boot takes longer on EC2 than in the lab.
 func (b *boot) uptime() float64 { return 9 + time.Since(b.startedAt).Seconds() }
 
 // timestamp returns the time in the format of cloud-init.

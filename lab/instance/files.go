@@ -80,6 +80,7 @@ func (f *files) remove(name string) {
 // open opens a file with the flags of os.OpenFile. Opening for writing creates the file.
 func (f *files) open(name string, flag int) (io.ReadWriteCloser, error) {
 	if flag&(os.O_WRONLY|os.O_RDWR) != 0 {
+		// Creates the file. O_TRUNC empties it.
 		if err := f.write(name, nil, flag&os.O_TRUNC == 0); err != nil {
 			return nil, err
 		}

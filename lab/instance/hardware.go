@@ -30,7 +30,7 @@ func (b *boot) addressablePods() int64 {
 			interfaces = card.MaxInterfaces
 		}
 	}
-	return interfaces*(b.Facts.Network.IPv4PerInterface-1) + 2
+	return interfaces*(b.Facts.Network.IPv4PerInterface-1) + 2 // 2: aws-node and kube-proxy use hostNetwork
 }
 
 // kubeReserved returns the value of kubeReserved that the image's bootstrap sets: the memory depends on the number of

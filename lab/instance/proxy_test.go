@@ -25,8 +25,8 @@ func TestProxy(t *testing.T) {
 		"a file": {"Custom",
 			"#!/bin/bash\necho 'HTTPS_PROXY=http://10.0.0.9:3128' >> /etc/environment\n" +
 				strings.TrimPrefix(dropIn("EnvironmentFile=-/etc/environment"), "#!/bin/bash\n"), "10.0.0.9:3128"},
-		"a file that is not read": {"Custom", begin + "echo 'HTTPS_PROXY=http://10.0.0.9:3128' >> /etc/environment\n" + call, ""},
-		"a NodeConfig":            {"AL2023", config, "10.0.0.9:3128"},
+		"a file without drop-in": {"Custom", begin + "echo 'HTTPS_PROXY=http://10.0.0.9:3128' >> /etc/environment\n" + call, ""},
+		"a NodeConfig":           {"AL2023", config, "10.0.0.9:3128"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

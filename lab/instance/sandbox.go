@@ -95,11 +95,11 @@ func (s *scriptRunner) runStatements(ctx context.Context, runner *interp.Runner,
 // replaces FILE.
 func readBeforeWrite(statement *syntax.Stmt) {
 	syntax.Walk(statement, func(node syntax.Node) bool {
-		s, ok := node.(*syntax.Stmt)
+		s, ok := node.(*syntax.Stmt) // of interest: with a single redirection, > FILE
 		if !ok || len(s.Redirs) != 1 || s.Redirs[0].Op != syntax.RdrOut || strings.HasPrefix(s.Redirs[0].Word.Lit(), "/dev/") {
 			return true
 		}
-		call, ok := s.Cmd.(*syntax.CallExpr)
+		call, ok := s.Cmd.(*syntax.CallExpr) // of interest: echo or printf with $(…)
 		if !ok || len(call.Args) < 2 || !slices.Contains([]string{"echo", "printf"}, call.Args[0].Lit()) || !hasSubstitution(call) {
 			return true
 		}

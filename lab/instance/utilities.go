@@ -127,7 +127,7 @@ func logger(args []string, in io.Reader, errs io.Writer) int {
 	return 0
 }
 
-// touch creates the files that do not exist. It returns the exit code.
+// touch creates the files that do not exist.
 func touch(f *files, args []string) int {
 	for _, name := range args {
 		if f.write(path.Clean(name), nil, true) != nil {

@@ -127,7 +127,7 @@ func (k *Kubelet) startPod(pod *corev1.Pod, state *podState, now time.Time) time
 func (k *Kubelet) lackingResource(state *podState) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	pods := int64(1)
+	pods := int64(1) // the pod of state
 	left := k.Allocatable.DeepCopy()
 	for _, other := range k.pods {
 		if other == state || other.started.IsZero() || other.ended {
@@ -157,7 +157,7 @@ func (k *Kubelet) lackingResource(state *podState) string {
 func (k *Kubelet) endPod(pod *corev1.Pod, state *podState, now time.Time) time.Duration {
 	wait := untilEnd(pod, state, now)
 	if wait != 0 {
-		return max(wait, 0)
+		return max(wait, 0) // 0 without AnnotationRunFor
 	}
 	code, _ := strconv.Atoi(pod.Annotations[AnnotationExitCode])
 	return k.writeStatus(pod, endedStatus(pod, state.started, now, int32(code)), func(written bool) { state.ended = written })
