@@ -42,7 +42,7 @@ type Fault struct {
 	// IsExclusive means that the fault breaks more than its own objects, so no other fault may run beside it.
 	IsExclusive bool
 
-	// Break injects the fault: it changes the scene's objects before they are created, or anything else in the lab.
+	// Break injects the fault before the scene's objects are created. It changes these objects, or the lab.
 	Break func(ctx context.Context, s *Scene) error
 	// AfterCreate is called after the objects were created. nil: not called.
 	AfterCreate func(ctx context.Context, s *Scene) error

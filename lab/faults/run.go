@@ -15,7 +15,7 @@ import (
 // Plan defines the labs, faults and pairs of a run.
 type Plan struct {
 	Joiner    string       // path of the joiner program
-	Lab       lab.Options  // options of each lab; AuthMode must be empty, because the faults set it
+	Lab       lab.Options  // options of each lab; AuthMode must be empty: the faults set the mode
 	Labs      int          // number of labs that run in parallel; less than 1 means 1
 	Faults    []Fault      // faults to play
 	Pairs     int          // number of pairs of faults to play

@@ -32,7 +32,7 @@ type Scene struct {
 	Class        *awsv1.EC2NodeClass
 	Pool         *karpv1.NodePool
 	Pods         *appsv1.Deployment // has one pod, which the NodePool accepts
-	ExtraObjects []client.Object    // further objects, which are created before the others
+	ExtraObjects []client.Object    // further objects; created before Class, Pool and Pods
 
 	undo    []func(context.Context) error // see AddUndo
 	images  []string                      // IDs of the images that were registered for the scene

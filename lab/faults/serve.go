@@ -120,7 +120,7 @@ func (d *faultServer) undo(ctx context.Context, name string) (string, error) {
 	if err := errors.Join(scene.revert(ctx), scene.remove(ctx)); err != nil {
 		return "", err
 	}
-	// The controller needs the role until the instances, and the instance profile that it created, are deleted.
+	// The controller needs the role until the instances and the controller's instance profile are deleted.
 	if err := scene.waitGone(ctx); err != nil {
 		return "", fmt.Errorf("the objects %s are still being deleted; to delete the roles and access entries of the fault, run `lab fault --undo %s` again: %w", scene.Name, name, err)
 	}

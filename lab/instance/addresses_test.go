@@ -70,7 +70,8 @@ func TestBootOfIPv6(t *testing.T) {
 				t.Errorf("address %s, cluster DNS %v; want the IPv6 addresses", s.IP, s.ClusterDNS)
 			}
 			if s, console := bootWith(t, tt.family, tt.userData, fakeSurroundings{}); s != nil || !strings.Contains(console, tt.wantError) {
-				t.Errorf("without an IPv6 address, a kubelet starts: %t; want no kubelet and %q in the console:\n%s", s != nil, tt.wantError, console)
+				t.Errorf("without an IPv6 address, a kubelet starts: %t; want no kubelet and %q in the console:\n%s",
+					s != nil, tt.wantError, console)
 			}
 		})
 	}

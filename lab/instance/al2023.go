@@ -92,8 +92,7 @@ func (b *boot) nodeadmConfig(parts []part) *kubeletStart {
 	return s
 }
 
-// describeSelf emulates nodeadm's call of ec2:DescribeInstances, which gets the node's name. It returns the error of the
-// call.
+// describeSelf emulates nodeadm's call of ec2:DescribeInstances, which gets the node's name. The error is nodeadm's.
 func (b *boot) describeSelf() error {
 	if err := b.describeInstances(); err != nil {
 		return fmt.Errorf("operation error EC2: DescribeInstances, %w", err)

@@ -263,7 +263,8 @@ func TestBoot(t *testing.T) {
 					t.Errorf("labels (-want +got):\n%s", diff)
 				}
 				if s.ProviderID != "aws:///us-east-1a/i-0123456789abcdef0" || s.NodeName != "ip-192-168-1-7.ec2.internal" || !s.ExternalCloud {
-					t.Errorf("provider id %q, name %q, external cloud %t; want the instance's ID and name, and true", s.ProviderID, s.NodeName, s.ExternalCloud)
+					t.Errorf("provider id %q, name %q, external cloud %t; want the instance's ID and name, and true",
+						s.ProviderID, s.NodeName, s.ExternalCloud)
 				}
 			}
 			if t.Failed() {

@@ -90,7 +90,7 @@ func (s *scriptRunner) runStatements(ctx context.Context, runner *interp.Runner,
 	return nil
 }
 
-// readBeforeWrite rewrites `echo "$(jq . FILE)" > FILE` so that jq reads FILE before it is overwritten, as in a shell.
+// readBeforeWrite rewrites `echo "$(jq . FILE)" > FILE` so that jq reads FILE before > empties it, as in a shell.
 // The interpreter would open FILE for writing before it runs jq. Therefore the output goes to a second file, which then
 // replaces FILE.
 func readBeforeWrite(statement *syntax.Stmt) {
@@ -137,7 +137,7 @@ type sink struct {
 	commands []*syntax.Stmt
 }
 
-// replaceProcessSubstitutions replaces each >(…) in a statement by the file of a new sink. n sinks exist.
+// replaceProcessSubstitutions replaces each >(…) in a statement by the file of a new sink, after n earlier sinks.
 func (s *scriptRunner) replaceProcessSubstitutions(statement *syntax.Stmt, n int) []*sink {
 	var sinks []*sink
 	syntax.Walk(statement, func(node syntax.Node) bool {
