@@ -275,7 +275,7 @@ func TestBoot(t *testing.T) {
 }
 
 // TestAllocatableMatchesCatalog checks that a node has at least the allocatable resources that the catalog computes for
-// its instance type. Otherwise planned pods would not fit.
+// its instance type, but only 99 % of the disk. Otherwise planned pods would not fit.
 func TestAllocatableMatchesCatalog(t *testing.T) {
 	t.Parallel()
 	s, console := bootWith(t, "AL2023", nodeConfigPart, fakeSurroundings{})
