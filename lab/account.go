@@ -48,6 +48,7 @@ func (s *ServiceAccounts) allowController(ctx context.Context) error {
 		&rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subject}, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("bind the controller's role: %w", err)
 	}
+	// The controller's own namespace (Own) is kube-system in a lab, too.
 	for _, where := range []permissions.RuleScope{permissions.Own, permissions.System} {
 		meta := metav1.ObjectMeta{Name: ControllerAccount + "-" + string(where), Namespace: metav1.NamespaceSystem}
 		ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name}
@@ -131,7 +132,7 @@ func (s *ServiceAccounts) Requests(namespace, account string) (map[APIRequest]in
 			continue // the last line is still being written
 		}
 		if event.ObjectRef == nil || event.User.Username != serviceAccountUser(namespace, account) {
-			continue // a discovery request, which every user is allowed to send
+			continue // of another user, or a discovery request, which needs no permission
 		}
 		o := event.ObjectRef
 		request := APIRequest{Namespace: o.Namespace, Refused: event.Annotations[decisionAnnotation] == "forbid"}

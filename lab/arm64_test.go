@@ -36,10 +36,10 @@ func armFaults() []armFault {
 	return []armFault{
 		{"arm-label", "ARCH-4", "the pod selects nodes with pod-type=armapp, and no NodePool gives its nodes that label",
 			"t4g", "arm64", al2023Terms, "pod-type: armapp"},
-		{"arm-empty", "ARCH-1", "no instance type is left after the requirement kubernetes.io/arch In [amd64]", "t4g",
-			"amd64", al2023Terms, "test: arm-empty"},
-		{"arm-image", "ARCH-2", "its pools launch arm64 instances, and none of its images is for them", "t4g", "arm64",
-			"amiFamily: AL2023\n  amiSelectorTerms: [{id: %s}]", "test: arm-image"},
+		{"arm-empty", "ARCH-1", "no instance type is left after the requirement kubernetes.io/arch In [amd64]",
+			"t4g", "amd64", al2023Terms, "test: arm-empty"},
+		{"arm-image", "ARCH-2", "its pools launch arm64 instances, and none of its images is for them",
+			"t4g", "arm64", "amiFamily: AL2023\n  amiSelectorTerms: [{id: %s}]", "test: arm-image"},
 	}
 }
 

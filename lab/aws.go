@@ -163,7 +163,7 @@ func KubernetesMinor() string {
 	return parts[0] + "." + parts[1]
 }
 
-// clusterID returns an ID in the format of the ID in the address of an EKS cluster.
+// clusterID derives an ID from the seed, in the format of the ID in an EKS cluster's address.
 func clusterID(seed string) string {
 	sum := sha256.Sum256([]byte(seed))
 	return strings.ToUpper(hex.EncodeToString(sum[:16]))

@@ -57,7 +57,7 @@ func (m *instances) removeCluster(l *Lab) {
 }
 
 // fleetOf returns the kubelets of the cluster whose API server has this address. The address comes from an instance's
-// user data. For an unknown address, fleetOf returns the kubelets of the first lab, which then cannot connect.
+// user data. For an unknown address, fleetOf returns the first lab's kubelets; the instance's kubelet cannot connect.
 func (m *instances) fleetOf(server string) *kubelet.Fleet {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -23,7 +23,6 @@ import (
 	"github.com/joiner-sh/joiner/lab/fargate"
 )
 
-// The names of the pod execution role and of the Fargate profile, and the namespace of the controller.
 const (
 	executionRole    = "JoinerPodExecution"
 	fargateProfile   = "joiner"

@@ -52,15 +52,15 @@ func TestChart(t *testing.T) {
 	l := parallelLab(t, lab.Options{Bare: true})
 	in := &installation{t: t, l: l, crds: definitionsOf(t, l), helm: helm}
 	t.Cleanup(func() { recordRequests(l, chartNamespace, "joiner") })
-	system := in.launchSystemNodes()
+	zones := in.launchSystemNodes()
 	in.makeNamespace()
-	in.awaitCompleteNodes(len(system))
+	in.awaitCompleteNodes(len(zones)) // one node in each zone
 	before := in.inventory()
 
 	in.installOlderDefinitions()
 	in.run("install", "joiner", in.chartWithVersion("0.0.1"), "-n", chartNamespace, "--wait", "--timeout", "90s",
 		"--set", "settings.clusterName="+l.Cluster, "--set", "crds.apply=false")
-	in.checkSpread(system)
+	in.checkSpread(zones)
 	in.start()
 	name := newTestNamespace(t, l)
 	apply(t, l,

@@ -112,7 +112,7 @@ func priceAndBound(t *testing.T, l *lab.Lab, name string) (paid, bound catalog.P
 	if err != nil {
 		t.Fatal(err)
 	}
-	room, p := sizeOf(nodes.Items[0].Status.Allocatable), lowerbound.Problem{Sets: [][]int{{0}}}
+	room, p := sizeOf(nodes.Items[0].Status.Allocatable), lowerbound.Problem{Sets: [][]int{{0}}} // all pods can use the only offer
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		asks := []int64{0, 0}

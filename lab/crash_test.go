@@ -67,8 +67,9 @@ func TestKilledAfterEveryWrite(t *testing.T) {
 	s.delete(&karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}}, &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	s.until("launch templates, profiles and class to be deleted, and the queue to be empty", func(ctx context.Context) (bool, error) {
 		err := l.Client.Get(ctx, client.ObjectKey{Name: name}, &awsv1.EC2NodeClass{})
+		isDeleted := err != nil && client.IgnoreNotFound(err) == nil
 		left := classResources(l, name)
-		return client.IgnoreNotFound(err) == nil && err != nil && len(left) == 0 && s.messages() == 0, nil
+		return isDeleted && len(left) == 0 && s.messages() == 0, nil
 	})
 	if n := len(instancesOf(l, name)); n != 3 {
 		t.Errorf("%d instances were launched, want 3", n)

@@ -76,6 +76,7 @@ func TestDrains(t *testing.T) {
 	for _, v := range violations {
 		t.Error(v)
 	}
+	// Two pods of 800m fit on a node, so done*4 allows two deletions of each pod in a round.
 	if least, most := pods*rounds, done*4; deleted < least || deleted > most {
 		t.Errorf("%d pods were deleted in %d drains, want at least %d (each pod once per round) and at most %d", deleted, done, least, most)
 	}

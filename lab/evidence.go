@@ -189,10 +189,11 @@ func (e *evidence) writeEvents(ctx context.Context, b *strings.Builder) {
 	}
 	fmt.Fprintf(b, "\nwarnings:\n")
 	written := map[string]bool{}
-	for _, e := range slices.Backward(events.Items) {
-		line := fmt.Sprintf("    %s %s: %s: %s\n", e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Reason, e.Message)
-		key := e.InvolvedObject.Kind + e.Reason
-		if e.Type == corev1.EventTypeWarning && !written[key] && len(written) < 15 {
+	for _, event := range slices.Backward(events.Items) {
+		object := event.InvolvedObject
+		line := fmt.Sprintf("    %s %s: %s: %s\n", object.Kind, object.Name, event.Reason, event.Message)
+		key := object.Kind + event.Reason
+		if event.Type == corev1.EventTypeWarning && !written[key] && len(written) < 15 {
 			written[key] = true
 			b.WriteString(line)
 		}

@@ -36,7 +36,7 @@ metadata: {name: web, namespace: %s}
 spec: {maxUnavailable: 1, selector: {matchLabels: {app: web}}}
 ---
 `, name))
-	awaitRunning(t, l, name, 3, life-5*time.Second)
+	awaitRunning(t, l, name, 3, life-5*time.Second) // before the node expires
 	claims, _ := claimsOf(t, l, name)
 	if len(claims) != 1 {
 		t.Fatalf("%d claims for three small pods, want 1", len(claims))

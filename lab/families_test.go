@@ -212,6 +212,7 @@ func isMarkedNotReady(node *corev1.Node) bool {
 // fillPlaceholders replaces the placeholders of the configuration and of the expected texts.
 func (f *familyCase) fillPlaceholders(cluster *ekstypes.Cluster) {
 	kernelArch := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[f.arch]
+	// The replacer finds KERNEL_ARCH before the ARCH in it, because KERNEL_ARCH begins earlier in the text.
 	words := strings.NewReplacer("ARCH", f.ec2Arch, "KERNEL_ARCH", kernelArch, "CLUSTER", *cluster.Name, "ENDPOINT", *cluster.Endpoint,
 		"AUTHORITY", *cluster.CertificateAuthority.Data, "CIDR", *cluster.KubernetesNetworkConfig.ServiceIpv4Cidr)
 	for _, text := range []*string{&f.images, &f.userData, &f.wantImage} {

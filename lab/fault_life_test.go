@@ -273,9 +273,9 @@ func createSecondNode(t *testing.T, l *lab.Lab, i world.Instance) *corev1.Node {
 	if err := l.Client.Create(t.Context(), twin); err != nil {
 		t.Fatal(err)
 	}
-	silent := []byte(`{"status":{"conditions":[{"type":"Ready","status":"Unknown","reason":"NodeStatusUnknown",` +
+	status := []byte(`{"status":{"conditions":[{"type":"Ready","status":"Unknown","reason":"NodeStatusUnknown",` +
 		`"message":"Kubelet stopped posting node status."}]}}`)
-	if _, err := l.Kube.CoreV1().Nodes().PatchStatus(t.Context(), twin.Name, silent); client.IgnoreNotFound(err) != nil {
+	if _, err := l.Kube.CoreV1().Nodes().PatchStatus(t.Context(), twin.Name, status); client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	}
 	return twin

@@ -86,7 +86,7 @@ func TestForgedNodes(t *testing.T) {
 			return apierrors.IsNotFound(err), nil
 		})
 	}
-	awaitOwnNode(t, l, name, i) // the deletion of the forged Nodes does not affect it
+	awaitOwnNode(t, l, name, i) // still, after the deletion of the forged Nodes
 	if all := instancesOf(l, name); len(all) != 1 {
 		t.Errorf("%d instances were launched, want 1: %v", len(all), all)
 	}

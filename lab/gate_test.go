@@ -177,7 +177,7 @@ func kubernetesWrite(q *http.Request, _ []byte) string {
 	if verb == "" || len(parts) == 0 || parts[0] == "events" || strings.HasSuffix(parts[0], "reviews") || q.URL.Query().Has("dryRun") {
 		return ""
 	}
-	if len(parts) > 2 {
+	if len(parts) > 2 { // RESOURCE/NAME/SUBRESOURCE
 		return verb + " " + parts[0] + "/" + parts[2]
 	}
 	return verb + " " + parts[0]

@@ -29,7 +29,6 @@ const gettingStarted = "../docs/getting-started.md"
 // labSection is the heading of the guide's section about the lab.
 const labSection = "In the lab"
 
-// The roles of the guide.
 const (
 	guideNodeRole       = "KarpenterNodeRole-prod"
 	guideControllerRole = "JoinerController-prod"

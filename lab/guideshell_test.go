@@ -42,20 +42,20 @@ func newGuideShell(t *testing.T, page, folder string, env []string) *guideShell 
 	if err != nil {
 		t.Fatal(err)
 	}
-	codes, ends, err := os.Pipe()
+	codes, codesIn, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &guideShell{t: t, page: page, folder: folder, input: in, codes: bufio.NewReader(codes), out: filepath.Join(t.TempDir(), "out")}
 	s.cmd = exec.Command(bash, "--noprofile", "--norc", "-c", guideLoop)
 	s.cmd.Dir, s.cmd.Env = folder, append(env, "__out="+s.out)
-	s.cmd.ExtraFiles = []*os.File{steps, ends}
+	s.cmd.ExtraFiles = []*os.File{steps, codesIn}
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	_ = steps.Close()
-	_ = ends.Close()
+	_ = codesIn.Close()
 	t.Cleanup(func() {
 		_ = in.Close()
 		_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
@@ -122,7 +122,6 @@ func (s *guideShell) execute(step guideStep, limit time.Duration, enough func(st
 	}
 }
 
-// output returns the current command's output so far.
 func (s *guideShell) output() string {
 	text, err := os.ReadFile(s.out)
 	if err != nil {

@@ -38,7 +38,7 @@ func stepsOf(t *testing.T, page string) []guideStep {
 		t.Fatal(err)
 	}
 	var out []guideStep
-	section, fence, block, begin := "", "", "", 0
+	section, fence, block, begin := "", "", "", 0 // begin: number of the block's first line
 	inside := false
 	for i, line := range strings.Split(string(text), "\n") {
 		language, isFence := strings.CutPrefix(strings.TrimSpace(line), "```")

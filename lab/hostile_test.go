@@ -45,7 +45,7 @@ var hostileChanges = map[string]func(pod *corev1.Pod, i int){
 	},
 	"host-ports": func(pod *corev1.Pod, i int) {
 		for t := range 200 {
-			port := int32(1 + (i*37+t*13)%60000)
+			port := int32(1 + (i*37+t*13)%60000) // pods i and i+13 have most of their ports in common
 			pod.Spec.Containers[0].Ports = append(pod.Spec.Containers[0].Ports, corev1.ContainerPort{ContainerPort: port, HostPort: port})
 		}
 	},

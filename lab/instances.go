@@ -122,8 +122,8 @@ func (m *instances) run(ctx context.Context, i world.Instance, restart <-chan st
 	case <-ctx.Done():
 		return
 	}
-	bootTime := time.NewTimer(m.lab.Pace.bootTime(m.nextBootNumber()))
-	defer bootTime.Stop()
+	bootTimer := time.NewTimer(m.lab.Pace.bootTime(m.nextBootNumber()))
+	defer bootTimer.Stop()
 	say := func(line string) { m.lab.Emulator.AppendConsole(i.ID, line+"\n") }
 	settings, err := m.boot(ctx, i, say)
 	if err != nil {
@@ -133,7 +133,7 @@ func (m *instances) run(ctx context.Context, i world.Instance, restart <-chan st
 		return
 	}
 	select {
-	case <-bootTime.C:
+	case <-bootTimer.C:
 	case <-ctx.Done():
 		return
 	}
@@ -163,16 +163,16 @@ func (m *instances) run(ctx context.Context, i world.Instance, restart <-chan st
 func (m *instances) boot(ctx context.Context, i world.Instance, say func(string)) (*kubelet.Settings, error) {
 	var image world.Image
 	var stock world.OfferedType
-	var known, isOffered, skipsUserData bool
+	var hasImage, isOffered, skipsUserData bool
 	m.lab.Emulator.Do(func(w *world.World, _ time.Time) {
-		image, known = w.Region(i.Account, i.Region).Images.ByID(i.ImageID)
+		image, hasImage = w.Region(i.Account, i.Region).Images.ByID(i.ImageID)
 		stock, isOffered = w.Market(i.Region).Stock(i.Type)
 		skipsUserData = w.SkipsUserData(i.ID)
 	})
 	if skipsUserData {
 		return nil, nil
 	}
-	if !known || !isOffered {
+	if !hasImage || !isOffered {
 		return nil, fmt.Errorf("image %s or type %s does not exist", i.ImageID, i.Type)
 	}
 	settings := instance.Boot(ctx, instance.Instance{

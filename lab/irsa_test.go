@@ -41,6 +41,7 @@ func TestIRSA(t *testing.T) {
 	}
 	checkCredentialsError(t, l, identity(account, lab.ControllerRole, "vault"), "Incorrect token audience",
 		"the token is for the audience vault", "eks.amazonaws.com/audience=sts.amazonaws.com")
+	// A misspelled role.
 	checkCredentialsError(t, l, identity(account, "KarpenterControler", ""), "there is no role "+l.Roles.ARN("KarpenterControler"))
 
 	c := restartController(t, l, identity(account, lab.ControllerRole, "")...)

@@ -173,9 +173,10 @@ func fixIn(t *testing.T, printed string) string {
 // carries out the two most common fixes, and skips the test for any other fix.
 func applyFix(t *testing.T, l *lab.Lab, fix string) {
 	t.Helper()
-	_, noKubectl := exec.LookPath("kubectl")
+	_, lookErr := exec.LookPath("kubectl")
 	aws := exec.CommandContext(t.Context(), "aws", "--version")
-	if strings.HasPrefix(fix, "kubectl ") && noKubectl == nil || !strings.HasPrefix(fix, "kubectl ") && aws.Run() == nil {
+	isKubectl := strings.HasPrefix(fix, "kubectl ")
+	if isKubectl && lookErr == nil || !isKubectl && aws.Run() == nil {
 		shell := exec.CommandContext(t.Context(), "bash", "-euc", fix)
 		// Version 1 of the AWS command line reads the region only from AWS_DEFAULT_REGION.
 		shell.Env = append(append(os.Environ(), l.Environment()...), "AWS_DEFAULT_REGION="+l.Region)

@@ -52,7 +52,6 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// sharedLab returns the lab that the tests share.
 func sharedLab(t *testing.T) *lab.Lab {
 	t.Helper()
 	theLab.once.Do(func() {
@@ -70,7 +69,6 @@ func sharedLab(t *testing.T) *lab.Lab {
 	return theLab.lab
 }
 
-// newLab starts a lab for one test.
 func newLab(t *testing.T, o lab.Options) *lab.Lab {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -43,7 +43,6 @@ func TestManifestsOfKarpenter(t *testing.T) {
 	t.Logf("%d objects of %d files", applied, len(files))
 }
 
-// documents reads the objects of a YAML file.
 func documents(t *testing.T, file string) []*unstructured.Unstructured {
 	t.Helper()
 	text, err := os.ReadFile(file)

@@ -94,6 +94,7 @@ func migrateCheck(t *testing.T, l *lab.Lab, joiner string) migration.Report {
 func wantFindings(t *testing.T, r migration.Report, name string) {
 	t.Helper()
 	for _, f := range r.Findings {
+		// Only the checks definitions and dashboards may report a difference.
 		if f.Weight == migration.Stops || f.Weight == migration.Unknown || f.Weight == migration.Differs &&
 			f.Check != "definitions" && f.Check != "dashboards" {
 			t.Errorf("unexpected finding: %+v", f)
@@ -121,7 +122,6 @@ func shellCommand(t *testing.T, l *lab.Lab, command string) {
 	}
 }
 
-// poolState is the state of a pool and of its pods.
 type poolState struct {
 	claims    map[string]karpenterv1.NodeClaim // by name
 	nodes     map[string]corev1.Node           // by name
@@ -218,7 +218,8 @@ func deleteKarpenterClaim(t *testing.T, l *lab.Lab, name string, before poolStat
 		var left karpenterv1.NodeClaim
 		err := l.Client.Get(ctx, client.ObjectKeyFromObject(&claim), &left)
 		alive := slices.ContainsFunc(l.Instances(), func(i world.Instance) bool { return i.ID == id && i.Alive() })
-		return client.IgnoreNotFound(err) == nil && err != nil && !alive, client.IgnoreNotFound(err)
+		isDeleted := err != nil && client.IgnoreNotFound(err) == nil
+		return isDeleted && !alive, client.IgnoreNotFound(err)
 	})
 	awaitRunning(t, l, name, 3, time.Minute)
 	within(t, l, 90*time.Second, "the instances of both new claims to be tagged", func(ctx context.Context) (bool, error) {

@@ -92,7 +92,7 @@ func TestFamiliesThatCannotJoin(t *testing.T) {
 	for _, id := range pools {
 		m, all := misfits[strings.TrimPrefix(id, namespace+"-")], instancesOf(l, id)
 		if want := m.wantConsole != ""; len(all) > 0 != want {
-			t.Errorf("%s: launched the instances %v; want at least one: %t", id, all, want)
+			t.Errorf("%s: the launched instances are %v; a launch is wanted: %t", id, all, want)
 		}
 		for _, i := range all {
 			if console := l.Console(i.ID); strings.Contains(console, "kubelet[") {

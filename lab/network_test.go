@@ -39,7 +39,7 @@ func TestPodsPerNode(t *testing.T) {
 		prefixes int               // number of prefixes of the first interface at launch
 	}{
 		// The user sets maxPods to 110, as AWS's calculator does for types with fewer than 30 vCPUs. The CNI would have
-		// addresses for 3*9*16 pods.
+		// addresses for 3*9*16 pods: interfaces, prefixes of each, addresses of a prefix.
 		{"prefixes", map[string]string{instance.EnvPrefixes: "true"}, "RESERVED_ENIS=0",
 			"kubelet: {maxPods: 110}\n  ipPrefixCount: 1\n  ", 110, true, 1},
 		// Two of three interfaces are for pods: 2*9 pods, plus the two on the host's network.
@@ -80,7 +80,7 @@ func TestPodsPerNode(t *testing.T) {
 func TestIPv6(t *testing.T) {
 	l := parallelLab(t, lab.Options{Cluster: "six", IPv6: true})
 	restartController(t, l)
-	const pods = 29
+	const pods = 29 // pod capacity of an m5.large
 	for name, more := range map[string]string{
 		"al2023":       "ipPrefixCount: 1\n  metadataOptions: {httpProtocolIPv6: enabled}\n  amiSelectorTerms: [{alias: al2023@latest}]",
 		"al2":          "amiFamily: AL2\n  amiSelectorTerms: [{id: " + l.AL2Image + "}]",
@@ -146,7 +146,6 @@ func (j joinedNode) checkIPv6(t *testing.T, l *lab.Lab, prefixes int) {
 	}
 }
 
-// joinedNode is a node with its claim, instance and kubelet.
 type joinedNode struct {
 	claim    karpenterv1.NodeClaim
 	node     corev1.Node

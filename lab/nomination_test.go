@@ -87,7 +87,6 @@ func (f *fixture) createNode(name, cpu string, ready corev1.ConditionStatus, cor
 	f.must(err)
 }
 
-// nominate sets the status.nominatedNodeName of a pod.
 func (f *fixture) nominate(pod, node string) {
 	f.Helper()
 	text := fmt.Sprintf(`{"status":{"nominatedNodeName":%q}}`, f.nodeName(node))
@@ -111,7 +110,8 @@ func TestNominationsHold(t *testing.T) {
 		f.createPending(name, "1")
 	}
 	f.createPending("large", "3")
-	f.createNode("wide", "4500m", corev1.ConditionTrue, true) // DaemonSet pods use some of the cpu
+	// Both nodes are cordoned until all pods are nominated. DaemonSet pods use some of the cpu.
+	f.createNode("wide", "4500m", corev1.ConditionTrue, true)
 	f.createNode("narrow", "2500m", corev1.ConditionTrue, true)
 	for pod, node := range plan {
 		f.nominate(pod, node)
@@ -144,7 +144,7 @@ func TestNominationsAreTakenBack(t *testing.T) {
 	for _, name := range waiting {
 		f.createPending(name, "1")
 	}
-	f.createNode("young", "4", corev1.ConditionFalse, false)
+	f.createNode("young", "4", corev1.ConditionFalse, false) // not ready
 	for _, name := range waiting {
 		f.nominate(name, "young")
 	}

@@ -75,7 +75,7 @@ func TestInvalidDisruption(t *testing.T) {
 		return true, nil
 	})
 	for _, n := range invalidDisruptions {
-		within(t, l, 2*time.Minute, n.name+" to report what is wrong", func(context.Context) (bool, error) {
+		within(t, l, 2*time.Minute, n.name+" to report its invalid settings", func(context.Context) (bool, error) {
 			text := n.message(t, l)
 			for _, want := range n.wantTexts {
 				if !strings.Contains(text, want) {

@@ -80,7 +80,6 @@ func TestKilledLabLeavesNothing(t *testing.T) {
 	}
 }
 
-// childrenOf lists the processes whose parent is pid.
 func childrenOf(t *testing.T, pid int) []int {
 	t.Helper()
 	out, err := exec.Command("ps", "-A", "-o", "pid=,ppid=").Output()

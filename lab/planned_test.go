@@ -29,7 +29,7 @@ func TestNoMoreNodesThanPlanned(t *testing.T) {
 	var manifests []string
 	for i := range large + small {
 		cpu := "850m"
-		if i%3 == 2 {
+		if i%3 == 2 { // a large pod
 			cpu = "1700m"
 		}
 		manifests = append(manifests, deployment(name, fmt.Sprintf("web-%02d", i), 1, cpu, "64Mi", "test: "+name))

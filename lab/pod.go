@@ -76,11 +76,11 @@ func (pods *Pods) Run(ctx context.Context, r PodRun) (*Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	tokens, identity, err := pods.lab.ServiceAccounts.webhookAdditions(ctx, r.Pod.Namespace, r.Pod.Spec.ServiceAccountName)
+	roleFiles, roleEnv, err := pods.lab.ServiceAccounts.webhookAdditions(ctx, r.Pod.Namespace, r.Pod.Spec.ServiceAccountName)
 	if err != nil {
 		return nil, err
 	}
-	maps.Copy(files, tokens)
+	maps.Copy(files, roleFiles)
 	root := filepath.Join(folder, "root")
 	if err := writeTree(root, files); err != nil {
 		return nil, fmt.Errorf("make the root of pod %s: %w", r.Name, err)
@@ -92,7 +92,7 @@ func (pods *Pods) Run(ctx context.Context, r PodRun) (*Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	env = append(env, identity...)
+	env = append(env, roleEnv...)
 	spec := sandbox.Spec{
 		Root: root, Program: "/joiner", Args: p.container.Args, Env: env, User: r.User, Host: r.Name,
 		Outbound: map[string]string{apiServerAddress + ":443": filepath.Join(folder, "api"), awsAddress + ":80": filepath.Join(folder, "aws")},

@@ -35,7 +35,6 @@ type randomWorld struct {
 	mostExpensive bool // EC2 launches the most expensive offering that the plan allows; otherwise the cheapest
 }
 
-// Labels, taints and other names in random worlds.
 const (
 	teamLabel      = "example.com/team"
 	tierLabel      = "example.com/tier"
@@ -148,7 +147,7 @@ func (w *randomWorld) drawPool(i int) *karpenterv1.NodePool {
 	}
 	if len(spec.Requirements) == 0 {
 		require(catalog.LabelOS, "linux")
-		spec.Requirements[0].Operator = corev1.NodeSelectorOpIn
+		spec.Requirements[0].Operator = corev1.NodeSelectorOpIn // require may have drawn NotIn
 	}
 	if w.oneIn(3) {
 		p.Spec.Template.Labels = map[string]string{tierLabel: pick(w, "front", "back")}
@@ -163,8 +162,8 @@ func (w *randomWorld) drawPool(i int) *karpenterv1.NodePool {
 		p.Spec.Weight = new(int32(1 + w.IntN(100)))
 	}
 	if w.oneIn(10) {
-		p.Spec.Limits = corev1.ResourceList{pick(w, corev1.ResourceCPU,
-			karpenterv1.ResourceNodes): resource.MustParse(fmt.Sprint(1 + w.IntN(12)))}
+		limited := pick(w, corev1.ResourceCPU, karpenterv1.ResourceNodes)
+		p.Spec.Limits = corev1.ResourceList{limited: resource.MustParse(fmt.Sprint(1 + w.IntN(12)))}
 	}
 	return p
 }
@@ -250,6 +249,7 @@ func (w *randomWorld) drawRunning(i int) {
 		p := w.drawPod(w.IntN(8))
 		p.Name = fmt.Sprintf("running-%d-%d", i, k)
 		p.Spec.NodeName = n.Name
+		// Remove what this node may not satisfy.
 		p.Spec.TopologySpreadConstraints, p.Spec.NodeSelector, p.Spec.Volumes, p.Spec.Resources = nil, nil, nil, nil
 		if a := p.Spec.Affinity; a != nil {
 			a.NodeAffinity, a.PodAffinity = nil, nil
@@ -258,8 +258,8 @@ func (w *randomWorld) drawRunning(i int) {
 		p.Spec.Containers[0].Ports = nil
 		p.Spec.HostNetwork = false
 		p.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: corev1.ResourceList{
-			corev1.ResourceCPU: resource.MustParse(pick(w, "50m", "200m",
-				"400m")), corev1.ResourceMemory: resource.MustParse(pick(w, "64Mi", "512Mi")),
+			corev1.ResourceCPU:    resource.MustParse(pick(w, "50m", "200m", "400m")),
+			corev1.ResourceMemory: resource.MustParse(pick(w, "64Mi", "512Mi")),
 		}}
 		p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} // otherwise taints would evict the pod
 		if w.oneIn(6) {

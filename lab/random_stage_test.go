@@ -44,7 +44,6 @@ type testbed struct {
 	created int                    // number of pods created so far
 }
 
-// controlPlaneTimeout is the timeout for anything that the control plane does.
 const controlPlaneTimeout = 30 * time.Second
 
 func newTestbed(t *testing.T, l *lab.Lab) *testbed {
@@ -307,7 +306,6 @@ func whyUnschedulable(p *corev1.Pod) string {
 	return ""
 }
 
-// unknownVolume matches kube-scheduler's message about an unknown volume or claim.
 var unknownVolume = regexp.MustCompile(`persistentvolume(claim)? "[^"]*" not found`)
 
 // outcome is kube-scheduler's decision for a pod: its node, or why it has none.

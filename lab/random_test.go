@@ -91,7 +91,6 @@ func numberFrom(t *testing.T, variable string, fallback uint64) uint64 {
 	return n
 }
 
-// worldTotals sums up the results of all worlds.
 type worldTotals struct {
 	worlds, pods, instances, placed, refused int
 	repacked                                 int // worlds in which the pods without pins needed more instances
@@ -149,7 +148,7 @@ func (s *testbed) checkWorld(w *randomWorld, sum *worldTotals) {
 	}
 
 	// 3. kube-scheduler finds no node for the refused pods.
-	later := len(left) == 0 && x.checkRefusals()
+	someFitLater := len(left) == 0 && x.checkRefusals()
 
 	// 4. kube-scheduler places all pods without pins.
 	x.remove(w.pending)
@@ -164,7 +163,7 @@ func (s *testbed) checkWorld(w *randomWorld, sum *worldTotals) {
 	if rounds > 0 {
 		sum.repacked++
 	}
-	if later {
+	if someFitLater {
 		sum.fitLater++
 	}
 	s.Logf("%d pods, %d DaemonSets and %d nodes: %d placed, %d instances launched, %d refused; %d more rounds, %d more instances",
@@ -346,7 +345,7 @@ func pinned(p *corev1.Pod, node string) *corev1.Pod {
 // checkRefusals checks, once the plan is carried out, that a second plan launches nothing, and that the second plan
 // agrees with kube-scheduler about the refused pods. It reports whether some refused pods fit now: an instance may be
 // larger than needed, or its domain may be known now.
-func (x *worldCheck) checkRefusals() (later bool) {
+func (x *worldCheck) checkRefusals() (someFit bool) {
 	x.Helper()
 	var refused, refusedFilled []*corev1.Pod
 	reasons := map[string][]packing.Reason{}

@@ -41,7 +41,7 @@ func TestReservedCapacity(t *testing.T) {
 		}
 	}
 
-	l.Emulator.Do(func(*world.World, time.Time) { reservation.Total = 1 })
+	l.Emulator.Do(func(*world.World, time.Time) { reservation.Total = 1 }) // the first instance uses it
 	scale(t, l, name, "one-per-node", 2)
 	awaitRunning(t, l, name, 2, time.Minute)
 	checkReservations(t, l, name, map[string]int{reservation.ID: 1, "": 1})

@@ -164,7 +164,7 @@ func (s *sandboxedInstallation) checkRestrictions(p *lab.Pod) {
 		"NoNewPrivs": "1",
 	} {
 		if field == "Gid" && os.Geteuid() != 0 || field == "Groups" && os.Geteuid() != 0 {
-			continue
+			continue // with a user namespace, /proc has the groups of this test
 		}
 		if fields[field] != want {
 			s.t.Errorf("pod %s has %s %q, want %q", p.Name, field, fields[field], want)

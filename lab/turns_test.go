@@ -36,7 +36,7 @@ func TestMoveEvictsPodsInOrder(t *testing.T) {
 	}
 	apply(t, l, manifests...)
 	awaitRunning(t, l, name, len(apps)+len(fillers), 3*time.Minute)
-	for _, app := range fillers {
+	for _, app := range fillers { // two pods filled a node; now nodes have room for the pods of the move
 		if err := l.Kube.AppsV1().Deployments(name).Delete(t.Context(), app, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}

@@ -30,8 +30,8 @@ const (
 //  2. The test halves the pods of both clusters, and they consolidate. Each pool still waits, with its remaining nodes.
 //  3. The test moves the tags back. Then nothing drifts, and all pods of both clusters run.
 //
-// Neither controller ever asks AWS to change a resource of the other cluster. Only the consolidation of a node's own
-// cluster removes the node.
+// Neither controller ever asks AWS to change a resource of the other cluster. A node is removed only by
+// the consolidation of its own cluster.
 func TestTwoClustersWithOneName(t *testing.T) {
 	first := parallelLab(t, lab.Options{AnyUID: true})
 	second := newLab(t, lab.Options{Beside: first, AnyUID: true})

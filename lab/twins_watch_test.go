@@ -21,7 +21,6 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// tagUID is the tag that identifies the cluster of an AWS resource.
 const tagUID = "joiner.sh/cluster-uid"
 
 // twin is one of two clusters with the same name, watched from its first node on.
@@ -107,7 +106,6 @@ func (w *twin) seeClaim(e watch.Event) {
 	}
 }
 
-// consolidations returns the reasons of disruptions by consolidation.
 func consolidations() []string {
 	return []string{string(karpenterv1.DisruptionUnderutilized), string(karpenterv1.DisruptionEmpty)}
 }

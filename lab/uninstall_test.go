@@ -55,6 +55,7 @@ func (in *installation) runGuideCommand(words []string) {
 			func(w string) bool { return w == "--namespace" || w == "kube-system" || w == "--ignore-not-found" }))
 	case len(words) > 2 && words[0] == "helm":
 		in.stop() // the lab's kubelet does not stop the controllers when helm deletes their pods
+		// words[1:3] are uninstall and the release. The third index makes append copy them.
 		in.run(append(words[1:3:3], "-n", chartNamespace, "--wait", "--timeout", "60s")...)
 	case strings.HasPrefix(words[0], "CLUSTER_UID="), words[0] == "aws":
 		// awaitNothingNew reads everything in AWS, so these commands, which only list AWS resources, are skipped.

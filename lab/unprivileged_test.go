@@ -66,7 +66,6 @@ func TestUnprivileged(t *testing.T) {
 	t.Logf("as nobody:\n%s", out)
 }
 
-// copyExecutable copies a program and makes it executable for all users.
 func copyExecutable(t *testing.T, to, from string) {
 	t.Helper()
 	in, err := os.Open(from)

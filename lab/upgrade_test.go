@@ -70,6 +70,7 @@ func (in *installation) installOlderDefinitions() {
 				return is.Type == apiextensionsv1.Established && is.Status == apiextensionsv1.ConditionTrue
 			})
 		})
+		// hasNewField is true for a definition that newFields does not list.
 		if in.hasNewField(in.crds.get(m.Name)) == (newFields[m.Name] != nil) {
 			in.t.Fatalf("definition %s is not like that of an earlier version", m.Name)
 		}

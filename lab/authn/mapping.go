@@ -73,7 +73,8 @@ func (w *Webhook) accessEntry(ctx context.Context, c Caller) (mapping, error) {
 	return mapping{}, errNotMapped
 }
 
-// readEntry returns the mapping of the access entry of a principal. It returns errNotMapped if the entry is stale.
+// readEntry returns the mapping of the access entry of a principal. If the entry is stale, or the role cannot be
+// read, the error wraps errNotMapped.
 func (w *Webhook) readEntry(ctx context.Context, c Caller, principal string) (mapping, error) {
 	out, err := w.eks.DescribeAccessEntry(ctx, &eks.DescribeAccessEntryInput{ClusterName: &w.Cluster, PrincipalArn: &principal})
 	if err != nil {

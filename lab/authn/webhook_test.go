@@ -191,7 +191,7 @@ func TestMapping(t *testing.T) {
 				wantLog = "access granted"
 			}
 			if !strings.Contains(s.log.String(), wantLog) {
-				t.Errorf("the log has %q, want the granted or denied access", s.log.String())
+				t.Errorf("the log %q does not report whether access was granted", s.log.String())
 			}
 		})
 	}

@@ -39,10 +39,8 @@ type Options struct {
 	Keep func(ctx context.Context, l *lab.Lab, controller *lab.Controller, joiner string) error
 }
 
-// waitTimeout is the timeout of each wait of the demo.
 const waitTimeout = 3 * time.Minute
 
-// demoRun is a running demo.
 type demoRun struct {
 	Options
 	screen     *screen
@@ -141,7 +139,7 @@ func (d *demoRun) mixed(ctx context.Context) error {
 	if err := d.lab.Apply(ctx, text); err != nil {
 		return err
 	}
-	return d.untilRunning(ctx, total+5)
+	return d.untilRunning(ctx, total+5) // with the five pods of caseOne
 }
 
 // untilRunning waits until at least the given number of pods exist and all pods run.

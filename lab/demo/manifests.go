@@ -15,7 +15,6 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// namespace is the namespace of the demo's workloads.
 const namespace = "demo"
 
 //go:embed case1.yaml

@@ -30,7 +30,6 @@ const (
 	red    = "31"
 )
 
-// paint returns the text in a color, if the screen has colors.
 func (s *screen) paint(color, text string) string {
 	if !s.color || color == "" {
 		return text

@@ -139,7 +139,6 @@ func (f *Fargate) startPod(ctx context.Context, pod *corev1.Pod) {
 	}()
 }
 
-// endPod ends a pod that was deleted.
 func (f *Fargate) endPod(pod types.UID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -180,7 +180,6 @@ func (f *Fargate) cordon(ctx context.Context, node string) {
 	}
 }
 
-// deleteNode deletes a Node whose kubelet was stopped.
 func (f *Fargate) deleteNode(ctx context.Context, node string) {
 	if ctx.Err() != nil {
 		return // the lab is closing, so the Node needs no deletion

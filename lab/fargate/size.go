@@ -31,7 +31,6 @@ func rows() []row {
 	}
 }
 
-// size is the size of a pod's node.
 type size struct {
 	milli int64 // thousandths of a CPU
 	mib   int64 // MiB of memory
@@ -74,7 +73,6 @@ func (s size) String() string {
 	return fmt.Sprintf("%svCPU %sGB", number(float64(s.milli)/1000), number(float64(s.mib)/1024))
 }
 
-// capacity returns the capacity of the node.
 func (s size) capacity() corev1.ResourceList {
 	return corev1.ResourceList{
 		corev1.ResourceCPU:              *resource.NewMilliQuantity(s.milli, resource.DecimalSI),

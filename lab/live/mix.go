@@ -20,7 +20,6 @@ const (
 	Constrained Mix = "constrained" // nearly half of the Deployments have a topology spread or anti-affinity
 )
 
-// workload is one Deployment.
 type workload struct {
 	name     string
 	cpu      int64 // request of a pod, in millicores
@@ -32,7 +31,6 @@ type workload struct {
 // rule is the scheduling rule between the pods of a Deployment.
 type rule string
 
-// The rules.
 const (
 	noRule           rule = ""
 	zoneSpread       rule = "zone spread"
@@ -40,7 +38,6 @@ const (
 	hostAntiAffinity rule = "host anti-affinity"
 )
 
-// deployments is how many Deployments a mix has.
 const deployments = 24
 
 // workloads returns random Deployments of a mix. The seed determines the result.

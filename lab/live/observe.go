@@ -18,7 +18,6 @@ import (
 	"github.com/joiner-sh/joiner/lab/process"
 )
 
-// run is a run in progress.
 type run struct {
 	Spec
 	lab        *lab.Lab
@@ -99,7 +98,6 @@ func (r *run) observe(ctx context.Context) error {
 	return pause(ctx, settleTime)
 }
 
-// notePod records the times of a pod.
 func (r *run) notePod(pod *corev1.Pod, isGone bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

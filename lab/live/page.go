@@ -98,7 +98,6 @@ type figure struct {
 	of     func(Phase) float64
 }
 
-// figures are the rows of a table.
 func figures() []figure {
 	return []figure{
 		{"pods did not all run (1: yes)", "%.0f", func(p Phase) float64 {
@@ -156,11 +155,11 @@ func table(b *strings.Builder, k Kind, plot string) {
 			fmt.Fprintf(b, cell, phase.Name, f.name, median(ours), worst(ours), median(theirs), worst(theirs))
 		}
 	}
-	var saved []float64
+	var diffs []float64
 	for _, p := range k.pairs {
-		saved = append(saved, p.overpaidPercent())
+		diffs = append(diffs, p.overpaidPercent())
 	}
-	fmt.Fprintf(b, "\nPaid over the whole script, compared with Karpenter: median %+.1f %%, worst %+.1f %%.\n\n", median(saved), worst(saved))
+	fmt.Fprintf(b, "\nPaid over the whole script, compared with Karpenter: median %+.1f %%, worst %+.1f %%.\n\n", median(diffs), worst(diffs))
 }
 
 // total returns what a run paid in all phases, in dollars.

@@ -13,7 +13,6 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// The size and margin of a plot, and the time between two data points.
 const (
 	plotWidth  = 24 * vg.Centimeter
 	plotHeight = 9 * vg.Centimeter
@@ -69,7 +68,7 @@ func plotPair(w io.Writer, joiner, upstream Result) error {
 	return nil
 }
 
-// prices returns the prices over time, one point per plotStep. A price lasts until the next sample.
+// prices returns the prices over time as a line with steps that are at least plotStep apart.
 func prices(samples []Sample) plotter.XYs {
 	var out plotter.XYs
 	for _, s := range samples {

@@ -90,7 +90,7 @@ func (r *run) slowly(ctx context.Context) error {
 	return nil
 }
 
-// reclaim interrupts a fifth of the spot instances. The seed selects the instances.
+// reclaim interrupts a fifth of the spot instances, rounded up. The seed selects the instances.
 func (r *run) reclaim(context.Context) error {
 	n := 0
 	r.lab.Emulator.Do(func(w *world.World, now time.Time) {

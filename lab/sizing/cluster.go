@@ -163,8 +163,8 @@ func (c *testCluster) createFirstNode(ctx context.Context) error {
 	})
 }
 
-// launch starts n instances like that of the first node, but without user data, so that no kubelet starts. It waits for
-// the time in which the emulated instances get the state running.
+// launch starts n instances like that of the first node, but without user data, so that no kubelet starts. Then it
+// waits until the instances run.
 func (c *testCluster) launch(ctx context.Context, n int) ([]world.Instance, error) {
 	tags := maps.Clone(c.instance.Tags)
 	maps.DeleteFunc(tags, func(key, _ string) bool { return strings.HasPrefix(key, "aws:") })

@@ -62,7 +62,6 @@ func (c *testCluster) createCopies(ctx context.Context, number, n int) error {
 	return nil
 }
 
-// claimName returns the name of the NodeClaim of a copy.
 func (c *testCluster) claimName(number int) string { return fmt.Sprintf("%s-%05d", poolName, number) }
 
 // copyOf returns the NodeClaim, Node and lease of a copy of the first node.
@@ -191,7 +190,6 @@ func usualImages() []corev1.ContainerImage {
 	return out
 }
 
-// quantities returns a list of cpu and memory.
 func quantities(cpu, memory string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
 }

@@ -13,7 +13,6 @@ import (
 	karpenterv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// Parameters of emptyNodes.
 const (
 	emptyCount = 5                     // number of nodes that become empty, one after the other
 	emptyPause = 7 * time.Second       // pause between two nodes, so that they become empty at different times of the controller's intervals

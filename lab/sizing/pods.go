@@ -186,7 +186,7 @@ func (c *testCluster) runBurst(ctx context.Context, pods, nodes int) (time.Durat
 func (c *testCluster) createPods(ctx context.Context, pods int) error {
 	var next atomic.Int64
 	var workers sync.WaitGroup
-	failed := make(chan error, 16)
+	failed := make(chan error, 16) // 16 workers, each of which ends after an error
 	for range cap(failed) {
 		workers.Go(func() {
 			for i := next.Add(1); i <= int64(pods); i = next.Add(1) {

@@ -72,7 +72,6 @@ func Run(ctx context.Context, p Plan) ([]Result, error) {
 // settleTime is how long to wait after the controller is ready. After this time, the controller must be idle.
 const settleTime = 20 * time.Second
 
-// measure measures one size in a new lab.
 func (p Plan) measure(ctx context.Context, s Size) (Result, error) {
 	p.Say(fmt.Sprintf("%d nodes, %d pods", s.Nodes, s.Pods()))
 	l, err := lab.Start(ctx, lab.Options{Cluster: "sizing", TokenCache: time.Hour, Step: func(text string) { p.Say("  " + text) }})
@@ -146,7 +145,6 @@ func (p Plan) measure(ctx context.Context, s Size) (Result, error) {
 	return m, nil
 }
 
-// waitReady waits until the controller's readiness probe succeeds.
 func waitReady(ctx context.Context, c *lab.Controller) error {
 	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
 		if err := c.Err(); err != nil {

@@ -84,8 +84,8 @@ func (f liveFlags) run(cmd *cobra.Command) error {
 	return replaceMarkedText(f.out, "bench-live", live.Markdown(kinds, plots))
 }
 
-// runInProcesses carries out the runs without a stored result, several at the same time. Each run is a process of its
-// own, because the API servers of one process share their metrics.
+// runInProcesses carries out the runs without a stored result, several at the same time. Each run has a separate
+// process, because package live allows only one lab at a time in a process.
 func (f liveFlags) runInProcesses(cmd *cobra.Command) error {
 	program, err := os.Executable()
 	if err != nil {
@@ -130,7 +130,7 @@ func writePlots(page string, kinds []live.Kind) (map[string]string, error) {
 	return plots, nil
 }
 
-// specs returns all runs. The runs of both sides of a pair are adjacent.
+// specs returns all runs. Runs that differ only in the side are adjacent.
 func (f liveFlags) specs() []live.Spec {
 	var out []live.Spec
 	for _, script := range f.scripts {

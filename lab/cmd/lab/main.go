@@ -21,7 +21,6 @@ import (
 	"github.com/joiner-sh/joiner/lab/demo"
 )
 
-// Exit status.
 const (
 	exitOK       = 0
 	exitFailed   = 1 // the command failed
@@ -41,7 +40,6 @@ func main() {
 	os.Exit(code)
 }
 
-// run runs the command in args, and returns the exit code.
 func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	isParsed := false
 	cmd := rootCommand(&isParsed)

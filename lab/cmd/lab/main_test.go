@@ -60,6 +60,7 @@ func TestFaultList(t *testing.T) {
 		t.Errorf("%d faults, want at least 60", len(lines))
 	}
 	for _, line := range lines {
+		// IDs of checks have a hyphen (AUTH-1), and a description has at least two words.
 		if words := strings.Fields(line); len(words) < 4 || !strings.Contains(words[1], "-") {
 			t.Errorf("the line %q has no name, check and description", line)
 		}

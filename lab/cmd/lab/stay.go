@@ -39,7 +39,7 @@ func (k keptLab) stay(ctx context.Context) error {
 	if err := printFirstSteps(k.errs, k.lab, k.controller != nil); err != nil {
 		return err
 	}
-	var ended <-chan struct{} // nil without a controller
+	var ended <-chan struct{} // nil (never ready) without a controller, and after its end
 	if k.controller != nil {
 		ended = k.controller.Done()
 	}

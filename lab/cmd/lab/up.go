@@ -89,7 +89,8 @@ func keepUp(cmd *cobra.Command, f upFlags) error {
 	return k.stay(ctx)
 }
 
-// quoted returns NAME=value with the value quoted for a POSIX shell, if that is necessary.
+// quoted returns NAME=value with the value quoted for a POSIX shell, if that is necessary. To quote a value alone,
+// callers pass an empty NAME.
 func quoted(variable string) string {
 	name, value, _ := strings.Cut(variable, "=")
 	if !strings.ContainsFunc(value, isSpecial) {
