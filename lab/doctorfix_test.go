@@ -54,6 +54,7 @@ func testDoctorFix(t *testing.T, l *lab.Lab, check string) {
 		return err == nil && first.Check == check, err
 	})
 
+	// "+ " begins an added line of the change that is shown.
 	printed, code, err := l.Doctor(t.Context(), joiner, "--fix", check)
 	if err != nil || code != 1 || !strings.Contains(printed, "+ ") ||
 		!strings.Contains(printed, "nothing was changed: standard input is not a terminal") {

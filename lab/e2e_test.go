@@ -136,7 +136,7 @@ spec:
 `, name, name, name, strings.Join(requirements, "\n      - "), more)
 }
 
-// deployment returns the manifest of a Deployment with a node selector.
+// deployment returns the manifest of a Deployment. selector has the pods' node selector as YAML: "test: web".
 func deployment(namespace, name string, replicas int, cpu, memory, selector string) string {
 	return fmt.Sprintf(`
 apiVersion: apps/v1

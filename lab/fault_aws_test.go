@@ -21,7 +21,7 @@ import (
 )
 
 // speedup divides the durations of faults, to keep the test short. It is 45, or 1 if LAB_FULL is set (make soak).
-// Undivided, the shortage lasts ten minutes, and the errors last two minutes. cmp.Or returns 45 if the map has no value.
+// Undivided, the shortage lasts ten minutes, and the errors last two minutes. cmp.Or returns 45 for the key false.
 var speedup = cmp.Or(map[bool]time.Duration{true: 1}[os.Getenv("LAB_FULL") != ""], 45)
 
 // shortageBackoff returns the initial shortage back-off of the controller in these tests: three minutes divided by

@@ -55,6 +55,7 @@ func TestFewerPermissions(t *testing.T) {
 	}
 
 	insufficient := accountWith(t, l, "insufficient", func(resource, verb string) bool {
+		// All permissions except those for csinodes, and the patch of nodeclaims.
 		return resource != "csinodes" && (resource != "nodeclaims" || verb != "patch")
 	})
 	for want, settings := range map[string][]string{

@@ -58,6 +58,7 @@ func TestForgedNodes(t *testing.T) {
 		newForgedNode(t, l, "ip-6-6-6-6.ec2.internal", i),
 		newForgedNode(t, l, "ip-6-6-6-7.ec2.internal", i),
 	}
+	// The second forged Node has the instance's address, and the pool's labels that NodeRestriction does not protect.
 	forged[0].address = "6.6.6.6"
 	forged[1].address, forged[1].taints = i.PrivateIP, []corev1.Taint{karpenterv1.UnregisteredTaint()}
 	forged[1].labels = map[string]string{karpenterv1.LabelNodePool: name, karpenterv1.LabelInitialized: "true", "test": name}

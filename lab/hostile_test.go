@@ -206,7 +206,7 @@ func createOrdinaryPod(t *testing.T, l *lab.Lab, c *lab.Controller, namespace st
 		return metricSum(t, c.Metrics, "karpenter_scheduler_scheduling_duration_seconds_count", `controller="provisioner"`)
 	}
 	pod := labPod(namespace, fmt.Sprintf("ordinary-%d", i), "1500m")
-	plansBefore, began, failed := plans(), time.Now(), time.Time{}
+	plansBefore, began, failedAt := plans(), time.Now(), time.Time{}
 	if err := l.Client.Create(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
@@ -220,18 +220,18 @@ func createOrdinaryPod(t *testing.T, l *lab.Lab, c *lab.Controller, namespace st
 		if err != nil || current.Spec.NodeName != "" {
 			return err == nil, err
 		}
-		if failed.IsZero() && whyUnschedulable(current) != "" {
-			plansBefore, failed = plans(), time.Now()
+		if failedAt.IsZero() && whyUnschedulable(current) != "" {
+			plansBefore, failedAt = plans(), time.Now()
 		}
 		return slices.ContainsFunc(claims.Items, func(n karpenterv1.NodeClaim) bool {
 			return slices.Contains(strings.Split(n.Annotations["joiner.sh/pods"], ","), namespace+"/"+pod.Name)
 		}), nil
 	})
 	total = time.Since(began)
-	if failed.IsZero() {
+	if failedAt.IsZero() {
 		return total, 0 // no plan had to contain the pod: the controller waits for kube-scheduler
 	}
-	afterFailure = time.Since(failed)
+	afterFailure = time.Since(failedAt)
 	t.Logf("%s had a NodeClaim after %.1f s, %.1f s after kube-scheduler had failed to schedule it",
 		pod.Name, total.Seconds(), afterFailure.Seconds())
 	if n := plans() - plansBefore; n > maxPlans {

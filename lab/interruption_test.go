@@ -149,7 +149,7 @@ func watchHistory(t *testing.T, l *lab.Lab, name string, old karpenterv1.NodeCla
 		case isClaim && !seen[o.GetName()]:
 			what = "claim added"
 			seen[o.GetName()] = true
-		case o.GetDeletionTimestamp() == nil || seen["deleted "+o.GetName()]:
+		case o.GetDeletionTimestamp() == nil || seen["deleted "+o.GetName()]: // no new deletion
 		case o.GetName() == old.Name:
 			what = "old claim deleted"
 		case !isClaim:

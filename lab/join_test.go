@@ -81,7 +81,7 @@ func TestControlPlane(t *testing.T) {
 	})
 }
 
-// TestRoleThatIsNotMapped plays user report case-1: the node role is not mapped. The API server responds with 401, no
+// TestRoleThatIsNotMapped tests user report case-1: the node role is not mapped. The API server responds with 401, no
 // Node appears, and the console shows the cause. After the role is mapped, the node joins.
 func TestRoleThatIsNotMapped(t *testing.T) {
 	t.Parallel()

@@ -25,7 +25,7 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestJoinRole plays the case join-role: aws-auth maps the controller's role instead of the node role.
+// TestJoinRole tests the case join-role: aws-auth maps the controller's role instead of the node role.
 //
 // The controller reports the mistake before a launch. When the EC2NodeClass allows launches anyway, the controller
 // reports the cause on the late claim, its pool and its pod, and launches no second instance. joiner doctor, with read
@@ -194,7 +194,7 @@ func applyFix(t *testing.T, l *lab.Lab, fix string) {
 			t.Fatalf("%s: %v", fix, err)
 		}
 	case strings.HasPrefix(fix, "aws eks create-access-entry ") && !strings.Contains(fix, "\n"):
-		createEntry(t, l, strings.Fields(fix)[3:])
+		createEntry(t, l, strings.Fields(fix)[3:]) // the options
 	default:
 		t.Skipf("the program for the fix, kubectl or the AWS command line, is not installed; the fix is: %s", fix)
 	}

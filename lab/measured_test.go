@@ -31,7 +31,7 @@ func TestMeasuredCapacity(t *testing.T) {
 		if err := l.Client.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "joiner-measured-capacity"}, &stored); err != nil {
 			return false, err
 		}
-		for _, lines := range stored.Data {
+		for _, lines := range stored.Data { // disk and pods are EXPECTED:MEASURED
 			for line := range strings.Lines(lines) {
 				if strings.HasPrefix(line, "t3.medium memory=") && strings.Contains(line, " disk=20Gi:") && strings.Contains(line, " pods=17:17 ") {
 					return true, nil

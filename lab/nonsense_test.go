@@ -43,7 +43,7 @@ var invalidDisruptions = []disruptionCase{
 	},
 }
 
-// TestInvalidDisruption plays invalid disruption settings: a schedule that never matches, contradictory settings, and a
+// TestInvalidDisruption tests invalid disruption settings: a schedule that never matches, contradictory settings, and a
 // PodDisruptionBudget that selects every pod. Each prevents only the disruption of its own pool's nodes, and a
 // condition names it. The API server rejects a budget of 200%.
 func TestInvalidDisruption(t *testing.T) {

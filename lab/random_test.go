@@ -171,11 +171,11 @@ func (s *testbed) checkWorld(w *randomWorld, sum *worldTotals) {
 }
 
 // solve makes a plan and checks it with package verify.
-func (x *worldCheck) solve(snapshot cluster.Snapshot) packing.Plan {
+func (x *worldCheck) solve(input cluster.Snapshot) packing.Plan {
 	x.Helper()
-	plan := packing.Solve(snapshot, x.market, packing.DefaultEffort)
-	x.plans = append(x.plans, scenario.Scenario{Snapshot: snapshot, Market: x.market, Expect: scenario.PlanText(plan)}.String())
-	for _, rule := range verify.Check(snapshot, x.market, plan) {
+	plan := packing.Solve(input, x.market, packing.DefaultEffort)
+	x.plans = append(x.plans, scenario.Scenario{Snapshot: input, Market: x.market, Expect: scenario.PlanText(plan)}.String())
+	for _, rule := range verify.Check(input, x.market, plan) {
 		x.addViolation("plan %d violates a rule: %s", len(x.plans), rule)
 	}
 	return plan
@@ -393,9 +393,9 @@ func (x *worldCheck) converge() (rounds, extra int) {
 	for ; len(left) > 0; rounds++ {
 		view := snapshot.View{Now: time.Now().Add(time.Minute), Live: true, Market: x.market}
 		objects := x.readObjects(nil)
-		snapshot := objects.Snapshot(view)
-		plan := x.solve(snapshot)
-		if got := len(snapshot.Pods); got != len(left) {
+		input := objects.Snapshot(view)
+		plan := x.solve(input)
+		if got := len(input.Pods); got != len(left) {
 			x.addViolation("%d pods are Pending, but the snapshot has %d", len(left), got)
 		}
 		if len(plan.PlannedNodes) == 0 {

@@ -23,7 +23,7 @@ var apiRequests struct {
 	all map[lab.APIRequest]int
 }
 
-// recordRequests records the requests of a service account to a lab's API server, and returns them.
+// recordRequests records the requests of a service account to a lab's API server for countRightsProblems.
 func recordRequests(l *lab.Lab, namespace, account string) map[lab.APIRequest]int {
 	requests, err := l.ServiceAccounts.Requests(namespace, account)
 	if err != nil {

@@ -51,15 +51,15 @@ func TestRulesAmongPods(t *testing.T) {
 
 	zones, hosts := podsByNodeLabel(t, l, name, zoneLabel), podsByNodeLabel(t, l, name, hostLabel)
 	if got := slices.Sorted(maps.Values(zones["even"])); !slices.Equal(got, []int{2, 2, 2}) {
-		t.Errorf("the pods of even run in zones %v, want 2 in each of three", zones["even"])
+		t.Errorf("the pods of app even run in zones %v, want 2 in each of three", zones["even"])
 	}
 	if len(hosts["apart"]) != 3 {
-		t.Errorf("the pods of apart run on hosts %v, want 1 on each of three", hosts["apart"])
+		t.Errorf("the pods of app apart run on hosts %v, want 1 on each of three", hosts["apart"])
 	}
 	if len(zones["together"]) != 1 {
-		t.Errorf("the pods of together run in zones %v, want one", zones["together"])
+		t.Errorf("the pods of app together run in zones %v, want one", zones["together"])
 	}
-	t.Logf("%d instances; the pods of spaced run on %v", len(instancesOf(l, name)), hosts["spaced"])
+	t.Logf("%d instances; the pods of app spaced run on %v", len(instancesOf(l, name)), hosts["spaced"])
 	cleanUp(t, l, name)
 }
 

@@ -24,7 +24,7 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestCaseSameName plays user report case-3: another cluster of the account launches instances under the same name. The
+// TestCaseSameName tests user report case-3: another cluster of the account launches instances under the same name. The
 // controller names the other cluster in events on NodePools, and joiner doctor names it in the first lines of its
 // output. The other cluster's instances stay unchanged. A controller that is set to the name of another cluster changes
 // nothing; the controller and joiner doctor report the wrong name. TestTwoClustersWithOneName runs two controllers with

@@ -24,7 +24,7 @@ API_SERVER_URL=@ENDPOINT@
 /etc/eks/bootstrap.sh @CLUSTER@ --b64-cluster-ca $B64_CLUSTER_CA --apiserver-endpoint $API_SERVER_URL --kubelet-extra-args='--register-with-taints="karpenter.sh/unregistered:NoExecute"'
 `
 
-// TestCaseStartupTaint plays user report case-4: a custom image whose user data does not pass the startup taint to the
+// TestCaseStartupTaint tests user report case-4: a custom image whose user data does not pass the startup taint to the
 // kubelet. Before a launch, the EC2NodeClass names the cause, the place and the corrected line. With exactly that line,
 // nodes register with the taint.
 func TestCaseStartupTaint(t *testing.T) {

@@ -21,7 +21,7 @@ const (
 	twinPods  = 4 * twinNodes
 )
 
-// TestTwoClustersWithOneName plays user report case-3 with both clusters. Two clusters in one account have the same
+// TestTwoClustersWithOneName tests user report case-3 with both clusters. Two clusters in one account have the same
 // name and the same manifests, with drift and consolidation. The policies allow either controller to terminate the
 // nodes of both clusters.
 //

@@ -31,7 +31,7 @@ type twin struct {
 
 	mu             sync.Mutex
 	mayConsolidate bool              // its nodes may be consolidated now
-	hasHeld        bool              // its pool has reported a held mass drift
+	hasHeld        bool              // its pool has reported a held mass drift, which waits for the user's decision
 	mayEndHold     bool              // its pool may stop reporting a held mass drift
 	deleted        map[string]string // reasons of the deleted claims, by the claim's name
 	nodes          map[string]bool   // whether a Node exists now, by provider ID, for all Nodes that ever existed

@@ -16,7 +16,6 @@ type EtcdObject struct {
 	JSON []byte // the object, with apiVersion, kind and a UID
 }
 
-// storeWorkers is the number of concurrent writes to etcd.
 const storeWorkers = 16
 
 // Store writes objects directly to etcd; the API server then serves them. The writes bypass admission, and Store

@@ -20,7 +20,6 @@ import (
 const blockedMessage = "Misconfigured Fargate Profile: fargate profile %s blocked for new launches due to: Pod execution role is not found in auth config " +
 	"or does not have all required permissions for launching fargate pods."
 
-// sessionLife is the lifetime of a node's credentials.
 const sessionLife = time.Hour
 
 // checkRole returns an error if the node with the given name cannot join with a pod execution role. That is the case if

@@ -23,7 +23,6 @@ import (
 // CapacityAnnotation is the annotation of a pod with the capacity of its Fargate node.
 const CapacityAnnotation = "CapacityProvisioned"
 
-// nodeReadyTimeout is how long Fargate waits for a node to become ready.
 const nodeReadyTimeout = 30 * time.Second
 
 // run runs one pod on Fargate until podCtx ends. podCtx ends when the pod is deleted. After that, run deletes the pod's

@@ -49,7 +49,6 @@ type instanceTimes struct {
 	launched, ended time.Time // zero: not yet
 }
 
-// samplePeriod is the time between two samples.
 const samplePeriod = time.Second
 
 // observe starts to watch pods and to take samples, until ctx ends.

@@ -14,7 +14,6 @@ import (
 // phaseLimit is how long the pods of a phase may take to run.
 const phaseLimit = 5 * time.Minute
 
-// runPhase carries out one phase and returns its figures.
 func (r *run) runPhase(ctx context.Context, s scriptPhase) (Phase, error) {
 	phaseStart := time.Now()
 	before, err := r.currentCounts(ctx)

@@ -19,7 +19,6 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// Names and numbers of the test cluster.
 const (
 	namespace    = "crowd"
 	poolName     = "crowd"

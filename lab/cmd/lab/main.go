@@ -49,7 +49,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	err := cmd.ExecuteContext(ctx)
 	switch {
 	case err == nil, ctx.Err() != nil && errors.Is(err, context.Canceled):
-		return exitOK
+		return exitOK // also after Ctrl-C
 	case isParsed:
 		fmt.Fprintf(errs, "lab: %v\n", err)
 		return exitFailed
