@@ -225,11 +225,11 @@ func (f faultPool) leaveOneOffering(t *testing.T) {
 				continue
 			}
 			for i, subnet := range f.lab.Estate.PrivateSubnets {
-				most := 0
+				capacity := 0
 				if facts.Name == "r6i.xlarge" && i == 1 {
-					most = 1
+					capacity = 1
 				}
-				f.lab.Estate.Region.Capacity.Limit(world.CapacityPool{Type: facts.Name, Zone: subnet.Zone.Name}, most)
+				f.lab.Estate.Region.Capacity.Limit(world.CapacityPool{Type: facts.Name, Zone: subnet.Zone.Name}, capacity)
 			}
 		}
 	})
@@ -300,7 +300,6 @@ func (f faultPool) checkAllRun(t *testing.T) {
 	f.checkInstances(t, 5, 5)
 }
 
-// secondsSince returns the time from began to each of the times, as text.
 func secondsSince(began time.Time, at []time.Time) []string {
 	var out []string
 	for _, when := range at {
@@ -313,8 +312,8 @@ func secondsSince(began time.Time, at []time.Time) []string {
 // leaving are deleted with their nodes.
 func (f faultPool) launchWhileThrottled(t *testing.T, leaving ...faultPool) {
 	t.Helper()
-	refused := &world.CallError{Call: "ec2:*", Every: 2, Status: 503, Code: "RequestLimitExceeded", Message: "Request limit exceeded."}
-	f.lab.Emulator.Do(func(w *world.World, _ time.Time) { w.Faults.CallErrors = []*world.CallError{refused} })
+	throttle := &world.CallError{Call: "ec2:*", Every: 2, Status: 503, Code: "RequestLimitExceeded", Message: "Request limit exceeded."}
+	f.lab.Emulator.Do(func(w *world.World, _ time.Time) { w.Faults.CallErrors = []*world.CallError{throttle} })
 	f.scale(t, 12)
 	for _, other := range leaving {
 		deleteNamespace(t, f.lab, other.name)
@@ -325,7 +324,7 @@ func (f faultPool) launchWhileThrottled(t *testing.T, leaving ...faultPool) {
 	deleteFaultPools(t, leaving...)
 	f.lab.Emulator.Do(func(w *world.World, _ time.Time) {
 		w.Faults.CallErrors = nil
-		if n := refused.Failures(); n < 20 {
+		if n := throttle.Failures(); n < 20 {
 			t.Errorf("only %d calls were throttled, want at least 20", n)
 		}
 	})

@@ -278,7 +278,7 @@ func (g *guideWalk) startPods(string) {
 	}
 }
 
-// exampleRuns reports whether all schedulable pods of the example run, and output shows a ready NodeClaim of the
+// exampleRuns reports whether the 15 schedulable pods of the example run, and output shows a ready NodeClaim of the
 // example.
 func (g *guideWalk) exampleRuns(output string) bool {
 	pods, err := g.l.Kube.CoreV1().Pods("shop").List(g.t.Context(), metav1.ListOptions{})

@@ -195,7 +195,7 @@ func (m *instances) boot(ctx context.Context, i world.Instance, say func(string)
 		},
 	}, surroundings{m.lab, i}, say)
 	if settings != nil {
-		settings.HopLimit, settings.Devices = 1, devicesOf(stock.Facts)
+		settings.HopLimit, settings.Devices = 1, devicesOf(stock.Facts) // 1 is EC2's default
 		if hops := i.Metadata.HopLimit; hops != nil {
 			settings.HopLimit = *hops
 		}

@@ -108,8 +108,8 @@ func attach(account *world.Account, now time.Time, roleName string, p permission
 
 // permitSettings allows the controller to use its interruption queue, if the settings name one.
 func (r *Roles) permitSettings(settings []string) error {
-	for _, s := range settings {
-		if queue, ok := strings.CutPrefix(s, "INTERRUPTION_QUEUE="); ok {
+	for _, setting := range settings {
+		if queue, ok := strings.CutPrefix(setting, "INTERRUPTION_QUEUE="); ok {
 			return r.updateScope(func(s *permissions.Scope) { s.Queue = queue })
 		}
 	}

@@ -165,7 +165,7 @@ func (w *randomWorld) drawKey() (string, []string) {
 			return corev1.LabelHostname, []string{pick(w, w.nodes...).Name}
 		}
 	}
-	return catalog.LabelCapacityType, []string{catalog.OnDemand, catalog.Spot}
+	return catalog.LabelCapacityType, []string{catalog.OnDemand, catalog.Spot} // for 8, 11, and often 7
 }
 
 func (w *randomWorld) drawNodeSelectorTerm() corev1.NodeSelectorTerm {

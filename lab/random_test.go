@@ -342,9 +342,9 @@ func pinned(p *corev1.Pod, node string) *corev1.Pod {
 	return p
 }
 
-// checkRefusals checks, once the plan is carried out, that a second plan launches nothing, and that the second plan
-// agrees with kube-scheduler about the refused pods. It reports whether some refused pods fit now: an instance may be
-// larger than needed, or its domain may be known now.
+// checkRefusals checks a second plan, after the first is carried out. It may launch instances only for refusals whose
+// reasons may change, and must agree with kube-scheduler about the refused pods. checkRefusals reports whether some of
+// these pods fit now: an instance may be larger than needed, or its domain may be known now.
 func (x *worldCheck) checkRefusals() (someFit bool) {
 	x.Helper()
 	var refused, refusedFilled []*corev1.Pod
@@ -364,6 +364,7 @@ func (x *worldCheck) checkRefusals() (someFit bool) {
 			x.addViolation("a second plan launches an instance for %v, which the first plan refused: %v", m.Pods, reasons[m.Pods[0]])
 		}
 	}
+	// If kube-scheduler and the plan both place pods, these may be different pods.
 	bound, _ := x.settle(refused)
 	if len(after.Placements) == 0 {
 		for _, id := range slices.Sorted(maps.Keys(bound)) {

@@ -132,7 +132,6 @@ func percent(a, b float64) float64 {
 	return 100 * (a/b - 1)
 }
 
-// table writes the plot and the table of a kind.
 func table(b *strings.Builder, k Kind, plot string) {
 	var seeds []string
 	for _, p := range k.pairs {

@@ -97,7 +97,6 @@ func (r *run) currentCounts(ctx context.Context) (counts, error) {
 	return counts{pods: len(r.pods), instances: len(r.instances), requests: requests, last: r.samples[len(r.samples)-1]}, err
 }
 
-// fill computes the figures of a phase from the observations.
 func (r *run) fill(f *Phase, phaseStart, ran time.Time, before, after counts) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
