@@ -136,7 +136,7 @@ func (l *Lab) envOf(role string, more ...string) ([]string, error) {
 		return nil, err
 	}
 	env := append([]string{"KUBECONFIG=" + l.Kubeconfig, "CLUSTER_NAME=" + l.Cluster}, more...)
-	for _, variable := range os.Environ() { // the program inherits these variables
+	for _, variable := range os.Environ() { // which the program inherits
 		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "AWS_") {
 			env = append(env, name+"=")
 		}
