@@ -2,6 +2,7 @@ package lab_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -154,11 +155,11 @@ func (s *crashLoop) hasConverged(ctx context.Context, launched int) (bool, error
 	}
 	var nodes corev1.NodeList
 	if err := s.lab.Client.List(ctx, &nodes, client.MatchingLabels{karpenterv1.LabelNodePool: s.name}); err != nil || len(nodes.Items) != 1 {
-		return false, fmt.Errorf("%d nodes, %w", len(nodes.Items), err)
+		return false, errors.Join(err, fmt.Errorf("%d nodes", len(nodes.Items)))
 	}
 	var pods corev1.PodList
 	if err := s.lab.Client.List(ctx, &pods, client.InNamespace(s.name)); err != nil || len(pods.Items) != 1 {
-		return false, fmt.Errorf("%d pods, %w", len(pods.Items), err)
+		return false, errors.Join(err, fmt.Errorf("%d pods", len(pods.Items)))
 	}
 	claim, node, pod := claims[0], nodes.Items[0], pods.Items[0]
 	isReady := slices.ContainsFunc(claim.Status.Conditions, func(c metav1.Condition) bool {

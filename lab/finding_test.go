@@ -3,6 +3,7 @@ package lab_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/joiner-sh/joiner/lab"
@@ -18,7 +19,7 @@ func firstFinding(ctx context.Context, l *lab.Lab, joiner string) (finding, erro
 	}
 	var report struct{ Findings []finding }
 	if err := json.Unmarshal([]byte(printed), &report); err != nil || len(report.Findings) == 0 {
-		return finding{}, fmt.Errorf("read %q: %w", printed, err)
+		return finding{}, errors.Join(err, fmt.Errorf("no finding in %q", printed))
 	}
 	return report.Findings[0], nil
 }

@@ -63,7 +63,7 @@ func TestMigration(t *testing.T) {
 	shellCommand(t, l, report.Steps.Back[len(report.Steps.Back)-1])
 	d, err := l.Kube.AppsV1().Deployments("kube-system").Get(t.Context(), "karpenter", metav1.GetOptions{})
 	if err != nil || *d.Spec.Replicas != 2 {
-		t.Errorf("want 2 replicas of Karpenter after the last command: %v %v", d.Spec.Replicas, err)
+		t.Errorf("want 2 replicas of Karpenter after the last command: %+v, error %v", d.Spec, err)
 	}
 }
 

@@ -132,19 +132,16 @@ func launchForeignInstance(more map[string]string) func(context.Context, *Scene)
 			return fmt.Errorf("launch the foreign instance: %w", err)
 		}
 		id := *out.Instances[0].InstanceId
-		// Doctor ignores new instances, because a NodeClaim gets its provider ID only after the launch.
-		if err := s.until(ctx, time.Minute, "the foreign instance to be old enough for doctor", func(context.Context) (bool, error) {
-			return time.Since(*out.Instances[0].LaunchTime) > diagnosis.MaxClaimDelay, nil
-		}); err != nil {
-			return err
-		}
 		s.AddUndo(func(context.Context) error {
 			return s.ChangeAWS(func(_ *world.World, now time.Time) error {
 				_, _, err := s.Lab.Estate.Region.Instances.Terminate(now, []string{id})
 				return err
 			})
 		})
-		return nil
+		// Doctor ignores new instances, because a NodeClaim gets its provider ID only after the launch.
+		return s.until(ctx, time.Minute, "the foreign instance to be old enough for doctor", func(context.Context) (bool, error) {
+			return time.Since(*out.Instances[0].LaunchTime) > diagnosis.MaxClaimDelay, nil
+		})
 	}
 }
 

@@ -48,7 +48,7 @@ func Run(ctx context.Context, p Plan) (Report, error) {
 			return
 		}
 		if r.Healthy, err = s.PlayHealthy(ctx); err != nil {
-			r.Healthy.Alarms = append(r.Healthy.Alarms, "healthy scenes not completed:  "+err.Error())
+			r.Healthy.Alarms = append(r.Healthy.Alarms, "healthy scenes not completed: "+err.Error())
 		}
 	}
 	// Start the longest jobs first.

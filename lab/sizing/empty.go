@@ -2,6 +2,7 @@ package sizing
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -61,7 +62,7 @@ func (c *testCluster) untilDeleted(ctx context.Context, name string) error {
 			c.say("  An empty node is not disrupted:  " + printed)
 		}
 		if err != nil || time.Now().After(deadline) {
-			return fmt.Errorf("wait until the NodeClaim %s of an empty node is deleted: %w\n%s", name, err, c.lab.Evidence(ctx))
+			return errors.Join(err, fmt.Errorf("the NodeClaim %s of an empty node is not deleted\n%s", name, c.lab.Evidence(ctx)))
 		}
 		if err := sleep(ctx, emptyPoll); err != nil {
 			return err

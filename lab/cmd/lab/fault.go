@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -130,7 +129,7 @@ func conclude(out io.Writer, r faults.Report) error {
 		s.BothFound, s.Pairs, r.Healthy.Scenes, s.Alarms)
 	missed := r.Failures()
 	for _, line := range missed {
-		fmt.Fprintln(out, cmp.Or(line, "?"))
+		fmt.Fprintln(out, line)
 	}
 	switch len(missed) {
 	case 0:

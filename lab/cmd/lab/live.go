@@ -169,7 +169,8 @@ func (f liveFlags) resultOf(cmd *cobra.Command, s live.Spec) (live.Result, error
 		var r live.Result
 		switch {
 		case err == nil:
-			return r, json.Unmarshal(data, &r)
+			err = json.Unmarshal(data, &r)
+			return r, err
 		case !errors.Is(err, os.ErrNotExist):
 			return r, err
 		}
