@@ -180,8 +180,10 @@ func (d *Diagnoser) publish(ctx context.Context, seen lateScan, verdicts map[typ
 			d.wake(&d.ClaimsToReconcile, &karpv1.NodeClaim{}, l.claim.Name)
 		}
 		old, wasJudged := before[l.claim.UID]
-		if wasJudged && old.Check == v.Check || !wasJudged && c.Reason == v.reason() && poolhealth.IsOfCheck(c) {
-			continue // this process or a previous one has reported the verdict
+		isReported := wasJudged && old.Check == v.Check
+		isReportedBefore := !wasJudged && c.Reason == v.reason() && poolhealth.IsOfCheck(c) // by a previous process
+		if isReported || isReportedBefore {
+			continue
 		}
 		d.Metrics.JoinFailures.WithLabelValues(orUnknown(v.Check), l.pool).Inc()
 		counts[l.pool+"\n"+v.Check+"\n"+v.Message]++
@@ -206,7 +208,7 @@ func (d *Diagnoser) noteFixed(late []lateClaim, before map[types.UID]Verdict) {
 		old, wasJudged := before[id]
 		registered, _ := l.claim.StatusConditions().Find(karpv1.ConditionRegistered)
 		switch since, isCured := d.cured[id]; {
-		case !isJudged || v.Certain:
+		case !isJudged || v.Certain: // the cause still exists, or may exist
 		case isCured:
 			cured[id] = since
 		case old.Certain || !wasJudged && poolhealth.IsOfCheck(registered):

@@ -36,7 +36,7 @@ func (b *Backoff) FailFor(now time.Time, key, cause string, firstDelay, maxDelay
 	f := b.fails[key]
 	isNews = f.cause != cause
 	wait := maxDelay
-	if f.times < 30 {
+	if f.times < 30 { // a larger shift could overflow
 		wait = min(maxDelay, firstDelay<<f.times)
 	}
 	b.fails[key] = failure{f.times + 1, cause, now.Add(wait)}

@@ -109,6 +109,7 @@ func (p *Pauses) logChange(text string, attributes ...any) {
 
 // ApplyTo returns the policy with this pause, unless the policy already has a pause that lasts at least as long.
 func (p PauseState) ApplyTo(policy disruption.Policy) disruption.Policy {
+	// A zero time is a pause without an end.
 	isLonger := policy.Paused == "" || !policy.PausedUntil.IsZero() && (p.Until.IsZero() || p.Until.After(policy.PausedUntil))
 	if p.By != "" && isLonger {
 		policy.Paused, policy.PausedUntil = p.By, p.Until

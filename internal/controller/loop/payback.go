@@ -20,7 +20,7 @@ func MedianJoinTime(claims []*karpv1.NodeClaim) time.Duration {
 		if !ok || initialized.Status != "True" {
 			continue
 		}
-		if d := initialized.LastTransitionTime.Sub(c.CreationTimestamp.Time); d > 0 { // the two times are from different clocks
+		if d := initialized.LastTransitionTime.Sub(c.CreationTimestamp.Time); d > 0 { // different clocks can make d negative
 			took = append(took, d)
 		}
 	}
@@ -30,7 +30,7 @@ func MedianJoinTime(claims []*karpv1.NodeClaim) time.Duration {
 	return median(took)
 }
 
-// fitFactor is the initialization timeout of a replacement, as a multiple of the median of its pool.
+// fitFactor is the initialization timeout of a replacement, as a multiple of the median time in its pool.
 const fitFactor = 2
 
 // InitializationTimeout returns how long the replacements may take from registration to initialization. It is at least

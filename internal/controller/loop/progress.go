@@ -126,7 +126,7 @@ func Working(ctx context.Context, loop, step string) *Work {
 	return p.Begin(loop, step)
 }
 
-// runningStep is the step of a loop that has been running the longest.
+// runningStep is the oldest step of a loop.
 type runningStep struct {
 	loop, step string
 	age        time.Duration
@@ -154,7 +154,7 @@ func (p *Progress) oldestSteps() []runningStep {
 	byLoop := map[string]runningStep{}
 	for w := range p.works {
 		age := now.Sub(w.since)
-		if other, ok := byLoop[w.loop]; !ok || age > other.age || age == other.age && w.step < other.step {
+		if other, ok := byLoop[w.loop]; !ok || age > other.age || age == other.age && w.step < other.step { // equal age: first by name
 			byLoop[w.loop] = runningStep{w.loop, w.step, age}
 		}
 	}

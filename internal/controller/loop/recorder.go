@@ -73,7 +73,7 @@ func (d *RateLimitedRecorder) Next() (QueuedEvent, bool) {
 	if found {
 		next++
 	}
-	d.last = names[next%len(names)]
+	d.last = names[next%len(names)] // the first namespace after last, by name
 	return d.take(d.last), true
 }
 

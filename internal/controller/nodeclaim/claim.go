@@ -41,7 +41,7 @@ type Reconciler struct {
 	Cluster       loop.NodeReader           // reads cluster state from the informers
 	Objects       loop.ObjectWriter         // writes objects to the API server
 	Evictor       Evictor                   // evicts and deletes pods
-	Nominator     Nominator                 // nominates pods to new Nodes, which stay closed until then; nil: they are open
+	Nominator     Nominator                 // nominates pods to new Nodes, which are tainted until then; nil: no such taint
 	Pods          *nodestate.PodWatch       // when kube-scheduler last tried to schedule a pod; nil: unknown
 	Launcher      InstanceLauncher          // launches instances and finds earlier launches
 	Instances     loop.InstanceClient       // describes and terminates instances
@@ -72,9 +72,9 @@ type Reconciler struct {
 	Newest   loop.NewestVersions // latest versions of claims that this process wrote; the zero value is empty
 	absences loop.ClaimsSince    // claims whose Node is missing
 	refusals refusals            // reports about Nodes with a claim's provider ID that are not the claim's Node
-	// Edits limits how often a NodePool's claims are replaced after an edit of the pool or its class. Its keys are pool
-	// names. Its causes are the triggers of the last replacements: the configuration after the edit, or the time since
-	// which the cause of a failed join is fixed.
+	// Edits limits, by pool name, how often a NodePool's claims are replaced after an edit of the pool or its class. The
+	// cause of an entry is what triggered the last replacement: the configuration after the edit, or the time since which
+	// the cause of a failed join is fixed.
 	Edits    loop.Backoff
 	untagged loop.ClaimsSince // deleted claims whose instance has lost its tags
 	leaving  loop.ClaimsSince // claims whose Node is being deleted
@@ -137,8 +137,9 @@ func (c *Reconciler) advance(ctx context.Context, claim *karpv1.NodeClaim) (time
 			c.Newest.Note(next)
 			claim = next
 		}
-		if err != nil || step.Action == lifecycle.Wait || !step.Until.IsZero() || next == nil {
-			if v.drain.Held && err == nil {
+		mustWait := step.Action == lifecycle.Wait || !step.Until.IsZero() || next == nil
+		if err != nil || mustWait {
+			if v.drain.Held && err == nil { // the other pods wait for their turns
 				return now.Add(TurnPoll), nil
 			}
 			return step.Until, err

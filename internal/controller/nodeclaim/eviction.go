@@ -85,15 +85,13 @@ func (e eviction) reportFailed(node *corev1.Node, pods []drain.Pod, errs []error
 	return errors.Join(errs...)
 }
 
-// isRefused reports whether the error concerns only this pod, and not the API server. A retry with such an error would
-// fail in the same way.
+// isRefused reports whether the API server or a webhook refuses to evict this pod, so that a retry would fail too.
 func isRefused(err error) bool {
 	next := kubeclient.Classify(err)
 	return next == kubeclient.ReportToUser || next == kubeclient.Reject ||
 		apierrors.IsInternalError(err) && strings.Contains(err.Error(), "webhook")
 }
 
-// forcedPods returns the pods that are deleted by force.
 func forcedPods(forced []drain.Forced) []drain.Pod {
 	var out []drain.Pod
 	for _, f := range forced {
@@ -138,7 +136,6 @@ func (e eviction) force(ctx context.Context, forced drain.Forced) error {
 	return nil
 }
 
-// ref returns the reference to the pod for Evictor.
 func ref(pod drain.Pod) writer.PodRef {
 	return writer.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
 }

@@ -122,7 +122,7 @@ func InstanceIdentity(i ec2.Instance, class *awsv1.EC2NodeClass) lifecycle.Ident
 // a name that a script computes.
 var hostnameForm = regexp.MustCompile(`(?m)^[ \t]*(?:settings\.kubernetes\.)?"?hostname-override"?[ \t]*=[ \t]*["']([A-Za-z0-9.-]+)["']|--hostname-override[= ]([A-Za-z0-9.-]+)`)
 
-// ClaimantOf returns the identity that the Node object claims.
+// ClaimantOf returns the identity that the Node object states: its name, instance ID and addresses.
 func ClaimantOf(n *corev1.Node) lifecycle.NodeIdentity {
 	out := lifecycle.NodeIdentity{Name: n.Name}
 	out.Instance, _ = ec2.ParseProviderID(n.Spec.ProviderID)

@@ -30,6 +30,7 @@ const (
 func (c *Reconciler) Launch(ctx context.Context, v View, now time.Time) (*karpv1.NodeClaim, error) {
 	a := c.attempts.of(v.Claim.UID)
 	if a.Request == nil {
+		// This process created the claim and has sent no request for it: there is no instance.
 		a.clean = a.clean || a.requestEnded.IsZero() && c.Ledger.IsOwn(v.Claim.UID)
 		request, err := c.Offers.Request(v.Claim, v.Class, a.number, now)
 		if errors.Is(err, offerings.ErrNoMarket) {
@@ -42,7 +43,7 @@ func (c *Reconciler) Launch(ctx context.Context, v View, now time.Time) (*karpv1
 			// request with that number.
 			return c.LaunchFailed(ctx, v, a, ec2.Launch{}, err, now)
 		}
-		a.Request, a.clean = &request, false
+		a.Request, a.clean = &request, false // from here on, EC2 may launch an instance that this process does not know
 		c.attempts.set(v.Claim.UID, a)
 	}
 	started := time.Now()
@@ -103,7 +104,7 @@ func (c *Reconciler) LaunchFailed(ctx context.Context, v View, a Attempt, launch
 	now time.Time) (*karpv1.NodeClaim, error) {
 	f := awserr.Of(err)
 	image := imageTried(a.Request)
-	if launch.Spent {
+	if launch.Spent { // EC2 has definitely launched no instance for this number
 		a.Request, a.clean = nil, true
 		a.number++
 	}
@@ -117,7 +118,7 @@ func (c *Reconciler) LaunchFailed(ctx context.Context, v View, a Attempt, launch
 		c.Offers.EndLaunch(v.Claim)
 	}
 	a.failures++
-	a.notBefore = now.Add(min(maxLaunchDelay, FirstLaunchDelay<<min(a.failures-1, 10)))
+	a.notBefore = now.Add(min(maxLaunchDelay, FirstLaunchDelay<<min(a.failures-1, 10))) // a larger shift could overflow
 	if f.Kind == awserr.Shortage {
 		a.shortage = true
 		c.attempts.set(v.Claim.UID, a)
@@ -231,8 +232,8 @@ func (c *Reconciler) record(ctx context.Context, v View, instance ec2.Instance, 
 
 // noteClass writes to the claim the data that later shows whether the claim has drifted from its node class.
 func noteClass(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, authority string) {
-	if made, err := conversion.CurrentClassFields(class, authority); err == nil { // on error, the claim never drifts from its class
-		conversion.SetRecordedFields(claim, nil, &made)
+	if fields, err := conversion.CurrentClassFields(class, authority); err == nil { // on error, the claim never drifts from its class
+		conversion.SetRecordedFields(claim, nil, &fields)
 	}
 	claim.Annotations[awsv1.AnnotationInstanceProfile] = class.Status.InstanceProfile
 }

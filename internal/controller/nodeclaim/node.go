@@ -76,7 +76,7 @@ func (o *OrphanReconciler) visit(ctx context.Context, name string) (time.Time, e
 		}
 		return time.Time{}, nil
 	}
-	seen, leaving, err := o.see(ctx, node, now)
+	seen, drainStep, err := o.see(ctx, node, now)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -86,7 +86,7 @@ func (o *OrphanReconciler) visit(ctx context.Context, name string) (time.Time, e
 	// 2. decide
 	step := lifecycle.Next(seen, now)
 	// 3. act, 4. report
-	return step.Until, o.act(ctx, node, step, leaving, now)
+	return step.Until, o.act(ctx, node, step, drainStep, now)
 }
 
 // handlesDeletion reports whether the claim handles the deletion of the Node. It does in two cases: the claim was
@@ -161,14 +161,14 @@ func (o *OrphanReconciler) mismatch(ctx context.Context, node *corev1.Node, i ec
 	return why, nil
 }
 
-func (o *OrphanReconciler) act(ctx context.Context, node *corev1.Node, step lifecycle.Step, leaving drain.Step, now time.Time) error {
+func (o *OrphanReconciler) act(ctx context.Context, node *corev1.Node, step lifecycle.Step, drainStep drain.Step, now time.Time) error {
 	switch step.Action {
 	case lifecycle.Cordon:
 		_, err := o.Objects.PatchNode(ctx, node, nodestate.Cordon)
 		return err
 	case lifecycle.Evict:
 		e := eviction{evictor: o.Evictor, events: o.Events, metrics: o.Metrics, log: o.Log}
-		return e.run(ctx, node, leaving, "Orphaned")
+		return e.run(ctx, node, drainStep, "Orphaned")
 	case lifecycle.Terminate:
 		id, _ := ec2.ParseProviderID(node.Spec.ProviderID)
 		return o.Instances.Terminate(ctx, id, ec2.ByProviderID)

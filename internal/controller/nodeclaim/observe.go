@@ -45,8 +45,8 @@ func (v View) node() *corev1.Node {
 	return v.nodes[0]
 }
 
-// settleTime is how long after a launch EC2 may not return the instance yet. It is half a minute for EC2, and the rest
-// for the clock difference between EC2 and this process and for the rounding of condition times to whole seconds.
+// settleTime is how long after a launch EC2 may not return the instance yet: half a minute, and 15 seconds for the
+// difference of the clocks and because condition times are whole seconds.
 const settleTime = 45 * time.Second
 
 // observe reads the input of the decision about the claim.
@@ -128,6 +128,7 @@ func nodeSeen(claim *karpv1.NodeClaim, nodes []*corev1.Node) lifecycle.Node {
 	if node.DeletionTimestamp != nil {
 		out.Deleted = node.DeletionTimestamp.Time
 	}
+	// A registered Node has our metadata. Without it, the kubelet has recreated the Node.
 	out.Recreated = claim.StatusConditions().IsTrue(karpv1.ConditionRegistered) && !out.Finalizer &&
 		node.Labels[karpv1.LabelRegistered] != "true"
 	for _, taint := range node.Spec.Taints {

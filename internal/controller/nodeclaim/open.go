@@ -35,7 +35,7 @@ func (c *Reconciler) isHeld(ctx context.Context, v View) bool {
 	}
 	var daemons appsv1.DaemonSetList
 	if err := c.Cache.List(ctx, &daemons); err != nil {
-		return false // it is unknown whether the taint would delay DaemonSet pods; kube-scheduler may bind other pods
+		return false // the taint might delay DaemonSet pods; without the taint, other pods may be bound to the Node
 	}
 	return !slices.ContainsFunc(daemons.Items, func(d appsv1.DaemonSet) bool { return isDelayed(d.Spec.Template.Spec.Tolerations) })
 }
@@ -52,8 +52,10 @@ func isDelayed(tolerations []corev1.Toleration) bool {
 // tolerates reports whether one of the tolerations matches the taint.
 func tolerates(all []corev1.Toleration, taint *corev1.Taint) bool {
 	return slices.ContainsFunc(all, func(t corev1.Toleration) bool {
-		return (t.Effect == "" || t.Effect == taint.Effect) && (t.Key == "" && t.Operator == corev1.TolerationOpExists ||
-			t.Key == taint.Key && (t.Operator == corev1.TolerationOpExists || t.Value == taint.Value))
+		matchesEffect := t.Effect == "" || t.Effect == taint.Effect
+		matchesAllKeys := t.Key == "" && t.Operator == corev1.TolerationOpExists
+		matchesKey := t.Key == taint.Key && (t.Operator == corev1.TolerationOpExists || t.Value == taint.Value)
+		return matchesEffect && (matchesAllKeys || matchesKey)
 	})
 }
 
@@ -70,7 +72,7 @@ func (c *Reconciler) open(ctx context.Context, v View, now time.Time) (*karpv1.N
 	pods := c.waitingPods(ctx, v)
 	nominated, err := c.nominate(ctx, pods, v.node().Name)
 	if err != nil {
-		// The pods may still be bound as planned. A closed Node helps no pod.
+		// Open the Node all the same: the pods may still be bound as planned, and a closed Node helps no pod.
 		c.Log.Warn("cannot nominate pods to a new Node: kube-scheduler may bind other pods there", "Node", v.node().Name,
 			"error", err, "hint", kubeclient.Hint(err))
 	}
@@ -111,7 +113,6 @@ func (c *Reconciler) OpenWhenStopped(ctx context.Context) error {
 // openAllWithin limits the time for opening all Nodes before the controller ends.
 const openAllWithin = 5 * time.Second
 
-// removeTaint removes the taint for nominations.
 func removeTaint(n *corev1.Node) {
 	n.Spec.Taints = slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool { return t.Key == conversion.TaintNominations })
 }
@@ -134,7 +135,7 @@ func (c *Reconciler) waitingPods(ctx context.Context, v View) []waitingPod {
 	return pods
 }
 
-// nominate nominates the pods to the Node. It returns how many are nominated, and the first error.
+// nominate returns how many of the pods are nominated to the Node now, and the first error.
 func (c *Reconciler) nominate(ctx context.Context, pods []waitingPod, node string) (int, error) {
 	var writers sync.WaitGroup
 	errs := make([]error, len(pods))

@@ -52,9 +52,9 @@ func (o *openings) turn(claim types.UID, pods int, attempt, now time.Time) time.
 		}
 	}
 	if o.current != "" && now.Sub(o.since) < lifecycle.MaxNominationWait {
-		at = now.Add(quietTime)
+		at = now.Add(quietTime) // the turn of another claim has not ended: ask again
 	}
-	at = at.Add(time.Duration(place) * quietTime)
+	at = at.Add(time.Duration(place) * quietTime) // the claims before this one come first
 	if !at.After(now) {
 		o.current, o.since = claim, now
 	}

@@ -49,21 +49,21 @@ func (c *Reconciler) outdatedAt(ctx context.Context, claim *karpv1.NodeClaim, la
 	if err != nil {
 		return time.Time{}, err
 	}
-	cured, isCauseKnown := c.Diagnoses.FixedAt(claim)
+	fixedAt, isCauseKnown := c.Diagnoses.FixedAt(claim)
 	var at time.Time
 	switch {
 	case differs && isCauseKnown:
 		at = now
 	case differs:
 		at = launchedAt.Add(lifecycle.JoinGrace)
-	case !cured.IsZero():
-		at, trigger = cured.Add(lifecycle.CureGrace), "cured at "+cured.Format(time.RFC3339Nano)
+	case !fixedAt.IsZero():
+		at, trigger = fixedAt.Add(lifecycle.CureGrace), "cured at "+fixedAt.Format(time.RFC3339Nano)
 	default:
 		return time.Time{}, nil
 	}
 	until, _, lastTrigger := c.Edits.Held(now, pool.Name)
 	if !until.IsZero() && lastTrigger != trigger {
-		return latest(at, until), nil
+		return latest(at, until), nil // another edit, before the pause has ended
 	}
 	if !at.After(now) && until.IsZero() {
 		c.Edits.FailFor(now, pool.Name, trigger, editPause, maxEditPause)
@@ -74,8 +74,8 @@ func (c *Reconciler) outdatedAt(ctx context.Context, claim *karpv1.NodeClaim, la
 // outdatedText returns the message about replacing an instance that has not joined.
 func outdatedText(diagnoses *diagnoser.Diagnoser, claim *karpv1.NodeClaim) string {
 	out := "The instance " + claim.Status.ProviderID + " has not joined the cluster, and "
-	if cured, _ := diagnoses.FixedAt(claim); !cured.IsZero() {
-		return out + "the cause has been fixed since " + cured.UTC().Format(time.RFC3339) + ": the instance is replaced"
+	if fixedAt, _ := diagnoses.FixedAt(claim); !fixedAt.IsZero() {
+		return out + "the cause has been fixed since " + fixedAt.UTC().Format(time.RFC3339) + ": the instance is replaced"
 	}
 	return out + "its NodePool or EC2NodeClass has changed since its launch: the instance is replaced at once"
 }
@@ -89,7 +89,7 @@ func isReadyNow(class *awsv1.EC2NodeClass) bool {
 // launchOf returns a text that identifies a launch from pool and class as they are now, and whether that launch would
 // differ from the claim's. Hashes of another hash version are ignored. authority is Reconciler.Authority.
 func launchOf(claim *karpv1.NodeClaim, pool *karpv1.NodePool, class *awsv1.EC2NodeClass,
-	authority string) (given string, differs bool, err error) {
+	authority string) (launch string, differs bool, err error) {
 	nowPool, err := conversion.CurrentPoolFields(pool)
 	if err != nil {
 		return "", false, err
@@ -101,8 +101,8 @@ func launchOf(claim *karpv1.NodeClaim, pool *karpv1.NodePool, class *awsv1.EC2No
 	recordedPool, recordedClass := conversion.RecordedFields(claim, pool)
 	isImageGone := claim.Status.ImageID != "" && len(class.Status.AMIs) > 0 &&
 		!slices.ContainsFunc(class.Status.AMIs, func(i awsv1.AMI) bool { return i.ID == claim.Status.ImageID })
-	given = fmt.Sprint(nowPool.Stamp, nowClass.Stamp, class.Status.AMIs)
-	return given, recordedPool.Stamp.Differs(nowPool.Stamp) || recordedClass.Stamp.Differs(nowClass.Stamp) || isImageGone, nil
+	launch = fmt.Sprint(nowPool.Stamp, nowClass.Stamp, class.Status.AMIs)
+	return launch, recordedPool.Stamp.Differs(nowPool.Stamp) || recordedClass.Stamp.Differs(nowClass.Stamp) || isImageGone, nil
 }
 
 func latest(a, b time.Time) time.Time {

@@ -22,7 +22,7 @@ import (
 // the instance is gone.
 func (c *Reconciler) quarantine(ctx context.Context, v View, step lifecycle.Step, now time.Time) (*karpv1.NodeClaim, error) {
 	claim, message := v.Claim, UntaggedOf(c.Instances, c.Offers.Market.Region, v.Claim, *v.instance).String()
-	if c.noteUntagged(claim.UID, true, now) == now {
+	if c.noteUntagged(claim.UID, true, now) == now { // not known before
 		c.Log.Warn("an instance has lost its tags and is not terminated; its NodeClaim is kept until the instance is gone",
 			"NodeClaim", claim.Name, "nodePool", claim.Labels[karpv1.LabelNodePool], "instance", v.instance.ID, "hint", message)
 	}

@@ -69,7 +69,7 @@ func (r *Replacements) see(ctx context.Context, claim *karpv1.NodeClaim, node *c
 	if pool != nil {
 		return r.seeStatic(ctx, claim, pool, now)
 	}
-	if since.IsZero() || nodestate.IsOpen(node) {
+	if since.IsZero() || nodestate.IsOpen(node) { // not requested yet, or the Node is not tainted yet
 		return r.admit(ctx, claim, since, now)
 	}
 	if !r.PlannedEvictions.HasPlannedPods(claim.Name) {
@@ -122,7 +122,7 @@ func (r *Replacements) seeStatic(ctx context.Context, claim *karpv1.NodeClaim, p
 	switch {
 	case !since.IsZero() && counts.ready >= int(*pool.Spec.Replicas):
 		out.State = lifecycle.ReplacementReady
-	case isFull && (since.IsZero() || counts.coming == 0):
+	case isFull && (since.IsZero() || counts.coming == 0): // no room for a new node, and none is coming
 		return lifecycle.Replacement{}, nil
 	}
 	return out, nil
@@ -135,7 +135,6 @@ type staticCounts struct {
 	coming int // uninitialized claims that are neither deleted nor being replaced
 }
 
-// countStatic counts the claims of the static pool.
 func (r *Replacements) countStatic(ctx context.Context, pool string) (staticCounts, error) {
 	var out staticCounts
 	var list karpv1.NodeClaimList
@@ -153,7 +152,7 @@ func (r *Replacements) countStatic(ctx context.Context, pool string) (staticCoun
 		}
 		out.all++
 		switch {
-		case c.DeletionTimestamp != nil || nodestate.IsReplaced(c, moves):
+		case c.DeletionTimestamp != nil || nodestate.IsReplaced(c, moves): // counts only in all
 		case c.StatusConditions().IsTrue(karpv1.ConditionInitialized):
 			out.ready++
 		default:
@@ -202,7 +201,7 @@ func (r *Replacements) find(ctx context.Context, pods map[string]bool) (plannedN
 		c := &list.Items[i]
 		known[c.UID] = true
 		switch {
-		case c.StatusConditions().IsTrue(karpv1.ConditionInitialized) || !nodestate.WasCreatedFor(c, pods):
+		case c.StatusConditions().IsTrue(karpv1.ConditionInitialized) || !nodestate.WasCreatedFor(c, pods): // no wait
 		case nodestate.EndsUninitialized(c):
 			r.PlannedEvictions.NoteLost(c)
 		default:
@@ -270,7 +269,6 @@ func (r *Replacements) admit(ctx context.Context, claim *karpv1.NodeClaim, since
 	return lifecycle.Replacement{State: lifecycle.ReplacementQueued, Since: r.queued[claim.UID]}, nil
 }
 
-// storeRoom stores the remaining budget of the pool.
 func (r *Replacements) storeRoom(pool string, room poolRoom) {
 	if r.rooms == nil {
 		r.rooms = map[string]poolRoom{}
@@ -294,12 +292,12 @@ func (r *Replacements) count(ctx context.Context, name string, now time.Time) (p
 	if err != nil {
 		return poolRoom{}, err
 	}
+	// most is the room if no node were out.
 	most, left := policy.Room(disruption.Expired, total, 0, now), policy.Room(disruption.Expired, total, out, now)
 	return poolRoom{counted: now, left: left.Nodes, isBlocked: most.Nodes == 0}, nil
 }
 
-// countInitialized returns the number of initialized nodes of a pool, and how many of these are leaving or not ready
-// (out).
+// countInitialized returns the total of initialized nodes of a pool, and how many of them are out: leaving or not ready.
 func (r *Replacements) countInitialized(ctx context.Context, pool string) (total, out int, err error) {
 	var claims karpv1.NodeClaimList
 	if err := r.Cache.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {

@@ -42,30 +42,30 @@ type sequence struct {
 // order. pods reads from the informers.
 func (t *sequences) see(ctx context.Context, pods client.Reader, claim *karpv1.NodeClaim, now time.Time) (drain.Turn, error) {
 	mark, err := nodestate.MoveOf(claim)
-	if mark == nil || err != nil || len(mark.EvictionOrder) == 0 || !mark.Committed ||
-		claim.Annotations[nodestate.AnnotationInterrupted] != "" {
+	isOrdered := err == nil && mark != nil && len(mark.EvictionOrder) > 0 && mark.Committed
+	if !isOrdered || claim.Annotations[nodestate.AnnotationInterrupted] != "" {
 		return drain.Turn{}, nil // no ordered move, or the node must be drained fast; the moves loop reports an unreadable mark
 	}
-	all, err := placedPods(ctx, pods, mark.EvictionOrder)
+	scheduled, err := placedPods(ctx, pods, mark.EvictionOrder)
 	if err != nil {
 		return drain.Turn{}, err
 	}
-	turn := drain.Turn{Order: mark.EvictionOrder, Remaining: all.ordered, Placed: true}
+	turn := drain.Turn{Order: mark.EvictionOrder, Remaining: scheduled.ordered, Placed: true}
 	next := turn.Next()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.byMove[mark.ID]
 	if s == nil {
-		s = &sequence{atStart: all.count}
-		maps.DeleteFunc(s.atStart, func(owner types.UID, _ int) bool { return !all.owners[owner] })
+		s = &sequence{atStart: scheduled.count}
+		maps.DeleteFunc(s.atStart, func(owner types.UID, _ int) bool { return !scheduled.owners[owner] })
 		maps.DeleteFunc(t.byMove, func(_ string, old *sequence) bool { return now.Sub(old.since) > nodestate.StaleAfter })
 		if t.byMove == nil {
 			t.byMove = map[string]*sequence{}
 		}
 		t.byMove[mark.ID] = s
 	} else {
-		for owner, n := range s.atStart {
-			turn.Placed = turn.Placed && all.count[owner] >= n
+		for owner, n := range s.atStart { // fewer pods than at the start: the replacement of an evicted pod is not scheduled
+			turn.Placed = turn.Placed && scheduled.count[owner] >= n
 		}
 	}
 	if s.next != next {

@@ -48,7 +48,7 @@ func (c *Reconciler) delete(ctx context.Context, v View, step lifecycle.Step) er
 		c.Events.Emit(v.Claim, kubeclient.ReasonNotJoining, outdatedText(c.Diagnoses, v.Claim))
 	}
 	if step.Reason == lifecycle.ReasonLaunchTimeout || step.Reason == lifecycle.ReasonRegistrationTimeout {
-		c.Registrations.Note(v.Claim, false)
+		c.Registrations.Note(v.Claim, false) // not joined
 	}
 	if step.Reason == lifecycle.ReasonRegistrationTimeout {
 		c.LaunchBackoff.JoinFailed(c.Now.Now(), v.Claim.CreationTimestamp.Time, pool, "the last was "+v.Claim.Status.ProviderID)
@@ -88,8 +88,8 @@ func (c *Reconciler) actOnLeavingNode(ctx context.Context, v View, step lifecycl
 	node := v.node()
 	switch step.Action {
 	case lifecycle.DeleteNode:
-		for _, node := range v.nodes {
-			if err := c.Objects.Delete(ctx, node); err != nil {
+		for _, n := range v.nodes {
+			if err := c.Objects.Delete(ctx, n); err != nil {
 				return err
 			}
 		}
@@ -160,7 +160,7 @@ func (c *Reconciler) terminate(ctx context.Context, v View, now time.Time) (*kar
 	return claim, nil
 }
 
-// release removes the finalizer of the claim, after its Node and its instance are gone.
+// release removes the claim's finalizer, after its Node and instance are gone.
 func (c *Reconciler) release(ctx context.Context, v View, now time.Time) error {
 	claim, pool := v.Claim, v.Claim.Labels[karpv1.LabelNodePool]
 	if v.instance != nil && v.seen.Instance.Foreign && !v.instance.State.Ended() {
@@ -209,7 +209,6 @@ func (c *Reconciler) waitDraining(ctx context.Context, v View, step lifecycle.St
 	})
 }
 
-// evict evicts the pods of the current drain step.
 func (c *Reconciler) evict(ctx context.Context, v View, now time.Time) error {
 	node := v.node()
 	e := eviction{evictor: c.Evictor, events: c.Events, metrics: c.Metrics, log: c.Log}

@@ -110,14 +110,14 @@ func (n *Reconciler) dryRunParameters(ctx context.Context, class *awsv1.EC2NodeC
 	if err := n.Cache.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {
 		return ec2.DryRun{}, false, err
 	}
-	zones, subnets := map[string]vpc.Subnet{}, []string{}
+	byZone, ids := map[string]vpc.Subnet{}, []string{}
 	for _, s := range class.Status.Subnets {
-		zones[s.Zone] = vpc.Subnet{ID: s.ID}
-		subnets = append(subnets, s.ID)
+		byZone[s.Zone] = vpc.Subnet{ID: s.ID}
+		ids = append(ids, s.ID)
 	}
-	slices.Sort(subnets)
+	slices.Sort(ids)
 	for _, accepted := range acceptedBy(pools.Items, class.Name) {
-		_, picks := offerings.Choose(market.Types, offerings.LaunchRequirements{Accepted: accepted, Subnets: zones, ExcludeReserved: true})
+		_, picks := offerings.Choose(market.Types, offerings.LaunchRequirements{Accepted: accepted, Subnets: byZone, ExcludeReserved: true})
 		for _, p := range picks {
 			image, ok := ami.For(offerings.ImagesOf(class), p.Type.Labels)
 			if !ok {
@@ -130,7 +130,7 @@ func (n *Reconciler) dryRunParameters(ctx context.Context, class *awsv1.EC2NodeC
 			}
 			b := offerings.Blueprint(class, image.ID, karpv1.CapacityTypeOnDemand, data, n.Offers.Cluster.IPv6)
 			b.Placement.Group = market.PlacementGroup
-			return ec2.DryRun{NodeClass: class.Name, Tags: class.Spec.Tags, InstanceType: p.Type.Name, Subnets: subnets, Blueprint: b}, true, nil
+			return ec2.DryRun{NodeClass: class.Name, Tags: class.Spec.Tags, InstanceType: p.Type.Name, Subnets: ids, Blueprint: b}, true, nil
 		}
 	}
 	return ec2.DryRun{}, false, nil

@@ -96,7 +96,7 @@ func (n *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	switch {
 	case apierrors.IsNotFound(err):
 		err = nil
-	case err != nil:
+	case err != nil: // ResultOf reports it
 	case class.DeletionTimestamp != nil:
 		failures = &n.finalizeFailures
 		until, err = n.finalize(ctx, class)

@@ -42,7 +42,7 @@ func (n *Reconciler) checkPreflight(ctx context.Context, class *awsv1.EC2NodeCla
 		return
 	}
 	f.preflight.JoinFindings = findings
-	since := now
+	since := now // when the finding was first reported
 	if current, ok := class.StatusConditions().Find(awsv1.ConditionPreflightPassed); ok &&
 		current.Reason == poolhealth.ReasonOfCheck(findings[0].Check) {
 		since = current.LastTransitionTime.Time

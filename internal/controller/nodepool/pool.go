@@ -141,7 +141,7 @@ func (p *Reconciler) see(ctx context.Context, pool *karpv1.NodePool) (PoolInput,
 	seen.usage, seen.byType = corev1.ResourceList{}, map[string]int{}
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods,
 		corev1.ResourceEphemeralStorage} {
-		seen.usage[name] = resource.Quantity{}
+		seen.usage[name] = resource.Quantity{} // listed even at 0
 	}
 	costs := nodestate.CostSum{Market: p.Market, Pool: pool.Name}
 	for i := range claims.Items {

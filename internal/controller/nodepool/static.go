@@ -138,7 +138,7 @@ func (s *StaticReconciler) replicaClaims(ctx context.Context, pool string) (acti
 		switch id := c.Annotations[nodestate.AnnotationReplaces]; {
 		case known[string(c.UID)]:
 		case id != "" && !started[id] && c.Labels[karpv1.LabelNodePool] == pool:
-			all++ // the cache shows neither this replacement nor the mark of its move; the replacement is not surplus
+			all++ // the cache does not show this replacement's move yet: as active, the replacement would be surplus
 		default:
 			claims = append(claims, c) // the cache does not show the claim yet
 		}

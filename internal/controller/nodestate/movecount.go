@@ -82,8 +82,8 @@ func CountWeighed(to *metrics.Metrics, in disruption.Input, found consolidation.
 }
 
 // CountInvalid counts the nodes of moves that a scan found, but revalidation did not confirm. If a node of a move is no
-// longer a candidate, CountInvalid counts all nodes of the move. Otherwise it counts the granted nodes of the move that
-// are in no confirmed move.
+// longer a candidate, CountInvalid counts all nodes of the move. Otherwise it counts the nodes of the move in granted
+// (those that the budgets allow to disrupt) that are in no confirmed move.
 func CountInvalid(to *metrics.Metrics, found []consolidation.Move, candidates map[string]bool, granted []string,
 	confirmed []consolidation.Move) {
 	isConfirmed := NodesOfMoves(confirmed)

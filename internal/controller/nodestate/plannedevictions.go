@@ -49,7 +49,7 @@ func (d *PlannedEvictions) EndPlan(number int, s cluster.Snapshot) {
 	defer d.mu.Unlock()
 	d.planned = planned
 	for pod, at := range d.lost {
-		if at < number {
+		if at < number { // the plan started after the loss
 			delete(d.lost, pod)
 		}
 	}

@@ -18,6 +18,7 @@ type PodLoss struct {
 
 // Count adds the loss to the metrics.
 func (l PodLoss) Count(m *metrics.Metrics) {
+	// The empty label is Karpenter's consolidation_policy.
 	labels := []string{l.Reason, l.Claim.Labels[karpv1.LabelNodePool], l.Claim.Labels[karpv1.LabelCapacityType], "", terminationMode(l.Claim)}
 	m.Disrupted.WithLabelValues(labels...).Inc()
 	m.Displaced.WithLabelValues(labels...).Add(float64(l.Pods))

@@ -60,7 +60,7 @@ func (w *PodWatch) handler() toolscache.ResourceEventHandler {
 		},
 		DeleteFunc: func(object any) {
 			if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
-				object = gone.Obj
+				object = gone.Obj // the watch missed the deletion
 			}
 			if pod, ok := object.(*corev1.Pod); ok {
 				w.noteEvent(pod)

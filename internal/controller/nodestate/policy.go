@@ -125,9 +125,10 @@ func lifetimeProblems(after karpv1.NillableDuration, p disruption.Policy) (out [
 // contradictions returns the problems of settings that cannot be met together, and of an expireAfter that is too short.
 func contradictions(pool *karpv1.NodePool, p disruption.Policy) []disruption.Problem {
 	out := lifetimeProblems(pool.Spec.Template.Spec.ExpireAfter, p)
-	wave, waveShare, err := disruption.ParseNodes(p.Wave)
+	wave, isWaveShare, waveErr := disruption.ParseNodes(p.Wave)
 	for i, b := range p.Budgets {
-		if b.Unreadable != "" || b.Schedule != nil || len(b.Reasons) > 0 && !slices.Contains(b.Reasons, disruption.Drifted) {
+		limitsDrift := len(b.Reasons) == 0 || slices.Contains(b.Reasons, disruption.Drifted)
+		if b.Unreadable != "" || b.Schedule != nil || !limitsDrift {
 			continue
 		}
 		most, isShare, nodesErr := disruption.ParseNodes(b.Nodes)
@@ -135,7 +136,7 @@ func contradictions(pool *karpv1.NodePool, p disruption.Policy) []disruption.Pro
 			continue
 		}
 		problem := disruption.Problem{Reasons: []disruption.Reason{disruption.Drifted}}
-		if p.Wave != "" && err == nil && waveShare == isShare && wave > most {
+		if p.Wave != "" && waveErr == nil && isWaveShare == isShare && wave > most {
 			problem.Field = karpv1.AnnotationDriftWave
 			problem.Text = fmt.Sprintf("%s is more than spec.disruption.budgets[%d] allows, %s", p.Wave, i, b.Nodes)
 			out = append(out, problem)

@@ -26,10 +26,10 @@ type policyAnnotation struct {
 
 // policyAnnotations returns the known policy annotations by key, without karpv1.AnnotationPaused.
 func policyAnnotations() map[string]policyAnnotation {
-	saving, drifted := []disruption.Reason{disruption.Underutilized}, []disruption.Reason{disruption.Drifted}
+	underutilized, drifted := []disruption.Reason{disruption.Underutilized}, []disruption.Reason{disruption.Drifted}
 	both := []disruption.Reason{disruption.Drifted, disruption.Underutilized}
 	return map[string]policyAnnotation{
-		karpv1.AnnotationMinimumSaving:   {readSaving, saving},
+		karpv1.AnnotationMinimumSaving:   {readSaving, underutilized},
 		karpv1.AnnotationMinimumLifetime: {readLifetime, both},
 		karpv1.AnnotationMaximumMoves: {func(v string, p *disruption.Policy) (err error) {
 			p.MovesPerHour, err = readCount(v)
@@ -105,7 +105,7 @@ func readPause(annotations map[string]string, now time.Time, p *disruption.Polic
 func readSaving(value string, p *disruption.Policy) error {
 	if digits, ok := strings.CutSuffix(value, "%"); ok {
 		n, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
-		if err != nil || !(n >= 0 && n <= 100) {
+		if err != nil || !(n >= 0 && n <= 100) { // also true for NaN
 			return fmt.Errorf("%q is not a percentage from 0%% to 100%%", value)
 		}
 		p.MinSavingShare = n / 100

@@ -140,7 +140,7 @@ func NodeLimit(pool *karpv1.NodePool) *int {
 	if !ok {
 		return nil
 	}
-	n := int(min(max(amount.Value(), 0), 1<<30))
+	n := int(min(max(amount.Value(), 0), 1<<30)) // fits in 32 bits
 	return &n
 }
 

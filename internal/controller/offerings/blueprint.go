@@ -144,7 +144,7 @@ func narrow(n *int64) *int32 {
 func (o *RequestBuilder) JudgeUserData(class *awsv1.EC2NodeClass, images []ami.Image, version string) (Preflight, Problem) {
 	p := preflightOf(class)
 	if len(images) == 0 {
-		images = []ami.Image{{}}
+		images = []ami.Image{{}} // judge user data once, without an AMI
 	}
 	claim := ProbeClaim()
 	for _, image := range images {
@@ -159,7 +159,7 @@ func (o *RequestBuilder) JudgeUserData(class *awsv1.EC2NodeClass, images []ami.I
 			p.Broken = renderProblem(in, err)
 			return p, p.Broken
 		}
-		if in.Family != catalog.Custom {
+		if in.Family != catalog.Custom { // nothing is merged into user data of family Custom
 			in.Data = data
 		}
 		if p.Mode != awsv1.PreflightOff {

@@ -184,7 +184,7 @@ func (m *Catalogs) refreshPrices(ctx context.Context) error {
 
 // rebuild builds the catalogs now, so that the next plan does not wait for them, and requests that plan.
 func (m *Catalogs) rebuild() {
-	m.Market(time.Now())
+	m.Market(time.Now()) // fills the cache
 	m.Batch.Ask("market")
 }
 
@@ -349,7 +349,7 @@ func (m *Catalogs) catalog(class *awsv1.EC2NodeClass) (builtCatalog, bool) {
 func (m *Catalogs) key(class *awsv1.EC2NodeClass) string {
 	group, isGroupKnown := m.Placements.Of(class)
 	group.Members = nil // members change with each launch, but the catalog does not depend on them
-	found, err := json.Marshal(struct {
+	fields, err := json.Marshal(struct {
 		Zones  []catalog.Zone
 		AMIs   []awsv1.AMI
 		Group  ec2.PlacementGroup
@@ -358,7 +358,7 @@ func (m *Catalogs) key(class *awsv1.EC2NodeClass) string {
 	if err != nil {
 		return "" // cannot happen: all fields can be marshaled
 	}
-	return fmt.Sprintf("%d %d %s %d %s", m.Version, m.Measured.version(), class.UID, class.Generation, found)
+	return fmt.Sprintf("%d %d %s %d %s", m.Version, m.Measured.version(), class.UID, class.Generation, fields)
 }
 
 // build builds the catalog of a class. The caller must hold the lock.

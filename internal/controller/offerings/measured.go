@@ -130,7 +130,7 @@ func (m *Measured) Start(ctx context.Context) error {
 // Report logs a new error once, and returns the time until the next pass.
 func (m *Measured) Report(err error, now time.Time) time.Duration {
 	next, hint := loop.ClassifyError(err)
-	if err == nil || next == kubeclient.Reread {
+	if err == nil || next == kubeclient.Reread { // Reread: another client wrote the store; the next pass merges
 		m.failures.Clear("measured")
 		return MeasuredPause
 	}
@@ -154,7 +154,7 @@ func (m *Measured) Pass(ctx context.Context, now time.Time) error {
 		// The store is read before the Nodes. The predicted capacity of a Node may itself have been a measurement. Such
 		// a Node can confirm the measurement, but cannot provide it.
 		m.replay(ctx, now)
-		if kept == nil {
+		if kept == nil { // the store could not be read
 			return err
 		}
 		if err != nil {
@@ -190,7 +190,7 @@ func (m *Measured) mergeStored(kept catalog.Measurements) {
 		m.known = merged
 		m.Version++
 		if isSaved {
-			m.Saved = m.Version
+			m.Saved = m.Version // the store has both parts
 		}
 	}
 	m.mu.Unlock()

@@ -97,6 +97,7 @@ func (o *RequestBuilder) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeCl
 		// EC2 knows only its own prices. If NodeOverlays set other prices, those prices are passed as priorities.
 		ByPrice: slices.ContainsFunc(picks, func(p Pick) bool { return p.Offering.Repriced }),
 	}
+	// As in Karpenter, a launch with relaxed minValues has no context.
 	if class.Spec.Context != nil && claim.Annotations[karpv1.AnnotationMinValuesRelaxed] != "true" {
 		request.Context = *class.Spec.Context
 	}

@@ -222,7 +222,7 @@ func assumedBy(overlays []catalog.Overlay) map[string]catalog.Price {
 			if weight, known := weights[name]; known && weight > o.Weight {
 				continue
 			}
-			out[name], weights[name] = o.Price.Apply(0), o.Weight
+			out[name], weights[name] = o.Price.Apply(0), o.Weight // 0: SetPrice ignores AWS's price
 		}
 	}
 	return out

@@ -132,7 +132,7 @@ func (g *placedGroup) members(now time.Time) map[string]string {
 func (g *placedGroup) zone(now time.Time) string {
 	members := g.members(now)
 	for _, id := range slices.Sorted(maps.Keys(members)) {
-		return members[id]
+		return members[id] // of any member: all are in the same zone
 	}
 	if g.first.launch != "" && now.Sub(g.first.at) < firstZoneTimeout {
 		return g.first.zone
@@ -240,7 +240,7 @@ func PlacementOf(claim *karpv1.NodeClaim, group ec2.PlacementGroup, accepted req
 	if label := claim.Labels[catalog.LabelPartition]; label != "" {
 		values, isRequired = requirements.Exactly(requirements.Labels{catalog.LabelPartition: label})[catalog.LabelPartition], true
 	}
-	if !isRequired || group.Partitions == 0 && values.Absent {
+	if !isRequired || group.Partitions == 0 && values.Absent { // Absent: a node without partition is accepted
 		return ref, nil
 	}
 	var partitions []int32

@@ -48,7 +48,7 @@ func (h *LaunchBackoff) RecordCause(now time.Time, pool string, c KnownCause) (u
 	}
 	t, known := h.trials[pool]
 	isNews = !known || t.Check != c.Check
-	if !known || c.LaunchedAt.After(t.until) {
+	if !known || c.LaunchedAt.After(t.until) { // else the instance was late together with the last one
 		t.times++
 		t.canaryAt = time.Time{}
 		t.until = c.EndsAt.Add(JoinPause(t.times))
@@ -173,7 +173,8 @@ func HoldMessage(why string, until time.Time) string {
 	return why + "; the next try is at " + until.UTC().Format(time.RFC3339)
 }
 
-// holdPattern parses the condition messages of pools that a previous process wrote, also those of older versions.
+// holdPattern parses the condition messages of pools that a previous process wrote, also those of older versions. Its
+// groups are the number of instances, the cause, and the time of the next try.
 var holdPattern = regexp.MustCompile(`(?s)^\w+ did not join the cluster (\d+) times? in a row: (.*?)(?:; one \w+ was \w+ to see whether it still is so)?(?:; the next try is at (\S+)|` + unsolvedEnd + `)$`)
 
 // Recall reads, once, the conditions that a previous process wrote on the pools: why the pools wait, and when the pools
@@ -222,6 +223,7 @@ func (h *LaunchBackoff) Restore(pool *karpv1.NodePool) {
 	}
 	if _, known := h.trials[pool.Name]; !known {
 		check := checkOfReason(c.Reason)
+		// The condition does not store Preflight; true allows Diagnoser to end the backoff.
 		h.trials[pool.Name] = causeBackoff{KnownCause: KnownCause{Check: check, Cause: parts[2], Preflight: true}, times: times, until: until}
 	}
 }

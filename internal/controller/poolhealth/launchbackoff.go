@@ -76,9 +76,9 @@ func (h *LaunchBackoff) isStale(created time.Time, pool string) bool {
 	return h.joined[pool].After(created) || h.isOutdated(created, pool)
 }
 
-// isOutdated reports whether the pool was changed after then. The caller must hold the lock.
-func (h *LaunchBackoff) isOutdated(then time.Time, pool string) bool {
-	return then.Before(h.changed[pool])
+// isOutdated reports whether the pool was changed after the time at. The caller must hold the lock.
+func (h *LaunchBackoff) isOutdated(at time.Time, pool string) bool {
+	return at.Before(h.changed[pool])
 }
 
 // fail records a failure of the pool, unless the pool already waits.

@@ -94,11 +94,11 @@ func (u *PodBackoff) Split(pods []cluster.Pod, nodes []cluster.Node, now time.Ti
 			continue // no node was launched for the pod, or the pod still runs on a leaving node and is not pending
 		}
 		if pod.Created.After(v.created) {
-			delete(u.Pods, pod.ID())
+			delete(u.Pods, pod.ID()) // another pod with the same name
 			continue
 		}
 		if isFilledByOthers(byClaim[v.claim], pod) {
-			v.claim = ""
+			v.claim = "" // so that count ignores the node
 		}
 		v.count(now)
 		if now.Before(v.until) {

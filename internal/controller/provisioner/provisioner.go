@@ -68,6 +68,7 @@ func (p *Provisioner) Start(ctx context.Context) error {
 			return nil
 		}
 		p.Collect(ctx)
+		// A plan was requested, or the next one is due without a request.
 		if now := time.Now(); window.Size > 0 || !nextPass.IsZero() && !now.Before(nextPass) {
 			nextPass = time.Time{}
 			if pause := p.Pass(ctx, window); pause > 0 {
@@ -161,6 +162,7 @@ func (p *Provisioner) Pass(ctx context.Context, window loop.Window) time.Duratio
 	// 3. act
 	work.NextStep("the NodeClaims of a plan")
 	plan, created, isWhole := p.carryOut(ctx, m)
+	// Pods of leaving nodes that still wait for their first slice are in no plan yet.
 	if isWhole && !p.Costly.hasUnserved(except(due, division.Now)) {
 		p.PlannedEvictions.EndPlan(number, seen.snapshot)
 	}

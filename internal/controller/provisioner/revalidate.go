@@ -116,7 +116,7 @@ func (r *Review) index() {
 	for name, p := range r.pools {
 		r.usage[name], r.counts[name] = p.Usage, p.Nodes
 	}
-	known := map[string]bool{}
+	known := map[string]bool{} // names, claims and provider IDs of the nodes in Before
 	for i := range r.Before.Nodes {
 		n := &r.Before.Nodes[i]
 		known[n.Name], known[n.Claim], known[n.ProviderID] = true, true, true
@@ -149,7 +149,7 @@ func (r *Review) stillNeedsNode(id string) bool {
 func (r *Review) revalidateNode(m packing.PlannedNode) (packing.PlannedNode, string) {
 	pool := r.pools[m.Pool]
 	var kept []string
-	all, left := resources.Amounts{}, resources.Amounts{}
+	all, left := resources.Amounts{}, resources.Amounts{} // requests of all pods, and of the kept ones
 	for _, id := range m.Pods {
 		p := r.pods[id]
 		if p == nil {
