@@ -218,7 +218,6 @@ func fingerprint(c *awsv1.EC2NodeClass) string {
 	return strings.Join(parts, " ")
 }
 
-// isDue reports whether evidence must be collected now.
 func (d *Diagnoser) isDue(now time.Time, seen lateScan) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -229,7 +229,6 @@ func (d *Diagnoser) FixedAt(claim *karpv1.NodeClaim) (since time.Time, isCertain
 	return d.cured[claim.UID], d.Verdicts[claim.UID].Certain
 }
 
-// publishOne emits the events about one late claim.
 func (d *Diagnoser) publishOne(ctx context.Context, seen lateScan, l lateClaim, v Verdict) {
 	emit := d.Events.Emit
 	if d.LimitedEvents != nil {
@@ -244,7 +243,6 @@ func (d *Diagnoser) publishOne(ctx context.Context, seen lateScan, l lateClaim, 
 	}
 }
 
-// orUnknown returns the check's ID as the value of a metric label.
 func orUnknown(check string) string {
 	if check == "" {
 		return "unknown"

@@ -85,7 +85,6 @@ func (p *Pauses) Current(ctx context.Context, now time.Time) PauseState {
 	return PauseState{By: p.Switch.String(), Until: until}
 }
 
-// endText returns when a pause ends, as text.
 func endText(until time.Time) string {
 	if until.IsZero() {
 		return "a user ends the pause"

@@ -111,7 +111,6 @@ func (w *Work) End() {
 	delete(w.progress.works, w)
 }
 
-// progressKey is the context key of the Progress.
 type progressKey struct{}
 
 // With returns a context with which Working records progress in p.

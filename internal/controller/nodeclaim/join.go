@@ -127,7 +127,6 @@ func HasTaint(node *corev1.Node, key string) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
 }
 
-// initialize marks the node as initialized.
 func (c *Reconciler) initialize(ctx context.Context, v View, now time.Time) (*karpv1.NodeClaim, error) {
 	if _, err := c.Objects.PatchNode(ctx, v.node(), func(n *corev1.Node) {
 		if n.Labels == nil {

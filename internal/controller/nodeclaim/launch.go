@@ -189,7 +189,6 @@ func (c *Reconciler) recordFound(ctx context.Context, v View, now time.Time) (*k
 	return c.record(ctx, v, *v.instance, now)
 }
 
-// record writes the data of the launched instance to the claim.
 func (c *Reconciler) record(ctx context.Context, v View, instance ec2.Instance, now time.Time) (*karpv1.NodeClaim, error) {
 	pool := v.Claim.Labels[karpv1.LabelNodePool]
 	facts := c.Offers.LaunchFacts(v.Claim.Spec.NodeClassRef.Name, pool, instance)
@@ -238,7 +237,6 @@ func noteClass(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, authority str
 	claim.Annotations[awsv1.AnnotationInstanceProfile] = class.Status.InstanceProfile
 }
 
-// noteOverlays records on the claim whether a NodeOverlay has set its price or its capacity.
 func noteOverlays(claim *karpv1.NodeClaim, facts offerings.Facts) {
 	if facts.Repriced {
 		claim.Annotations[karpv1.AnnotationPriceOverlay] = "true"
@@ -259,7 +257,6 @@ func dropUnrequestedEFA(claim *karpv1.NodeClaim) {
 	}
 }
 
-// observeCall records the duration and the error of an AWS API call in the metrics.
 func observeCall(m *metrics.Metrics, method string, started time.Time, err error) {
 	m.Method.WithLabelValues("nodeclaim.lifecycle", method, "aws").Observe(time.Since(started).Seconds())
 	if err != nil {

@@ -37,7 +37,6 @@ type View struct {
 	drain    drain.Step          // the next step of the drain; zero if the Node is not being deleted
 }
 
-// node returns the first Node, or nil if there are none.
 func (v View) node() *corev1.Node {
 	if len(v.nodes) == 0 {
 		return nil
@@ -49,7 +48,6 @@ func (v View) node() *corev1.Node {
 // difference of the clocks and because condition times are whole seconds.
 const settleTime = 45 * time.Second
 
-// observe reads the input of the decision about the claim.
 func (c *Reconciler) observe(ctx context.Context, claim *karpv1.NodeClaim, now time.Time) (View, error) {
 	v := View{Claim: claim, seen: lifecycle.Observation{Claim: nodestate.LifecycleClaimOf(claim)}}
 	var err error
@@ -178,7 +176,6 @@ func missingResource(claim *karpv1.NodeClaim, node *corev1.Node) string {
 	return missing
 }
 
-// seeLaunch reads the input of the decision about a launch.
 func (c *Reconciler) seeLaunch(ctx context.Context, v *View, now time.Time) error {
 	s := &v.seen.Claim
 	class := &awsv1.EC2NodeClass{}
@@ -337,7 +334,6 @@ func (c *Reconciler) countVolumes(ctx context.Context, node string, pods []*core
 	return n, nil
 }
 
-// addVolumes adds the names of the pod's PersistentVolumes to the set into.
 func addVolumes(ctx context.Context, cache client.Reader, pod *corev1.Pod, into map[string]bool) error {
 	for _, volume := range pod.Spec.Volumes {
 		var name string

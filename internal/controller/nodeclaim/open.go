@@ -49,7 +49,6 @@ func isDelayed(tolerations []corev1.Toleration) bool {
 	return tolerates(tolerations, &notReady) && !tolerates(tolerations, &ours)
 }
 
-// tolerates reports whether one of the tolerations matches the taint.
 func tolerates(all []corev1.Toleration, taint *corev1.Taint) bool {
 	return slices.ContainsFunc(all, func(t corev1.Toleration) bool {
 		matchesEffect := t.Effect == "" || t.Effect == taint.Effect

@@ -71,7 +71,6 @@ func (c *Reconciler) outdatedAt(ctx context.Context, claim *karpv1.NodeClaim, la
 	return at, nil
 }
 
-// outdatedText returns the message about replacing an instance that has not joined.
 func outdatedText(diagnoses *diagnoser.Diagnoser, claim *karpv1.NodeClaim) string {
 	out := "The instance " + claim.Status.ProviderID + " has not joined the cluster, and "
 	if fixedAt, _ := diagnoses.FixedAt(claim); !fixedAt.IsZero() {

@@ -17,7 +17,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// delete deletes the claim for the reason of the step, and reports the deletion.
 func (c *Reconciler) delete(ctx context.Context, v View, step lifecycle.Step) error {
 	if step.Reason == lifecycle.ReasonUnhealthy {
 		var err error

@@ -28,7 +28,6 @@ func (n *Reconciler) resolvePlacement(ctx context.Context, class *awsv1.EC2NodeC
 	}
 }
 
-// writePlacement sets the condition PlacementGroupReady.
 func (f resolvedClass) writePlacement(c karpv1.ConditionSet, now time.Time) {
 	const condition = awsv1.ConditionPlacementGroupReady
 	switch e := awserr.Of(f.placementErr); {

@@ -33,7 +33,6 @@ func (f resolvedClass) reservationConditions() []string {
 	return nil
 }
 
-// reservationStatus returns the reservations for the status of the class.
 func (f resolvedClass) reservationStatus() []awsv1.CapacityReservation {
 	var out []awsv1.CapacityReservation
 	for _, r := range f.reservations {

@@ -57,7 +57,6 @@ func (t *dryRuns) recall(class, parameters string, now time.Time) (answer error,
 	return known.err, ok && known.parameters == parameters && now.Before(known.until)
 }
 
-// note stores the result of a dry run for the class.
 func (t *dryRuns) note(class string, result dryRun) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

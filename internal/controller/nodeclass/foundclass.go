@@ -204,7 +204,6 @@ func (f resolvedClass) vpcProblem() (string, offerings.Problem) {
 	return "", offerings.Problem{}
 }
 
-// untrue returns the conditions that are not True.
 func untrue(c karpv1.ConditionSet, conditions []string) []string {
 	return slices.DeleteFunc(slices.Clone(conditions), func(t string) bool { return c.IsTrue(t) })
 }
@@ -221,7 +220,6 @@ func missingText[T fmt.Stringer](terms []T) string {
 	return ": " + strings.Join(texts, "; ")
 }
 
-// amis converts the images to the form of the class's status.
 func amis(images []ami.Image) []awsv1.AMI {
 	var out []awsv1.AMI
 	for _, i := range images {
@@ -236,7 +234,6 @@ func amis(images []ami.Image) []awsv1.AMI {
 	return out
 }
 
-// disksOf returns the volumes of each image.
 func disksOf(images []ami.Image) []conversion.ImageDisks {
 	var out []conversion.ImageDisks
 	for _, i := range images {

@@ -43,7 +43,6 @@ func (w *PodWatch) Follow(ctx context.Context, pods podInformer) error {
 	return nil
 }
 
-// handler returns the callbacks for the pod informer.
 func (w *PodWatch) handler() toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(object any, isInitial bool) {

@@ -94,7 +94,6 @@ func budgetOf(field string, b karpv1.Budget) (disruption.Budget, []disruption.Pr
 	return out, problems
 }
 
-// voluntaryReasons returns all reasons of voluntary disruption.
 func voluntaryReasons() []disruption.Reason {
 	return []disruption.Reason{disruption.Drifted, disruption.Empty, disruption.Underutilized}
 }

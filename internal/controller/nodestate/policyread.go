@@ -45,7 +45,6 @@ func policyAnnotations() map[string]policyAnnotation {
 	}
 }
 
-// readAnnotations adds the settings in a pool's annotations to its policy.
 func readAnnotations(annotations map[string]string, now time.Time, p *disruption.Policy) {
 	readPause(annotations, now, p)
 	known := policyAnnotations()

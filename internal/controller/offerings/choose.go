@@ -118,7 +118,6 @@ func comparePicks(a, b Pick) int {
 	return cmp.Or(a.Offering.Compare(b.Offering), cmp.Compare(a.Type.Name, b.Type.Name))
 }
 
-// fits reports whether the type has enough resources.
 func (w LaunchRequirements) fits(t catalog.Type) bool { return w.requests.Fits(t.Allocatable) }
 
 // acceptsLabels reports whether the labels of a type satisfy the requirements. A label that neither types nor offerings

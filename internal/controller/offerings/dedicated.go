@@ -66,7 +66,6 @@ func (m *Catalogs) dedicated(key string, types []catalog.Type) []catalog.Type {
 	return made.list
 }
 
-// isDedicated reports whether nodes of the type run on dedicated hardware.
 func isDedicated(t catalog.Type) bool {
 	return t.Labels[catalog.LabelTenancy] == catalog.TenancyDedicated
 }

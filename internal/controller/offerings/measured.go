@@ -180,7 +180,6 @@ func (m *Measured) Pass(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// mergeStored merges measurements from the store into the known ones.
 func (m *Measured) mergeStored(kept catalog.Measurements) {
 	m.mu.Lock()
 	merged := m.known.Merge(kept)

@@ -299,7 +299,6 @@ func RequirementsOf(claim *karpv1.NodeClaim) []requirements.Requirement {
 	return out
 }
 
-// hasMinValues reports whether the claim sets minValues for a requirement.
 func hasMinValues(claim *karpv1.NodeClaim) bool {
 	return slices.ContainsFunc(claim.Spec.Requirements, func(r karpv1.Requirement) bool { return r.MinValues != nil })
 }

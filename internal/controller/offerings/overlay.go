@@ -117,7 +117,6 @@ func overlayRequirementProblems(field string, r karpv1alpha1.Requirement) []stri
 	return nil
 }
 
-// textOf returns the text, or an empty text for nil.
 func textOf(s *string) string {
 	if s == nil {
 		return ""

@@ -87,7 +87,6 @@ func (o *OverlayReconciler) visit(ctx context.Context) (time.Time, error) {
 	return now.Add(overlayRefresh), nil
 }
 
-// write sets the condition ValidationSucceeded.
 func (v overlayVerdict) write(overlay *karpv1alpha1.NodeOverlay, now time.Time) {
 	c := overlay.StatusConditions()
 	c.Start(now)

@@ -30,7 +30,6 @@ type Preflight struct {
 	JoinFindings []diagnosis.Finding // other causes that will certainly keep nodes from joining
 }
 
-// preflightOf reads the preflight mode of the class.
 func preflightOf(class *awsv1.EC2NodeClass) Preflight {
 	switch mode := class.Annotations[awsv1.AnnotationPreflight]; mode {
 	case awsv1.PreflightWarn, awsv1.PreflightOff:

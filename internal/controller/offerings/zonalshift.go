@@ -24,7 +24,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// shifts returns the active zonal shifts.
 type shifts interface {
 	Shifts(ctx context.Context, now time.Time) ([]eks.Shift, error)
 }
@@ -162,7 +161,6 @@ func (z *ZonalShifts) poolsByZone(ctx context.Context) (map[string][]*karpv1.Nod
 	return out, nil
 }
 
-// acceptsZone reports whether the pool's requirements allow the zone.
 func acceptsZone(pool *karpv1.NodePool, zone catalog.Zone) bool {
 	claim := &karpv1.NodeClaim{}
 	claim.Spec.Requirements = pool.Spec.Template.Spec.Requirements

@@ -90,7 +90,6 @@ func untilFirst(now time.Time, times ...time.Time) time.Duration {
 	return out
 }
 
-// planInput is the input of a plan.
 type planInput struct {
 	snapshot cluster.Snapshot // its pods are all pods that need a node
 	market   catalog.Market   // the available offerings
@@ -265,7 +264,6 @@ func (p *Provisioner) logOnce(why string) {
 	}
 }
 
-// report sets the metrics of a plan, emits its events and logs its result.
 func (p *Provisioner) report(
 	window loop.Window, plannedAt time.Time, pods []cluster.Pod, plan packing.Plan, created []writer.CreateResult,
 ) {
@@ -295,7 +293,6 @@ func (p *Provisioner) reportResults(all []cluster.Pod, plan packing.Plan, create
 	return p.reportClaims(created, pods)
 }
 
-// measure records how long the stages of a launch took.
 func (p *Provisioner) measure(window loop.Window, plannedAt time.Time, created []writer.CreateResult) {
 	if len(created) > 0 {
 		p.Metrics.Stage.WithLabelValues(metrics.StageBatch).Observe(batchSeconds(window))
@@ -309,7 +306,6 @@ func (p *Provisioner) measure(window loop.Window, plannedAt time.Time, created [
 	}
 }
 
-// measureRefusals sets the metrics of unschedulable pods.
 func (p *Provisioner) measureRefusals(refusals []packing.Refusal) {
 	p.Metrics.Unschedulable.WithLabelValues("provisioner").Set(float64(len(refusals)))
 	p.Metrics.Refused.Reset()
@@ -350,7 +346,6 @@ func (p *Provisioner) reportClaims(created []writer.CreateResult, pods map[strin
 	return failed
 }
 
-// emitPlacements emits events for pods that are placed on existing nodes.
 func (p *Provisioner) emitPlacements(placements []packing.Placement, pods map[string]*corev1.Pod) {
 	for _, place := range placements {
 		if pod := pods[place.Pod]; pod != nil {
@@ -370,7 +365,6 @@ func (p *Provisioner) reportWaiting(held []poolhealth.WaitingPod) {
 	}
 }
 
-// emitRefusals emits events for pods that the plan could not place.
 func (p *Provisioner) emitRefusals(refusals []packing.Refusal, pods map[string]*corev1.Pod) {
 	for _, r := range refusals {
 		if pod := pods[r.Pod]; pod != nil {
@@ -389,7 +383,6 @@ func (p *Provisioner) resetReports() {
 	p.recordWaiting(fairness.Division{})
 }
 
-// batchSeconds returns how long the batch was open, in seconds.
 func batchSeconds(w loop.Window) float64 {
 	if w.First.IsZero() {
 		return 0

@@ -101,7 +101,6 @@ func (r Review) Revalidate(plan packing.Plan) (packing.Plan, StaleParts) {
 	return plan, r.stale
 }
 
-// index fills the maps of the review.
 func (r *Review) index() {
 	r.stale.Claims = map[string]int{}
 	r.pods, r.uids = map[string]*cluster.Pod{}, map[string]string{}
@@ -138,7 +137,6 @@ func poolsByName(pools []cluster.Pool) map[string]*cluster.Pool {
 	return out
 }
 
-// stillNeedsNode reports whether the planned pod still needs a node.
 func (r *Review) stillNeedsNode(id string) bool {
 	p := r.pods[id]
 	return p != nil && r.uids[id] == p.UID

@@ -173,7 +173,6 @@ func (c *costlyPods) Refusals(pods []cluster.Pod) []packing.Refusal {
 	return out
 }
 
-// recordWaiting records how many pods wait for a slice.
 func (p *Provisioner) recordWaiting(d fairness.Division) {
 	p.Costly.waiting = len(d.Slice) + d.Later
 	p.Metrics.Costly.Set(float64(p.Costly.waiting))
