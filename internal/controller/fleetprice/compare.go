@@ -50,8 +50,8 @@ type freshStart struct {
 	nodeOf   map[string]string // by "namespace/name" of a pod: its node
 }
 
-// withoutComparedNodes returns s without the compared nodes; their pods are pending. Of s.Pods it keeps only the pods that
-// still run on a compared node, which is leaving.
+// withoutComparedNodes returns s without the compared nodes; their pods are pending. Of s.Pods it keeps only the pods
+// that still run on a compared node, which is leaving.
 func withoutComparedNodes(s cluster.Snapshot, isLeftOut map[string]bool) freshStart {
 	out := freshStart{snapshot: s, nodeOf: map[string]string{}}
 	in := &out.snapshot

@@ -63,6 +63,7 @@ func TestCompare(t *testing.T) {
 // TestCompareLeavesOut: a node with a pod that cannot be planned again is not compared.
 func TestCompareLeavesOut(t *testing.T) {
 	t.Parallel()
+	// refuse returns a solver that refuses the named pod, or the first pod if pod is empty.
 	refuse := func(pod string) func(cluster.Snapshot) packing.Plan {
 		return func(s cluster.Snapshot) packing.Plan {
 			for _, p := range s.Pods {
@@ -81,7 +82,7 @@ func TestCompareLeavesOut(t *testing.T) {
 	if !ok || got.Pods != 0 || len(got.Claims) != 0 {
 		t.Errorf("no pod can be planned: Compare returns %+v, %t; want no pods, true", got, ok)
 	}
-	many := fleet()
+	many := fleet() // gets more nodes than maxRounds, and each round leaves out one
 	for _, name := range []string{"b1", "b2", "b3", "b4", "b5"} {
 		many.Nodes = append(many.Nodes, cluster.Node{Name: name, Claim: name, Pool: "a", Pods: []cluster.Pod{{Namespace: name, Name: name}}})
 	}

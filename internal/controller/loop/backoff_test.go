@@ -21,6 +21,7 @@ func TestBackoff(t *testing.T) {
 	if _, isNews := fail("a", "y"); !isNews {
 		t.Error("isNews is false for another cause")
 	}
+	// 6 failures with cause x and one with cause y.
 	if until, times, cause := b.Held(now, "a"); until.Sub(now) != 10*time.Second || times != 7 || cause != "y" {
 		t.Errorf("held until %s after %d failures, because of %q; want 10s from now, 7 failures, \"y\"", until, times, cause)
 	}

@@ -72,9 +72,9 @@ type Reconciler struct {
 	Newest   loop.NewestVersions // latest versions of claims that this process wrote; the zero value is empty
 	absences loop.ClaimsSince    // claims whose Node is missing
 	refusals refusals            // reports about Nodes with a claim's provider ID that are not the claim's Node
-	// Edits limits, by pool name, how often a NodePool's claims are replaced after an edit of the pool or its class. The
-	// cause of an entry is what triggered the last replacement: the configuration after the edit, or the time since which
-	// the cause of a failed join is fixed.
+	// Edits limits, by pool name, how often a NodePool's claims are replaced after an edit of the pool or its class.
+	// The cause of an entry is what triggered the last replacement: the configuration after the edit, or the time since
+	// which the cause of a failed join is fixed.
 	Edits    loop.Backoff
 	untagged loop.ClaimsSince // deleted claims whose instance has lost its tags
 	leaving  loop.ClaimsSince // claims whose Node is being deleted

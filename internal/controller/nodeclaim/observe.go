@@ -213,38 +213,38 @@ func classSeen(class *awsv1.EC2NodeClass) lifecycle.NodeClass {
 
 // seeInstance reads from EC2 the instance of a claim that is being deleted.
 func (c *Reconciler) seeInstance(ctx context.Context, v *View, now time.Time) error {
-	m := &v.seen.Instance
+	out := &v.seen.Instance
 	id, ok := ec2.ParseProviderID(v.Claim.Status.ProviderID)
 	if !ok {
 		a := c.attempts.of(v.Claim.UID)
 		if a.clean {
-			m.State = lifecycle.InstanceAbsent // no launch has created an instance
+			out.State = lifecycle.InstanceAbsent // no launch has created an instance
 			return nil
 		}
-		if err := seeLaunched(ctx, c.Launcher, v); err != nil || m.State != lifecycle.InstanceAbsent {
+		if err := seeLaunched(ctx, c.Launcher, v); err != nil || out.State != lifecycle.InstanceAbsent {
 			return err
 		}
 		// EC2 returned no instance. There is certainly none once settleTime has passed since both the deletion and the
 		// last launch request. A launch may have started before the deletion, and ended long after the deletion.
 		if now.Sub(v.Claim.DeletionTimestamp.Time) < settleTime || now.Sub(a.requestEnded) < settleTime {
-			m.State = lifecycle.InstanceUnknown
+			out.State = lifecycle.InstanceUnknown
 		}
 		return nil
 	}
 	instance, err := c.Instances.Instance(ctx, id)
 	switch {
 	case awserr.Is(err, awserr.Gone):
-		m.State = lifecycle.InstanceAbsent
+		out.State = lifecycle.InstanceAbsent
 		launched, _ := v.Claim.StatusConditions().Find(karpv1.ConditionLaunched)
 		if now.Sub(launched.LastTransitionTime.Time) < settleTime {
-			m.State = lifecycle.InstanceUnknown
+			out.State = lifecycle.InstanceUnknown
 		}
 		return nil
 	case err != nil:
 		return err
 	}
 	v.instance = &instance
-	*m = instanceSeen(instance)
+	*out = instanceSeen(instance)
 	return nil
 }
 
@@ -265,19 +265,19 @@ func seeLaunched(ctx context.Context, launcher InstanceLauncher, v *View) error 
 // instanceSeen returns the part of the input that comes from the instance. A stopped instance is still InstanceRunning,
 // because it must be terminated.
 func instanceSeen(instance ec2.Instance) lifecycle.Instance {
-	m := lifecycle.Instance{
+	out := lifecycle.Instance{
 		State:    lifecycle.InstanceRunning,
 		Foreign:  instance.Owner == ec2.Foreign || instance.Owner == ec2.SameName,
 		Untagged: instance.Owner == ec2.Untagged,
 	}
 	switch instance.State {
 	case ec2.Terminated:
-		m.State = lifecycle.InstanceAbsent
+		out.State = lifecycle.InstanceAbsent
 	case ec2.ShuttingDown:
-		m.State = lifecycle.InstanceEnding
+		out.State = lifecycle.InstanceEnding
 	case ec2.Pending, ec2.Running, ec2.Stopping, ec2.Stopped:
 	}
-	return m
+	return out
 }
 
 // seePods reads the pods and volumes that are still on a Node that is being deleted.

@@ -28,7 +28,7 @@ func TestOpenings(t *testing.T) {
 	o.done("a", at(5))
 	ask("b", never, at(10), at(5+quietTime)) // a was opened a moment ago
 	ask("c", never, at(10), at(5+2*quietTime))
-	attempt := at(5 + quietTime - 1)
+	attempt := at(5 + quietTime - 1) // just before the Node of b may be opened
 	ask("b", attempt, at(5+quietTime), attempt.Add(quietTime)) // kube-scheduler still tries pods
 	ask("b", attempt, attempt.Add(quietTime), attempt.Add(quietTime))
 
@@ -42,7 +42,7 @@ func TestOpeningsOfManyPods(t *testing.T) {
 	t.Parallel()
 	var o openings
 	now := time.Unix(1000, 0)
-	for _, claim := range []types.UID{"a", "b", "c"} {
+	for _, claim := range []types.UID{"a", "b", "c"} { // the pods of a alone are not too many
 		if at := o.turn(claim, mostInTurns, now, now); claim != "a" && !at.Equal(now) {
 			t.Errorf("the Node of %s waits %s, want no wait", claim, at.Sub(now))
 		}

@@ -241,7 +241,7 @@ func (r *Replacements) admit(ctx context.Context, claim *karpv1.NodeClaim, since
 	}
 	pool := claim.Labels[karpv1.LabelNodePool]
 	room, ok := r.rooms[pool]
-	if !ok || now.Sub(room.counted) >= CountInterval || now.Before(room.counted) {
+	if !ok || now.Sub(room.counted) >= CountInterval || now.Before(room.counted) { // before: the clock was set back
 		var err error
 		if room, err = r.count(ctx, pool, now); err != nil {
 			return lifecycle.Replacement{}, err
@@ -297,7 +297,7 @@ func (r *Replacements) count(ctx context.Context, name string, now time.Time) (p
 	return poolRoom{counted: now, left: left.Nodes, isBlocked: most.Nodes == 0}, nil
 }
 
-// countInitialized returns the total of initialized nodes of a pool, and how many of them are out: leaving or not ready.
+// countInitialized counts the initialized nodes of a pool (total), and those of them that are leaving or not ready (out).
 func (r *Replacements) countInitialized(ctx context.Context, pool string) (total, out int, err error) {
 	var claims karpv1.NodeClaimList
 	if err := r.Cache.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {

@@ -220,7 +220,7 @@ func (s PoolInput) writeRegistration(pool *karpv1.NodePool, c karpv1.ConditionSe
 			reason = poolhealth.ReasonOfCheck(s.holdCheck)
 		}
 		c.SetFalse(now, karpv1.ConditionNodeRegistrationHealthy, reason, s.holdMessage)
-	case known == 0:
+	case known == 0: // the condition stays as it is
 	case s.launches.IsHealthy():
 		c.SetTrue(now, karpv1.ConditionNodeRegistrationHealthy)
 	default:

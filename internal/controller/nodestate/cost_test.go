@@ -48,15 +48,18 @@ func TestCostSum(t *testing.T) {
 	market := &oneTypeMarket{}
 	sum := CostSum{Market: market, Pool: "general"}
 	for _, c := range []*karpv1.NodeClaim{
-		claim("m5.large", "a", "on-demand", "1"), claim("m5.large", "b", "spot", "2"), claim("m5.large", "b", "spot", "3"),
-		claim("m5.large", "a", "on-demand", ""),                                       // not launched yet
-		claim("m5.large", "c", "spot", "4"), claim("m5.large", "c", "on-demand", "6"), // the class has no offering there now
-		claim("m5.large", "d", "spot", "4"),     // the offering does not exist any more
-		claim("t2.nano", "a", "on-demand", "5"), // the instance type is unknown
+		claim("m5.large", "a", "on-demand", "1"), // 10
+		claim("m5.large", "b", "spot", "2"),      // 4
+		claim("m5.large", "b", "spot", "3"),      // 4
+		claim("m5.large", "a", "on-demand", ""),  // 0: not launched yet
+		claim("m5.large", "c", "spot", "4"),      // 3: the list price, because the class has no subnet in zone c
+		claim("m5.large", "c", "on-demand", "6"), // 10: the on-demand price of zone a
+		claim("m5.large", "d", "spot", "4"),      // 0: the offering does not exist any more
+		claim("t2.nano", "a", "on-demand", "5"),  // 0: the instance type is unknown
 	} {
 		sum.Add(c)
 	}
-	if sum.Sum != 10+4+4+3+10 || market.asked != 2 { // the last 10 is the on-demand price of zone a
+	if sum.Sum != 10+4+4+3+10 || market.asked != 2 {
 		t.Errorf("the sum is %d after %d calls of Type, want 31 after 2", sum.Sum, market.asked)
 	}
 	noMarket := CostSum{Pool: "general"}

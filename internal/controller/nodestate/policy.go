@@ -76,7 +76,7 @@ func budgetOf(field string, b karpv1.Budget) (disruption.Budget, []disruption.Pr
 		invalid(".nodes", err.Error())
 	}
 	switch {
-	case b.Schedule == nil && b.Duration == nil:
+	case b.Schedule == nil && b.Duration == nil: // the budget always applies
 	case b.Schedule == nil:
 		invalid(".duration", "a duration needs a schedule")
 	case b.Duration == nil:

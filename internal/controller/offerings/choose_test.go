@@ -68,7 +68,7 @@ func TestChoose(t *testing.T) {
 		variety  bool
 		want     string
 	}{
-		"everything: spot, but not at more than on demand costs": {want: "spot: a/x=4"},
+		"everything: spot, but not above the cheapest on-demand price": {want: "spot: a/x=4"},
 		"on demand": {
 			accepted: needs(is(catalog.LabelCapacityType, catalog.OnDemand)), want: "on-demand: b/x=8 a/x=10 a/y=10 c/x=50",
 		},
@@ -82,8 +82,8 @@ func TestChoose(t *testing.T) {
 		"named types, one of which EC2 does not offer": {
 			accepted: needs(is(catalog.LabelInstanceType, "b", "zz"), is(catalog.LabelCapacityType, catalog.OnDemand)), want: "on-demand: b/x=8",
 		},
-		"architecture":                     {accepted: needs(is(catalog.LabelArch, "arm64")), want: "on-demand: b/x=8"},
-		"requests that only one type fits": {cpu: 4000, want: "on-demand: c/x=50"},
+		"architecture":                    {accepted: needs(is(catalog.LabelArch, "arm64")), want: "on-demand: b/x=8"},
+		"requests that fit only one type": {cpu: 4000, want: "on-demand: c/x=50"},
 		"a label that only some types have": {
 			accepted: needs(requirements.Requirement{Key: awsv1.LabelInstanceGPUCount, Operator: requirements.Exists}), want: "on-demand: c/x=50",
 		},

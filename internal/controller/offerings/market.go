@@ -393,10 +393,10 @@ func (m *Catalogs) build(class *awsv1.EC2NodeClass) catalog.Catalog {
 			t = catalog.Build(facts, settings, m.Region)
 			settings.Measured = catalog.Measured{}
 		}
-		here := slices.DeleteFunc(slices.Clone(zones), func(z catalog.Zone) bool {
+		typeZones := slices.DeleteFunc(slices.Clone(zones), func(z catalog.Zone) bool {
 			return !slices.Contains(m.Offered.Zones[facts.Name], z.Name)
 		})
-		out.Types = append(out.Types, t.WithOfferings(prices.Offerings(facts, here)))
+		out.Types = append(out.Types, t.WithOfferings(prices.Offerings(facts, typeZones)))
 	}
 	return out
 }

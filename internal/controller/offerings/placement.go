@@ -107,7 +107,7 @@ func (b *PlacementBook) Update(now time.Time, class *awsv1.EC2NodeClass, group e
 		g = &placedGroup{launched: map[string]placedLaunch{}}
 		b.byID[group.ID] = g
 	}
-	before := len(g.members(time.Time{})) // includes all launched instances, however old
+	before := len(g.members(time.Time{})) // the zero time includes all launched instances, however old
 	g.strategy, g.shown = group.Strategy, group.Members
 	maps.DeleteFunc(g.launched, func(id string, s placedLaunch) bool { return g.shown[id] != "" || now.Sub(s.at) >= MaxMemberDelay })
 	return !ok || len(g.members(now)) < before
