@@ -127,8 +127,8 @@ func (d *Diagnoser) hold(seen lateScan, verdicts map[types.UID]Verdict) {
 	d.mu.Unlock()
 	for pool, check := range d.LaunchBackoff.PreflightCauses() {
 		p := seen.pools[pool]
-		if p == nil || r.at.IsZero() || !nodestate.IsServed(p.Spec.Template.Spec.NodeClassRef) ||
-			!r.clears(p.Spec.Template.Spec.NodeClassRef.Name, check) {
+		isServed := p != nil && nodestate.IsServed(p.Spec.Template.Spec.NodeClassRef)
+		if r.at.IsZero() || !isServed || !r.clears(p.Spec.Template.Spec.NodeClassRef.Name, check) {
 			continue
 		}
 		d.LaunchBackoff.Reset(pool)

@@ -26,7 +26,6 @@ const (
 	logInterval = 5 * time.Minute
 )
 
-// objectReader reads the objects behind a snapshot.
 type objectReader interface {
 	Objects(ctx context.Context) (snapshot.Objects, error)
 }

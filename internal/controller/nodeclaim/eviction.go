@@ -70,7 +70,7 @@ func (e eviction) run(ctx context.Context, node *corev1.Node, step drain.Step, r
 
 // reportFailed reports pods that cannot be evicted, for example because a webhook refuses the eviction. If the call for
 // at least one pod returned no error, refusals are only reported: an error would make the controller back off, and
-// delay the other pods. Other failures are always returned as errors.
+// delay the other pods. Errors that are not refusals are always returned.
 func (e eviction) reportFailed(node *corev1.Node, pods []drain.Pod, errs []error) error {
 	anySucceeded := slices.ContainsFunc(errs, func(err error) bool { return err == nil })
 	if !anySucceeded {

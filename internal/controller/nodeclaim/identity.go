@@ -82,8 +82,8 @@ func (c *Reconciler) identify(ctx context.Context, claim *karpv1.NodeClaim, node
 	return accepted, refused, nil
 }
 
-// identityOf reads the identity of the claim's instance from EC2. From the node class it reads which other names the
-// instance's Node may have. isGone is true if the instance is terminated, or EC2 does not know it.
+// identityOf reads the identity of the claim's instance from EC2. From the node class it reads which names the Node may
+// have besides EC2's private DNS name. isGone is true if the instance is terminated, or EC2 does not know it.
 func (c *Reconciler) identityOf(ctx context.Context, claim *karpv1.NodeClaim) (out lifecycle.Identity, isGone bool, err error) {
 	id, _ := ec2.ParseProviderID(claim.Status.ProviderID)
 	out.Instance = id

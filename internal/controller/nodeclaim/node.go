@@ -70,7 +70,7 @@ func (o *OrphanReconciler) visit(ctx context.Context, name string) (time.Time, e
 	}
 	now := time.Now()
 	if len(claims) > 0 {
-		// A claim drains the Node that it was registered with. This loop handles other Nodes with our finalizer.
+		// A claim drains the Node that it was registered with. This loop handles Nodes that no claim drains.
 		if isOther := !slices.ContainsFunc(claims, func(c *karpv1.NodeClaim) bool { return handlesDeletion(c, node) }); isOther {
 			return time.Time{}, o.releaseWithoutDrain(ctx, node, "its NodeClaim was registered with another Node")
 		}

@@ -11,8 +11,8 @@ import (
 )
 
 // openings opens Nodes one after the other. When a Node is opened, kube-scheduler tries all pending pods again, and
-// clears the nomination of each pod whose own Node is still closed. So no pod should be nominated between the opening of
-// another Node and the end of these attempts. The zero value has no Nodes. Its methods are safe for concurrent use.
+// clears the nomination of each pod whose own Node is still closed. So the pods of the next Node are nominated only
+// after these attempts. The zero value has no Nodes. Its methods are safe for concurrent use.
 type openings struct {
 	mu      sync.Mutex
 	waiting []opening // in the order of their turns

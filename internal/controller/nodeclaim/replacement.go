@@ -297,7 +297,7 @@ func (r *Replacements) count(ctx context.Context, name string, now time.Time) (p
 	return poolRoom{counted: now, left: left.Nodes, isBlocked: most.Nodes == 0}, nil
 }
 
-// countInitialized counts the initialized nodes of a pool (total), and those of them that are leaving or not ready (out).
+// countInitialized counts the initialized nodes of a pool (total), and those that are leaving or not ready (out).
 func (r *Replacements) countInitialized(ctx context.Context, pool string) (total, out int, err error) {
 	var claims karpv1.NodeClaimList
 	if err := r.Cache.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {

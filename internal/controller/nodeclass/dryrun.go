@@ -193,7 +193,7 @@ func (f resolvedClass) writeDryRun(c karpv1.ConditionSet, now time.Time) {
 	}
 }
 
-// reasonDenied returns the condition reason for a denied call, as in Karpenter.
+// reasonDenied returns Karpenter's condition reason for a denied call.
 func reasonDenied(e *awserr.Error) string {
 	switch e.Op {
 	case "CreateLaunchTemplate":

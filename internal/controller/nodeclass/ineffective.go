@@ -71,7 +71,6 @@ type ineffectiveField struct {
 	instead string // what happens instead of the effect
 }
 
-// reportedField identifies a reported field.
 type reportedField struct {
 	uid     types.UID
 	field   string

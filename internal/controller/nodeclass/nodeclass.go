@@ -27,7 +27,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
-// networks finds subnets and security groups.
 type networks interface {
 	Subnets(ctx context.Context, vpc string, terms []vpc.Term) ([]vpc.Subnet, []vpc.Miss, error)
 	Groups(ctx context.Context, vpc string, terms []vpc.Term) ([]vpc.Group, []vpc.Miss, error)
@@ -55,7 +54,6 @@ type versions interface {
 	Version(ctx context.Context) (string, error)
 }
 
-// classWriter patches EC2NodeClasses.
 type classWriter interface {
 	PatchClass(ctx context.Context, class *awsv1.EC2NodeClass, change func(*awsv1.EC2NodeClass)) (*awsv1.EC2NodeClass, error)
 }

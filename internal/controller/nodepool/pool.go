@@ -25,7 +25,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// poolWriter patches NodePools.
 type poolWriter interface {
 	PatchPool(ctx context.Context, pool *karpv1.NodePool, change func(*karpv1.NodePool)) (*karpv1.NodePool, error)
 }
@@ -239,7 +238,6 @@ func isChanged(pool *karpv1.NodePool, class *awsv1.EC2NodeClass) bool {
 		class != nil && pool.Status.NodeClassObservedGeneration != class.Generation
 }
 
-// writeClass sets the condition NodeClassReady.
 func (s PoolInput) writeClass(pool *karpv1.NodePool, c karpv1.ConditionSet, now time.Time) {
 	name := pool.Spec.Template.Spec.NodeClassRef.Name
 	switch {
@@ -294,7 +292,6 @@ func sameAmounts(a, b corev1.ResourceList) bool {
 	return true
 }
 
-// measure sets the metrics of the pool.
 func (p *Reconciler) measure(pool *karpv1.NodePool, seen PoolInput) {
 	p.Metrics.Cost.WithLabelValues(pool.Name).Set(seen.cost.Dollars())
 	for _, capacityType := range []string{catalog.OnDemand, catalog.Spot, catalog.Reserved} {

@@ -23,7 +23,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
-// staticMaker creates NodeClaims for static pools.
 type staticMaker interface {
 	CreateStatic(ctx context.Context, pool string) (*karpv1.NodeClaim, error)
 }

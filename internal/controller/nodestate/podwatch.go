@@ -28,7 +28,6 @@ type PodWatch struct {
 	expected  map[types.UID]string // by pending pod: the Node that was launched for it
 }
 
-// podInformer delivers existing pods and their changes.
 type podInformer interface {
 	AddEventHandler(toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error)
 }
@@ -100,7 +99,8 @@ func (w *PodWatch) changed(old, pod *corev1.Pod) {
 	if old.Status.Phase == corev1.PodPending && pod.Status.Phase == corev1.PodRunning {
 		w.Metrics.Startup.Observe(now.Sub(pod.CreationTimestamp.Time).Seconds())
 	}
-	if !isFinished(old) && isFinished(pod) || old.DeletionTimestamp == nil && pod.DeletionTimestamp != nil {
+	hasFinished := !isFinished(old) && isFinished(pod)
+	if hasFinished || old.DeletionTimestamp == nil && pod.DeletionTimestamp != nil {
 		w.noteEvent(pod)
 	}
 }
@@ -109,7 +109,8 @@ func (w *PodWatch) changed(old, pod *corev1.Pod) {
 // and go with their node.
 func (w *PodWatch) noteEvent(pod *corev1.Pod) {
 	owner := metav1.GetControllerOf(pod)
-	if pod.Spec.NodeName == "" || owner != nil && (owner.Kind == "DaemonSet" || owner.Kind == "Node") {
+	isOfNode := owner != nil && (owner.Kind == "DaemonSet" || owner.Kind == "Node")
+	if pod.Spec.NodeName == "" || isOfNode {
 		return
 	}
 	w.mu.Lock()
@@ -169,8 +170,9 @@ func (w *PodWatch) LastAttempt() time.Time {
 // wasTried reports whether the pod's change from old shows an attempt of kube-scheduler. It does in three cases: the
 // pod was bound, its nomination was cleared, or the reason why the pod is not bound has changed.
 func wasTried(old, pod *corev1.Pod) bool {
-	return old.Spec.NodeName == "" && (pod.Spec.NodeName != "" ||
-		old.Status.NominatedNodeName != "" && pod.Status.NominatedNodeName == "" || scheduledMessage(old) != scheduledMessage(pod))
+	isBound := pod.Spec.NodeName != ""
+	isCleared := old.Status.NominatedNodeName != "" && pod.Status.NominatedNodeName == ""
+	return old.Spec.NodeName == "" && (isBound || isCleared || scheduledMessage(old) != scheduledMessage(pod))
 }
 
 // scheduledMessage returns the message of the condition PodScheduled, or an empty text.

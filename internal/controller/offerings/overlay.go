@@ -214,7 +214,8 @@ func assumedBy(overlays []catalog.Overlay) map[string]catalog.Price {
 	out, weights := map[string]catalog.Price{}, map[string]int{}
 	for _, o := range overlays {
 		names, ok := o.Requirements[catalog.LabelInstanceType]
-		if !ok || len(o.Requirements) != 1 || names.Complement || o.Price == nil || o.Price.How != catalog.SetPrice {
+		namesTypes := ok && len(o.Requirements) == 1 && !names.Complement
+		if !namesTypes || o.Price == nil || o.Price.How != catalog.SetPrice {
 			continue
 		}
 		for _, name := range names.Listed {

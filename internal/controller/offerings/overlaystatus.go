@@ -15,7 +15,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
-// overlayWriter patches NodeOverlays.
 type overlayWriter interface {
 	PatchOverlay(ctx context.Context, overlay *karpv1alpha1.NodeOverlay,
 		change func(*karpv1alpha1.NodeOverlay)) (*karpv1alpha1.NodeOverlay, error)

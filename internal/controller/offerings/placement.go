@@ -57,7 +57,7 @@ type firstPlaced struct {
 	at           time.Time // when the launch started
 }
 
-// EC2 may take up to MaxMemberDelay to show a launched instance in its group. For firstZoneTimeout, other launches into
+// EC2 may take up to MaxMemberDelay to show a launched instance in its group. For firstZoneTimeout, later launches into
 // an empty cluster group are limited to the zone of the first launch.
 const (
 	MaxMemberDelay   = time.Minute

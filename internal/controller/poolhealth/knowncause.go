@@ -203,7 +203,8 @@ func (h *LaunchBackoff) Restore(pool *karpv1.NodePool) {
 	if ok && c.Status == metav1.ConditionUnknown && c.Reason == karpv1.ReasonAwaitingReconciliation {
 		h.noteChange(c.LastTransitionTime.Time, pool.Name)
 	}
-	if !ok || c.Status != metav1.ConditionFalse || c.ObservedGeneration != pool.Generation || !IsOfCheck(c) {
+	isCause := ok && c.Status == metav1.ConditionFalse && c.ObservedGeneration == pool.Generation && IsOfCheck(c)
+	if !isCause {
 		return
 	}
 	parts := holdPattern.FindStringSubmatch(c.Message)

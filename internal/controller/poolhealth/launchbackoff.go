@@ -9,9 +9,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/loop"
 )
 
-// LaunchBackoff is the launch backoff of NodePools. A pool waits if its launches failed for a cause that other
-// offerings would not avoid, or if its instances did not join. Pools do not affect each other. Its methods may be
-// called concurrently. The zero value has no waiting pool.
+// LaunchBackoff is the launch backoff of NodePools. A pool waits if its launches failed for a cause that affects all
+// its offerings, or if its instances did not join. Pools do not affect each other. The methods may be called
+// concurrently. The zero value has no waiting pool.
 type LaunchBackoff struct {
 	// Cache reads the NodePools, whose conditions record the backoff of a previous process; nil: no backoff is
 	// restored.

@@ -60,7 +60,8 @@ func (r *Registrations) Recall(pool *karpv1.NodePool, registered time.Time) life
 	outcomes := r.Of(pool)
 	n, _ := outcomes.Count()
 	c, ok := pool.StatusConditions().Find(karpv1.ConditionNodeRegistrationHealthy)
-	if r == nil || n > 0 || !ok || !registered.After(c.LastTransitionTime.Time) {
+	isNewer := ok && registered.After(c.LastTransitionTime.Time)
+	if r == nil || n > 0 || !isNewer {
 		return outcomes
 	}
 	r.mu.Lock()

@@ -16,6 +16,7 @@ import (
 // WhyRestricted returns why users must not set or require a label; empty if users may do so.
 func WhyRestricted(key string) string {
 	domain, _, _ := strings.Cut(key, "/")
+	isIn := func(group string) bool { return domain == group || strings.HasSuffix(domain, "."+group) }
 	switch {
 	case key == karpv1.LabelNodePool:
 		return key + " is set for you: leave it out"
@@ -23,9 +24,9 @@ func WhyRestricted(key string) string {
 		return key + " cannot be known before there is a node: leave it out"
 	case slices.Contains(awsv1.WellKnownLabels(), key):
 		return ""
-	case domain == karpv1.Group || strings.HasSuffix(domain, "."+karpv1.Group):
+	case isIn(karpv1.Group):
 		return key + " is in a domain that is reserved for the controller"
-	case (domain == awsv1.Group || strings.HasSuffix(domain, "."+awsv1.Group)) && !slices.Contains(awsv1.UsableLabels(), key):
+	case isIn(awsv1.Group) && !slices.Contains(awsv1.UsableLabels(), key):
 		return key + " is in a domain that is reserved for the controller"
 	}
 	return ""

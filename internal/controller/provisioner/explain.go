@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// Explain describes a refusal in two sentences: the nearest obstacle with its code, as in metrics and logs, and a fix.
+// Explain describes a refusal in two sentences: the nearest obstacle with its code in metrics and logs, and a fix.
 // The cause comes first, so that a truncated event loses the fix and not the cause.
 func Explain(r packing.Refusal) string {
 	if len(r.Reasons) == 0 {
