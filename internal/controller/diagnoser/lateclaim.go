@@ -127,8 +127,10 @@ func (d *Diagnoser) hold(seen lateScan, verdicts map[types.UID]Verdict) {
 	d.mu.Unlock()
 	for pool, check := range d.LaunchBackoff.PreflightCauses() {
 		p := seen.pools[pool]
-		isServed := p != nil && nodestate.IsServed(p.Spec.Template.Spec.NodeClassRef)
-		if r.at.IsZero() || !isServed || !r.clears(p.Spec.Template.Spec.NodeClassRef.Name, check) {
+		if p == nil || r.at.IsZero() {
+			continue
+		}
+		if ref := p.Spec.Template.Spec.NodeClassRef; !nodestate.IsServed(ref) || !r.clears(ref.Name, check) {
 			continue
 		}
 		d.LaunchBackoff.Reset(pool)

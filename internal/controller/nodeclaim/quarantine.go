@@ -67,6 +67,6 @@ func (u UntaggedInstance) String() string {
 }
 
 // UntaggedOf returns the claim and its instance, with the expected tags.
-func UntaggedOf(m loop.InstanceClient, region string, claim *karpv1.NodeClaim, i ec2.Instance) UntaggedInstance {
-	return UntaggedInstance{claim, i, m.OwnershipTags(claim.Labels[karpv1.LabelNodePool], claim.Spec.NodeClassRef.Name, claim.Name), region}
+func UntaggedOf(c loop.InstanceClient, region string, claim *karpv1.NodeClaim, i ec2.Instance) UntaggedInstance {
+	return UntaggedInstance{claim, i, c.OwnershipTags(claim.Labels[karpv1.LabelNodePool], claim.Spec.NodeClassRef.Name, claim.Name), region}
 }

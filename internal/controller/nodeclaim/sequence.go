@@ -42,9 +42,12 @@ type sequence struct {
 // order. pods reads from the informers.
 func (t *sequences) see(ctx context.Context, pods client.Reader, claim *karpv1.NodeClaim, now time.Time) (drain.Turn, error) {
 	mark, err := nodestate.MoveOf(claim)
-	isOrdered := err == nil && mark != nil && len(mark.EvictionOrder) > 0 && mark.Committed
+	if mark == nil || err != nil {
+		return drain.Turn{}, nil // the loop of moves reports an unreadable mark
+	}
+	isOrdered := len(mark.EvictionOrder) > 0 && mark.Committed
 	if !isOrdered || claim.Annotations[nodestate.AnnotationInterrupted] != "" {
-		return drain.Turn{}, nil // no ordered move, or the node must be drained fast; the moves loop reports an unreadable mark
+		return drain.Turn{}, nil // the pods need no order, or the node must be drained fast
 	}
 	scheduled, err := placedPods(ctx, pods, mark.EvictionOrder)
 	if err != nil {

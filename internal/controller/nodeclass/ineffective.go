@@ -138,9 +138,9 @@ func (h *IneffectiveFieldWarner) report(object client.Object, kind string, field
 	}
 	h.mu.Unlock()
 	var messages []string // all in one event, because the API server merges events with the same reason, and keeps the first text
-	for _, l := range fields {
-		if h.logOnce(uid, kind+" "+object.GetName(), l) {
-			messages = append(messages, l.field+" has no effect: "+l.instead)
+	for _, f := range fields {
+		if h.logOnce(uid, kind+" "+object.GetName(), f) {
+			messages = append(messages, f.field+" has no effect: "+f.instead)
 		}
 	}
 	if len(messages) > 0 {
@@ -150,8 +150,8 @@ func (h *IneffectiveFieldWarner) report(object client.Object, kind string, field
 
 // contains reports whether known is still among the ineffective fields.
 func contains(fields []ineffectiveField, known reportedField) bool {
-	for _, l := range fields {
-		if l.field == known.field && l.instead == known.instead {
+	for _, f := range fields {
+		if f.field == known.field && f.instead == known.instead {
 			return true
 		}
 	}
@@ -159,9 +159,9 @@ func contains(fields []ineffectiveField, known reportedField) bool {
 }
 
 // logOnce logs a field of the named object if it was not reported before, and returns whether it logged the field.
-func (h *IneffectiveFieldWarner) logOnce(uid types.UID, name string, l ineffectiveField) bool {
+func (h *IneffectiveFieldWarner) logOnce(uid types.UID, name string, f ineffectiveField) bool {
 	h.mu.Lock()
-	key := reportedField{uid, l.field, l.instead}
+	key := reportedField{uid, f.field, f.instead}
 	before := h.logged[key]
 	if h.logged == nil {
 		h.logged = map[reportedField]bool{}
@@ -169,7 +169,7 @@ func (h *IneffectiveFieldWarner) logOnce(uid types.UID, name string, l ineffecti
 	h.logged[key] = true
 	h.mu.Unlock()
 	if !before {
-		h.Log.Warn("this field has no effect", "object", name, "field", l.field, "instead", l.instead)
+		h.Log.Warn("this field has no effect", "object", name, "field", f.field, "instead", f.instead)
 	}
 	return !before
 }

@@ -75,8 +75,8 @@ func (r Review) Revalidate(plan packing.Plan) (packing.Plan, StaleParts) {
 	r.index()
 	planned := make([]packing.PlannedNode, 0, len(plan.PlannedNodes))
 	plan.Price = 0
-	for _, m := range plan.PlannedNodes {
-		kept, cause := r.revalidateNode(m)
+	for _, node := range plan.PlannedNodes {
+		kept, cause := r.revalidateNode(node)
 		if cause != "" {
 			r.stale.Claims[cause]++
 			r.stale.mustReplan = r.stale.mustReplan || cause != stalePods
@@ -144,11 +144,11 @@ func (r *Review) stillNeedsNode(id string) bool {
 
 // revalidateNode returns the planned node with only the pods that still need a node. The second result is the cause if
 // the planned node must not be created; else it is empty.
-func (r *Review) revalidateNode(m packing.PlannedNode) (packing.PlannedNode, string) {
-	pool := r.pools[m.Pool]
+func (r *Review) revalidateNode(node packing.PlannedNode) (packing.PlannedNode, string) {
+	pool := r.pools[node.Pool]
 	var kept []string
 	all, left := resources.Amounts{}, resources.Amounts{} // requests of all pods, and of the kept ones
-	for _, id := range m.Pods {
+	for _, id := range node.Pods {
 		p := r.pods[id]
 		if p == nil {
 			continue
@@ -158,23 +158,23 @@ func (r *Review) revalidateNode(m packing.PlannedNode) (packing.PlannedNode, str
 			kept, left = append(kept, id), left.Add(p.Requests)
 		}
 	}
-	r.stale.pods += len(m.Pods) - len(kept)
+	r.stale.pods += len(node.Pods) - len(kept)
 	switch {
 	case len(kept) == 0:
-		return m, stalePods
+		return node, stalePods
 	case left.Bulk() < minKeptShare*all.Bulk():
-		return m, stalePart
-	case pool == nil || !isSamePool(r.oldPools[m.Pool], pool):
-		return m, stalePool
+		return node, stalePart
+	case pool == nil || !isSamePool(r.oldPools[node.Pool], pool):
+		return node, stalePool
 	case slices.ContainsFunc(r.newNodes, func(n *cluster.Node) bool { return r.hasRoom(n, kept) }):
-		return m, StaleRoom
-	case !r.isWithinLimits(m, pool):
-		return m, staleLimit
+		return node, StaleRoom
+	case !r.isWithinLimits(node, pool):
+		return node, staleLimit
 	}
-	if len(kept) < len(m.Pods) {
-		m.Pods, m.Requests = kept, m.Requests.Sub(all.Sub(left))
+	if len(kept) < len(node.Pods) {
+		node.Pods, node.Requests = kept, node.Requests.Sub(all.Sub(left))
 	}
-	return m, ""
+	return node, ""
 }
 
 // isSamePool reports whether NodeClaims that were planned for the old pool are valid for the current pool.
@@ -186,19 +186,19 @@ func isSamePool(old, now *cluster.Pool) bool {
 
 // isWithinLimits reports whether the planned node fits the current limits of the pool. If the limits have not changed
 // and the pool has not grown, it returns true without a check, because the plan respects the limits.
-func (r *Review) isWithinLimits(m packing.PlannedNode, pool *cluster.Pool) bool {
-	old := r.oldPools[m.Pool]
+func (r *Review) isWithinLimits(node packing.PlannedNode, pool *cluster.Pool) bool {
+	old := r.oldPools[node.Pool]
 	if reflect.DeepEqual(old.Limits, pool.Limits) && old.Nodes >= pool.Nodes && pool.Usage.Fits(old.Usage) {
 		return true
 	}
 	largest := resources.Amounts{}
-	types := r.market.Types(m.NodeClass, m.Pool)
-	for _, o := range m.Offerings {
+	types := r.market.Types(node.NodeClass, node.Pool)
+	for _, o := range node.Offerings {
 		if i := slices.IndexFunc(types, func(t catalog.Type) bool { return t.Name == o.InstanceType }); i >= 0 {
 			largest = largest.Max(types[i].Capacity)
 		}
 	}
-	usage, nodes := r.usage[m.Pool].Add(largest), r.counts[m.Pool]+1
+	usage, nodes := r.usage[node.Pool].Add(largest), r.counts[node.Pool]+1
 	for name, ceiling := range pool.Limits.Ceiling {
 		if usage.Of(name) > ceiling {
 			return false
@@ -207,7 +207,7 @@ func (r *Review) isWithinLimits(m packing.PlannedNode, pool *cluster.Pool) bool 
 	if pool.Limits.Nodes != nil && nodes > *pool.Limits.Nodes {
 		return false
 	}
-	r.usage[m.Pool], r.counts[m.Pool] = usage, nodes
+	r.usage[node.Pool], r.counts[node.Pool] = usage, nodes
 	return true
 }
 
