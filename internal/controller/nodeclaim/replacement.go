@@ -120,7 +120,7 @@ func (r *Replacements) seeStatic(ctx context.Context, claim *karpv1.NodeClaim, p
 	limit := nodestate.NodeLimit(pool)
 	isFull := limit != nil && counts.all >= *limit
 	switch {
-	case !since.IsZero() && counts.ready >= int(*pool.Spec.Replicas):
+	case !since.IsZero() && counts.ready >= int(*pool.Spec.Replicas): // enough without this node
 		out.State = lifecycle.ReplacementReady
 	case isFull && (since.IsZero() || counts.coming == 0): // no room for a new node, and none is coming
 		return lifecycle.Replacement{}, nil

@@ -19,7 +19,7 @@ func efaOf(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, t catalog.Type) i
 // efaInterfaces returns count EFA interfaces, one on each network card. The first is the primary interface.
 func efaInterfaces(count int64) []ec2.Interface {
 	var out []ec2.Interface
-	for card := range int32(min(count, 1<<15)) { // fits in int32
+	for card := range int32(min(count, 1<<15)) { // more than any type has
 		out = append(out, ec2.Interface{Card: card, Device: min(card, 1), Type: "efa"})
 	}
 	return out

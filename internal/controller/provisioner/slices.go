@@ -75,7 +75,7 @@ func (c *costlyPods) init() {
 // divide returns which of the pods are planned now, and which the next slice plans.
 func (c *costlyPods) divide(pods []cluster.Pod, now time.Time) fairness.Division {
 	c.init()
-	served := map[string]bool{}
+	served := map[string]bool{} // by pod UID: the pod was in a slice a short time ago
 	for uid, t := range c.turns {
 		if now.Before(t.nextSlice) {
 			served[uid] = true
