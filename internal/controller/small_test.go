@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -126,15 +127,19 @@ func TestNewest(t *testing.T) {
 	}
 }
 
-// TestRecorderDropsExcessEvents: the recorder drops events beyond MaxQueuedEvents, and never blocks.
-func TestRecorderDropsExcessEvents(t *testing.T) {
+// TestRecorderManyNamespaces: a full queue with one event of each namespace stays consistent when events are dropped.
+func TestRecorderManyNamespaces(t *testing.T) {
 	t.Parallel()
 	recorder := loop.NewRateLimitedRecorder(&events{})
-	for range 2 * loop.MaxQueuedEvents {
-		recorder.EmitLater(&corev1.Pod{}, "Nominated", "x")
+	for i := range 2 * loop.MaxQueuedEvents {
+		recorder.EmitLater(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprint(i)}}, "Nominated", "x")
 	}
-	if n := recorder.Size; n != loop.MaxQueuedEvents {
-		t.Errorf("%d events are queued, want %d", n, loop.MaxQueuedEvents)
+	n := 0
+	for _, ok := recorder.Next(); ok; _, ok = recorder.Next() {
+		n++
+	}
+	if n != loop.MaxQueuedEvents {
+		t.Errorf("%d events were emitted, want %d", n, loop.MaxQueuedEvents)
 	}
 }
 

@@ -116,7 +116,11 @@ func (d *RateLimitedRecorder) EmitLater(about client.Object, reason kubeclient.R
 // dropLast drops the newest event of the namespace. The caller must hold the lock.
 func (d *RateLimitedRecorder) dropLast(namespace string) {
 	queue := d.queues[namespace]
+	d.Size--
+	if len(queue) == 1 {
+		delete(d.queues, namespace)
+		return
+	}
 	queue[len(queue)-1] = QueuedEvent{}
 	d.queues[namespace] = queue[:len(queue)-1]
-	d.Size--
 }

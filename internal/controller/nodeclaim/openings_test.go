@@ -28,7 +28,7 @@ func TestOpenings(t *testing.T) {
 	o.done("a", at(5))
 	ask("b", never, at(10), at(5+quietTime)) // a was opened a moment ago
 	ask("c", never, at(10), at(5+2*quietTime))
-	attempt := at(5 + quietTime - 1) // just before the Node of b may be opened
+	attempt := at(5 + quietTime - 1)                           // just before the Node of b may be opened
 	ask("b", attempt, at(5+quietTime), attempt.Add(quietTime)) // kube-scheduler still tries pods
 	ask("b", attempt, attempt.Add(quietTime), attempt.Add(quietTime))
 
