@@ -28,7 +28,7 @@ type sources struct {
 	bandwidth map[string]int64                   // EC2's documentation, Mbps
 	usEast1   map[string]float64                 // AWS price list, July 2026, dollars per hour
 	efa       map[string]bool                    // types that support EFA, from efa.txt
-	clocks    map[string]int64                   // clock speed by family in MHz, from API responses recorded by the provider
+	clocks    map[string]int64                   // clock speed by family in MHz, see recordedClocks
 }
 
 // record is an instance type in ec2-instances-info, with the fields that this program uses. The module's own Go type

@@ -77,8 +77,8 @@ func priceCell(r row, zones []string) (string, error) {
 
 // spotCell returns a spot price as a percentage of the on-demand price if that is exact, and in dollars otherwise.
 func spotCell(spot, onDemand catalog.Price) (string, error) {
-	percent := int((100*spot + onDemand/2) / onDemand)
-	if percent > 0 && percent <= 255 {
+	percent := int((100*spot + onDemand/2) / onDemand) // rounded to the nearest
+	if percent > 0 && percent <= 255 {                 // ParseRegion reads 8 bits
 		exact, err := catalog.SpotPercent(onDemand, percent)
 		if err != nil {
 			return "", err

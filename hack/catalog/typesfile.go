@@ -147,6 +147,7 @@ func structures[T any](list []T, fields func(T) []any) string {
 		for _, field := range fields(element) {
 			cells = append(cells, cellOf(field))
 		}
+		// Drops the last fields that are 0 or none, but not the count and the first field.
 		for last := len(cells) - 1; last > 1 && (cells[last] == "0" || cells[last] == "none"); last-- {
 			cells = cells[:last]
 		}

@@ -40,7 +40,7 @@ func TestEveryFact(t *testing.T) {
 	number := int64(0)
 	fill(reflect.ValueOf(&full).Elem(), &number)
 	full.Name = "c.large"
-	for i := range full.Network.Cards {
+	for i := range full.Network.Cards { // the file has no index: it is the position in the list
 		full.Network.Cards[i].Index = int64(i)
 	}
 	if _, err := typesFile([]catalog.Facts{same, zero, full}); err != nil {

@@ -42,7 +42,8 @@ func newController(t *testing.T) controller {
 	})
 }
 
-// newFailingController returns the data about a controller with all the problems that have an alert.
+// newFailingController returns the data about a controller with all the problems that have an alert. Durations are in
+// seconds.
 func newFailingController(t *testing.T) controller {
 	t.Helper()
 	return scrapeHour(t, func(m *metrics.Metrics, n float64) {
@@ -66,7 +67,7 @@ func newFailingController(t *testing.T) controller {
 		m.ForeignTerminations.WithLabelValues("general", "call").Add(0.2)
 		m.Proven.WithLabelValues("issuer").Set(0)
 		m.Proven.WithLabelValues("authority").Set(0)
-		m.PricesAt.WithLabelValues("on-demand").Set(float64(scrapedAt(0).Unix() - 5*86400))
+		m.PricesAt.WithLabelValues("on-demand").Set(float64(scrapedAt(0).Unix() - 5*86400)) // five days old
 		m.Dropped.WithLabelValues("unreadable").Add(2)
 		m.LoopStalled.WithLabelValues("provisioner").Set(1)
 	})

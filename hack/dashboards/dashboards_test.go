@@ -273,8 +273,9 @@ func TestRunbook(t *testing.T) {
 				t.Errorf("%s has no section %s", page, r.Alert)
 				continue
 			}
+			const minText = 20 // characters; fewer are no text
 			for _, part := range []string{"**Meaning.**", "**Look at.**", "**Do.**"} {
-				if _, after, ok := strings.Cut(body, part); !ok || len(strings.TrimSpace(after)) < 20 {
+				if _, after, ok := strings.Cut(body, part); !ok || len(strings.TrimSpace(after)) < minText {
 					t.Errorf("%s: the section %s lacks %s", page, r.Alert, part)
 				}
 			}
@@ -330,7 +331,7 @@ func TestDashboardLayout(t *testing.T) {
 		ids[p.ID] = true
 		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
 			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
-				if other := occupied[[2]int{x, y}]; other != "" || x >= 24 {
+				if other := occupied[[2]int{x, y}]; other != "" || x >= 24 { // Grafana has 24 columns
 					t.Errorf("panel %q overlaps panel %q, or is outside the dashboard", p.Title, other)
 				}
 				occupied[[2]int{x, y}] = p.Title

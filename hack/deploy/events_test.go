@@ -106,11 +106,12 @@ func TestRules(t *testing.T) {
 					break
 				}
 			}
-			unprocessed = slices.DeleteFunc(unprocessed, func(k interruption.Event) bool { return k == e })
+			unprocessed = slices.DeleteFunc(unprocessed, func(other interruption.Event) bool { return other == e })
 		}
 		if len(unprocessed) > 0 {
 			t.Errorf("%s: the rules send events that package interruption does not process: %v", name, unprocessed)
 		}
+		// Spot interruption, rebalance recommendation, state change, AWS Health, reservation and capacity block.
 		if len(rules) != 6 {
 			t.Errorf("%s has %d rules, want 6: %v", name, len(rules), rules)
 		}
@@ -144,9 +145,9 @@ func isProcessed(t *testing.T, e interruption.Event, detail map[string]string) b
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := interruption.Parse(fmt.Sprintf(`{"version": "0", "source": %q, "detail-type": %q, "detail": %s}`, e.Source, e.DetailType, text))
+	parsed, err := interruption.Parse(fmt.Sprintf(`{"version": "0", "source": %q, "detail-type": %q, "detail": %s}`, e.Source, e.DetailType, text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return n.Kind != interruption.NoOp
+	return parsed.Kind != interruption.NoOp
 }

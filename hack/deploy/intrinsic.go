@@ -71,7 +71,7 @@ func (s *Stack) evalBool(v any) (bool, error) {
 	case "Fn::Not":
 		b, err := s.evalBool(list[0])
 		return !b, err
-	case "Fn::And", "Fn::Or":
+	case "Fn::And", "Fn::Or": // the first false decides And, the first true decides Or
 		for _, inner := range list {
 			if b, err := s.evalBool(inner); err != nil || b == (name == "Fn::Or") {
 				return b, err

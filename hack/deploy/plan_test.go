@@ -141,7 +141,7 @@ func checkJSON(t *testing.T, what string, got any, want string) {
 func TestPolicies(t *testing.T) {
 	t.Parallel()
 	scope := permissions.Scope{Account: account, Region: "us-east-1", Cluster: "demo",
-		NodeRoles: []string{"Karpenter-demo-2026"}, Queue: "Karpenter-demo"}
+		NodeRoles: []string{"Karpenter-demo-2026"}, Queue: "Karpenter-demo"} // newResource adds 2026 to a prefix
 	withUID := scope
 	withUID.UID = uid
 	custom := withUID
@@ -178,7 +178,7 @@ func TestPolicies(t *testing.T) {
 	}
 	if p := planJoiner(t, settings{"enable_spot_termination": false}); len(p.Resources) == 0 ||
 		hasResource(p, `aws_iam_policy.controller["interruption"]`) {
-		t.Error("without spot termination, want a plan with resources and without a policy for the queue")
+		t.Error("without spot termination, the plan is empty or has a policy for the queue")
 	}
 }
 
@@ -226,7 +226,7 @@ func TestFargate(t *testing.T) {
 		"Condition": {"ArnLike": {"aws:SourceArn": "arn:aws:eks:us-east-1:111122223333:fargateprofile/demo/*"}}}]}`)
 	entry, profile := p.properties(t, "aws_eks_access_entry.fargate[0]"), p.properties(t, "aws_eks_fargate_profile.this[0]")
 	if entry["type"] != "FARGATE_LINUX" || entry["principal_arn"] != role["arn"] || profile["pod_execution_role_arn"] != role["arn"] {
-		t.Errorf("role %v, entry %v, profile %v; want the role in both", role["arn"], entry, profile)
+		t.Errorf("want the role %v in a FARGATE_LINUX entry and in the profile, got %v and %v", role["arn"], entry, profile)
 	}
 	if role["arn"] == p.properties(t, "aws_iam_role.node[0]")["arn"] {
 		t.Error("the Fargate profile has the role of the nodes, want its own role")
@@ -273,7 +273,7 @@ func TestFargateRejects(t *testing.T) {
 		all := maps.Clone(fargate)
 		maps.Copy(all, c.change)
 		if _, err := tryPlan(t, all); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %q", name, err, c.want)
+			t.Errorf("%s: the error of the plan is %v, want one with %q", name, err, c.want)
 		}
 	}
 }
@@ -346,7 +346,7 @@ func TestSettings(t *testing.T) {
 	checkJSON(t, "aws_auth_roles", jsonValue(t, p.Outputs["aws_auth_roles"]), `[{"groups": ["system:bootstrappers", "system:nodes", "eks:kube-proxy-windows"],
 		"rolearn": "arn:aws:iam::111122223333:role/Karpenter-demo-2026", "username": "system:node:{{EC2PrivateDNSName}}"}]`)
 	if hasResource(p, "aws_eks_access_entry.node[0]") || !hasResource(p, `aws_iam_role_policy_attachment.node["AmazonEKS_CNI_IPv6_Policy"]`) {
-		t.Error("want a plan without an access entry for nodes, and with the CNI policy for IPv6")
+		t.Error("the plan has an access entry for nodes, or lacks the CNI policy for IPv6")
 	}
 	profile := settings{"create_instance_profile": true, "create_node_iam_role": false, "node_iam_role_arn": "arn:aws:iam::1:role/a/mine"}
 	if got := planJoiner(t, profile).properties(t, "aws_iam_instance_profile.this[0]")["role"]; got != "mine" {
@@ -367,7 +367,7 @@ func TestSettings(t *testing.T) {
 		"misspelled variable": {settings{"enable_spot_terminations": true}, `no variable "enable_spot_terminations"`},
 	} {
 		if _, err := tryPlan(t, c.variables); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %q", name, err, c.want)
+			t.Errorf("%s: the error of the plan is %v, want one with %q", name, err, c.want)
 		}
 	}
 }

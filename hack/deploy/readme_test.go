@@ -81,7 +81,7 @@ func checkTables(t *testing.T, file, tables string) {
 	}
 	const begin, end = "-run TestReadme -rewrite -->\n", "\n<!-- end -->"
 	before, rest, hasBegin := strings.Cut(string(text), begin)
-	_, after, hasEnd := strings.Cut("\n"+rest, end)
+	_, after, hasEnd := strings.Cut("\n"+rest, end) // "\n": without tables, end follows begin directly
 	if !hasBegin || !hasEnd {
 		t.Fatalf("%s does not have the comments before and after its tables", file)
 	}

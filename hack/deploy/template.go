@@ -81,7 +81,7 @@ func objects(v any) map[string]map[string]any {
 // decode converts a YAML node to maps, lists and scalars. It converts the short form of an intrinsic function to the
 // long form: !Ref X to {"Ref": "X"}.
 func decode(n *yaml.Node) (any, error) {
-	if name, ok := strings.CutPrefix(n.Tag, "!"); ok && !strings.HasPrefix(n.Tag, "!!") {
+	if name, ok := strings.CutPrefix(n.Tag, "!"); ok && !strings.HasPrefix(n.Tag, "!!") { // !!str is a type of YAML
 		untagged := *n
 		untagged.Tag = ""
 		if untagged.Kind == yaml.ScalarNode {

@@ -85,23 +85,23 @@ func TestTemplateParameters(t *testing.T) {
 	fargate := maps.Clone(irsa)
 	fargate["FargateSubnetIds"] = "subnet-1,subnet-2"
 	names := map[string]string{"NodeRoleName": "n", "QueueName": "q", "ImageParameterArns": "arn", "ClusterUID": uid}
-	var last *Stack
+	var smallest *Stack // the last: all optional resources are disabled
 	for _, parameters := range []map[string]string{nil, irsa, fargate, names,
 		{"NodeRoleArns": "arn:aws:iam::1:role/r", "AccessEntries": "false", "InterruptionQueue": "false"}} {
-		last = joinerStack(t, parameters)
-		maps.Copy(used, last.used)
+		smallest = joinerStack(t, parameters)
+		maps.Copy(used, smallest.used)
 	}
-	for name, p := range last.template.Parameters {
+	for name, p := range smallest.template.Parameters {
 		if p.Description == "" || p.AllowedPattern != "" && p.Constraint == "" || !used[name] {
 			t.Errorf("parameter %s has no description, is unused, or has an AllowedPattern without ConstraintDescription", name)
 		}
 	}
-	for name := range last.template.Conditions {
+	for name := range smallest.template.Conditions {
 		if !used[name] {
 			t.Errorf("condition %s is unused", name)
 		}
 	}
-	for name := range last.Resources {
+	for name := range smallest.Resources {
 		if strings.HasSuffix(name, "Rule") || strings.HasSuffix(name, "Entry") || strings.HasPrefix(name, "Queue") ||
 			name == "InterruptionPolicy" || name == "NodeRole" {
 			t.Errorf("%s is created although it is disabled", name)
@@ -120,7 +120,7 @@ func TestTemplateParameters(t *testing.T) {
 		"not allowed": {map[string]string{"Identity": "Pods"}, "must be one of"},
 	} {
 		if _, err := tryStack(t, c.parameters); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %q", name, err, c.want)
+			t.Errorf("%s: the error of the stack is %v, want one with %q", name, err, c.want)
 		}
 	}
 }
@@ -161,6 +161,7 @@ func TestTemplateLikeModule(t *testing.T) {
 		t.Errorf("the access entry of Fargate is %v, want FARGATE_LINUX and role FargateExecutionRole", got)
 	}
 	profile := s.Resources["FargateProfile"].Properties
+	// CloudFormation creates the profile after the entry, because a tag of the profile refers to the entry.
 	if tags, _ := json.Marshal(profile["Tags"]); !strings.Contains(string(tags), "access-entry/FargateAccessEntry") {
 		t.Errorf("the Fargate profile does not depend on the access entry: its tags are %s", tags)
 	}

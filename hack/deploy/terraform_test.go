@@ -124,7 +124,8 @@ func withoutProviders(t *testing.T, p *Plan) ([]byte, map[string]cty.Value) {
 				address := strings.Join(block.Labels(), ".")
 				for name, a := range block.Body().Attributes() {
 					expression := string(a.Expr().BuildTokens(nil).Bytes())
-					if name == "depends_on" || blockOnly.MatchString(expression) || !hasInstances(p, address) && name != "count" && name != "for_each" {
+					isEvaluated := hasInstances(p, address) || name == "count" || name == "for_each"
+					if name == "depends_on" || blockOnly.MatchString(expression) || !isEvaluated {
 						continue
 					}
 					output := strings.ReplaceAll(address, ".", "-") + "-" + name

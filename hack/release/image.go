@@ -237,7 +237,7 @@ func layerOf(entries []entry) (v1.Layer, error) {
 	w := tar.NewWriter(&out)
 	written := map[string]bool{}
 	for _, e := range entries {
-		for i := range e.name {
+		for i := range e.name { // a parent folder ends at each slash before the end
 			if parent := e.name[:i+1]; e.name[i] == '/' && i+1 < len(e.name) && !written[parent] {
 				written[parent] = true
 				if err := writeEntry(w, entry{name: parent, mode: 0o755}); err != nil {

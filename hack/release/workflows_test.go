@@ -102,7 +102,7 @@ func TestActionsArePinned(t *testing.T) {
 		}
 		lines := line.FindAllStringSubmatch(w.text, -1)
 		if len(lines) != steps {
-			t.Errorf("%s: %d lines have uses:, but %d steps do", w.file, len(lines), steps)
+			t.Errorf("%s: uses: is on %d lines, but in %d steps", w.file, len(lines), steps)
 		}
 		for _, l := range lines {
 			m := pinned.FindStringSubmatch(l[1])

@@ -138,7 +138,7 @@ func copyEntry(file, to string) (entry, error) {
 // database returns the URL of the pinned database for govulncheck. If the folder cache does not contain this version
 // yet, database writes it there.
 func database(ctx context.Context, cache string) (string, error) {
-	module, version, err := pinnedDatabase(ctx)
+	source, version, err := pinnedDatabase(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -155,7 +155,7 @@ func database(ctx context.Context, cache string) (string, error) {
 		return "", err
 	}
 	defer func() { _ = os.RemoveAll(unfinished) }()
-	if err := writeDatabase(filepath.Join(module, "data", "osv"), unfinished); err != nil {
+	if err := writeDatabase(filepath.Join(source, "data", "osv"), unfinished); err != nil {
 		return "", err
 	}
 	if err := os.Rename(unfinished, folder); err != nil {

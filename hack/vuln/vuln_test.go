@@ -98,15 +98,15 @@ func TestIncompleteCheckFails(t *testing.T) {
 // index/modules.json lists no entry twice for an affected module.
 func TestDatabase(t *testing.T) {
 	t.Parallel()
-	module, _, err := pinnedDatabase(t.Context())
+	source, _, err := pinnedDatabase(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	to := t.TempDir()
-	if err := writeDatabase(filepath.Join(module, "data", "osv"), to); err != nil {
+	if err := writeDatabase(filepath.Join(source, "data", "osv"), to); err != nil {
 		t.Fatal(err)
 	}
-	want, err := filepath.Glob(filepath.Join(module, "data", "osv", "*.json"))
+	want, err := filepath.Glob(filepath.Join(source, "data", "osv", "*.json"))
 	if err != nil || len(want) < 4000 {
 		t.Fatalf("the module has %d entries (%v), want at least 4000", len(want), err)
 	}

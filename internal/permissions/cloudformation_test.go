@@ -61,25 +61,25 @@ func writePolicyYAML(t *testing.T, b *strings.Builder, p Policy, conditional map
 		cut = strings.LastIndex(body[:cut], "\n")
 		body = body[:cut] + "\n              ${WithUID}" + body[cut:]
 	}
-	var more strings.Builder
+	var variables strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(substitutes)) {
 		if strings.Contains(body, "${"+name+"}") {
-			fmt.Fprintf(&more, "            %s: %s\n", name, substitutes[name])
+			fmt.Fprintf(&variables, "            %s: %s\n", name, substitutes[name])
 		}
 	}
 	if len(withUID) > 0 {
-		more.WriteString("            WithUID: !If\n              - KnowsUID\n              - !Sub\n                - |\n")
+		variables.WriteString("            WithUID: !If\n              - KnowsUID\n              - !Sub\n                - |\n")
 		for _, s := range withUID {
 			statement := documentText(t, Policy{Name: p.Name, Statements: []Statement{s}})
 			statement = statement[strings.Index(statement, "[")+1 : strings.LastIndex(statement, "]")]
-			more.WriteString("                  ," + strings.ReplaceAll(strings.TrimSpace(statement), "\n    ", "\n                  ") + "\n")
+			variables.WriteString("                  ," + strings.ReplaceAll(strings.TrimSpace(statement), "\n    ", "\n                  ") + "\n")
 		}
-		more.WriteString("                - UID: !Ref ClusterUID\n              - \"\"\n")
+		variables.WriteString("                - UID: !Ref ClusterUID\n              - \"\"\n")
 	}
-	if more.Len() == 0 {
+	if variables.Len() == 0 {
 		fmt.Fprintf(b, "      PolicyDocument:\n        Fn::Sub: |\n            %s\n", body)
 	} else {
-		fmt.Fprintf(b, "      PolicyDocument:\n        Fn::Sub:\n          - |\n            %s\n          -\n%s", body, more.String())
+		fmt.Fprintf(b, "      PolicyDocument:\n        Fn::Sub:\n          - |\n            %s\n          -\n%s", body, variables.String())
 	}
 	b.WriteByte('\n')
 }

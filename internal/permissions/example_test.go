@@ -52,7 +52,7 @@ func TestExamplesAreAllowed(t *testing.T) {
 		if got := denied(t, s, texts...); len(got) > 0 {
 			t.Errorf("with UID %q, the policies deny %v, want no denied request", s.UID, got)
 		}
-		got := denied(t, s, texts[1:]...) // the first policy is launch
+		got := denied(t, s, texts[1:]...) // without the first policy, launch
 		if len(got["MakeWhatIsTagged"]) == 0 || len(got["EndOwnInstances"]) == 0 || len(got["PassNodeRoles"]) > 0 {
 			t.Errorf("without the policy launch, %v are denied, want only requests of that policy", got)
 		}
@@ -69,7 +69,7 @@ func TestExamplesNameTheCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := denied(t, demo, string(text))
-	// MakeWhatIsTagged allows 3 actions on 6 kinds of resources.
+	// MakeWhatIsTagged allows 3 actions on 6 kinds of resources, NameOwnInstances 1 action on 1 kind.
 	if len(got["UseWhatOthersMade"]) > 0 || len(got["MakeWhatIsTagged"]) != 3*6 || len(got["NameOwnInstances"]) != 1 {
 		t.Errorf("the policies of another cluster deny %v, want only requests that are limited to the cluster", got)
 	}

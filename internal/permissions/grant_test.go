@@ -197,15 +197,15 @@ func TestVerdicts(t *testing.T) {
 		return k
 	}
 	const (
-		other    = "99999999-2222-3333-4444-555555555555"
+		otherUID = "99999999-2222-3333-4444-555555555555"
 		instance = "arn:aws:ec2:us-east-1:111122223333:instance/i-1"
 		template = "arn:aws:ec2:us-east-1:111122223333:launch-template/lt-1"
 		profile  = "arn:aws:iam::111122223333:instance-profile/karpenter/us-east-1/demo/u/p"
 		foreign  = "arn:aws:iam::111122223333:instance-profile/karpenter/us-east-1/other/u/p"
 		role     = "arn:aws:iam::111122223333:role/KarpenterNodeRole-demo"
 	)
-	ours, theirs := tags(resourceTag, "demo", demo.UID), tags(resourceTag, "other", other)
-	sameName, made := tags(resourceTag, "demo", other), tags(requestTag, "demo", demo.UID)
+	ours, theirs := tags(resourceTag, "demo", demo.UID), tags(resourceTag, "other", otherUID)
+	sameName, inRequest := tags(resourceTag, "demo", otherUID), tags(requestTag, "demo", demo.UID)
 	createAction := "ec2:CreateAction"
 	for _, c := range []struct {
 		action, resource    string
@@ -225,28 +225,28 @@ func TestVerdicts(t *testing.T) {
 		{"ec2:DeleteLaunchTemplate", template, without(ours, resourceTag+tagUID), false, false}, // created by Karpenter
 		{"ec2:CreateFleet", template, ours, true, true},
 		{"ec2:CreateFleet", template, theirs, false, false},
-		{"ec2:RunInstances", instance, made, true, true},
-		{"ec2:RunInstances", instance, tags(requestTag, "other", other), false, false},
+		{"ec2:RunInstances", instance, inRequest, true, true},
+		{"ec2:RunInstances", instance, tags(requestTag, "other", otherUID), false, false},
 		{"ec2:RunInstances", instance, nil, false, false},
 		{"ec2:RunInstances", "arn:aws:ec2:us-east-1::image/ami-1", nil, true, true},
 		{"ec2:RunInstances", "arn:aws:ec2:us-east-2::image/ami-1", nil, false, false},
-		{"ec2:CreateTags", instance, with(made, createAction, "RunInstances"), true, true},
-		{"ec2:CreateTags", instance, with(made, createAction, "CreateVolume"), false, false},
-		{"ec2:CreateTags", instance, made, false, false}, // an existing instance
-		{"ec2:CreateTags", instance, maps.Collect(chain(made, theirs)), false, false},
+		{"ec2:CreateTags", instance, with(inRequest, createAction, "RunInstances"), true, true},
+		{"ec2:CreateTags", instance, with(inRequest, createAction, "CreateVolume"), false, false},
+		{"ec2:CreateTags", instance, inRequest, false, false}, // an existing instance
+		{"ec2:CreateTags", instance, maps.Collect(chain(inRequest, theirs)), false, false},
 		{"ec2:CreateTags", instance, with(ours, "aws:TagKeys", "Name"), true, true},
 		{"ec2:CreateTags", instance, with(without(ours, resourceTag+tagUID), "aws:TagKeys", "Name"), true, true}, // launched by Karpenter
 		{"ec2:CreateTags", instance, with(ours, "aws:TagKeys", tagUID), false, false},
 		{"ec2:CreateTags", instance, with(with(ours, "aws:TagKeys", tagName), requestTag+tagName, "other"), false, false},
 		{"ec2:CreateTags", instance, with(theirs, "aws:TagKeys", "Name"), false, false},
 		{"ec2:CreateTags", instance, with(sameName, "aws:TagKeys", "Name"), false, true},
-		{"iam:CreateInstanceProfile", profile, made, true, true},
-		{"iam:TagInstanceProfile", profile, made, true, true},
-		{"iam:TagInstanceProfile", profile, maps.Collect(chain(made, ours)), true, true},
-		{"iam:TagInstanceProfile", profile, maps.Collect(chain(made, theirs)), false, false},
-		{"iam:TagInstanceProfile", profile, maps.Collect(chain(made, sameName)), false, true},
+		{"iam:CreateInstanceProfile", profile, inRequest, true, true},
+		{"iam:TagInstanceProfile", profile, inRequest, true, true},
+		{"iam:TagInstanceProfile", profile, maps.Collect(chain(inRequest, ours)), true, true},
+		{"iam:TagInstanceProfile", profile, maps.Collect(chain(inRequest, theirs)), false, false},
+		{"iam:TagInstanceProfile", profile, maps.Collect(chain(inRequest, sameName)), false, true},
 		{"iam:TagInstanceProfile", profile, ours, false, false}, // without the cluster's tags in the request
-		{"iam:TagInstanceProfile", foreign, made, false, false},
+		{"iam:TagInstanceProfile", foreign, inRequest, false, false},
 		{"ec2:GetConsoleOutput", instance, ours, true, true},
 		{"ec2:GetConsoleOutput", instance, without(ours, resourceTag+tagUID), true, true}, // launched by Karpenter
 		{"ec2:GetConsoleOutput", instance, theirs, false, false},
@@ -256,7 +256,7 @@ func TestVerdicts(t *testing.T) {
 		{"iam:ListAttachedRolePolicies", role, nil, true, true},
 		{"iam:GetRole", "arn:aws:iam::111122223333:role/admin", nil, false, false},
 		{"iam:ListRolePolicies", "arn:aws:iam::111122223333:role/admin", nil, false, false},
-		{"iam:CreateInstanceProfile", foreign, made, false, false},
+		{"iam:CreateInstanceProfile", foreign, inRequest, false, false},
 		{"iam:CreateInstanceProfile", profile, nil, false, false},
 		{"iam:DeleteInstanceProfile", profile, ours, true, true},
 		{"iam:DeleteInstanceProfile", profile, theirs, false, false},
@@ -322,7 +322,9 @@ func read(t *testing.T, s Scope) []iampolicy.Policy {
 func TestScopeIsChecked(t *testing.T) {
 	t.Parallel()
 	for _, s := range []Scope{
-		{}, {Account: "1", Region: "r"}, {Account: "1", Region: "r", Cluster: "a\"b"},
+		{},
+		{Account: "1", Region: "r"},
+		{Account: "1", Region: "r", Cluster: "a\"b"},
 		{Account: "1", Region: "r", Cluster: "c", NodeRoles: []string{"a b"}},
 	} {
 		if _, err := Policies(s); err == nil {
@@ -337,6 +339,7 @@ func TestScopeIsChecked(t *testing.T) {
 			t.Errorf("the partition of %s is %q, want %q: %v", region, s.Partition, want, err)
 		}
 	}
+	// The policies name the scope's partition, roles, parameters and queue.
 	cn := demo
 	cn.Partition, cn.NodeRoles, cn.Parameters, cn.Queue = "aws-cn", []string{"/path/node"}, []string{"/own/image"}, "messages"
 	for _, want := range []string{

@@ -85,7 +85,7 @@ func TestRulesAreNarrow(t *testing.T) {
 func TestAllows(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		request Request
+		request Request // verb, group, resource, name and scope
 		want    bool
 	}{
 		"pods everywhere":       {Request{"list", "", "pods", "", Cluster}, true},

@@ -165,8 +165,8 @@ func inBraces(items []item) []string {
 func oneLine(texts []string) string {
 	quoted := make([]string, 0, len(texts))
 	for _, text := range texts {
-		expression, ok := strings.CutPrefix(text, "${")
-		if expression, end := strings.CutSuffix(expression, "}"); ok && end && !strings.Contains(expression, "}") {
+		expression, begins := strings.CutPrefix(text, "${")
+		if expression, ends := strings.CutSuffix(expression, "}"); begins && ends && !strings.Contains(expression, "}") {
 			quoted = append(quoted, expression)
 			continue
 		}

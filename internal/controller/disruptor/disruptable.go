@@ -19,9 +19,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// DisruptableConditionWriter records why each node is not disrupted. If the cause lasts, it writes the cause to the
-// Disruptable condition of the node's NodeClaim, which joiner explain node reads. Its methods are safe for concurrent
-// use, and accept a nil receiver, which records nothing.
+// DisruptableConditionWriter records why nodes are not disrupted; each such node with its cause is a disruption.Stay.
+// A cause that lasts is written to the Disruptable condition of the node's NodeClaim, which joiner explain node reads.
+// The methods are safe for concurrent use, and accept a nil receiver, which records nothing.
 type DisruptableConditionWriter struct {
 	Objects loop.ObjectWriter  // writes objects to the API server
 	Events  loop.EventRecorder // emits events
@@ -29,12 +29,12 @@ type DisruptableConditionWriter struct {
 
 	mu     sync.Mutex
 	stays  map[staySource][]disruption.Stay // the latest reasons of each source
-	nodes  map[string]staying               // state of each node, by name
+	nodes  map[string]staying               // by node name
 	newest loop.NewestVersions              // the last version of each claim that this writer wrote
 }
 
-// staySource is a source of reasons. If several sources name the same node, the reason of the source with the lowest
-// number is used.
+// staySource is a source of reasons. If several sources name a node, the reason of the source with the lowest number is
+// used.
 type staySource int
 
 const (
@@ -142,7 +142,7 @@ func (s *DisruptableConditionWriter) update(snapshot cluster.Snapshot, claims ma
 			stay = disruption.Stay{} // such a node is not a candidate, whatever the sources report
 		}
 		entry := s.nodes[n.Name]
-		if entry.Cause != stay.Cause || entry.since.IsZero() {
+		if entry.Cause != stay.Cause || entry.since.IsZero() { // since is zero for a new node
 			entry.since = now
 		}
 		entry.Stay = stay

@@ -40,8 +40,8 @@ type Emptiness struct {
 	Metrics *metrics.Metrics            // the metrics of this process
 	Log     *slog.Logger                // the log of this process
 
-	// proposed are the nodes that the last pass proposed. A node is deleted when two passes in a row propose it,
-	// because kube-scheduler may just be binding a pod to it.
+	// proposed are the nodes that the last pass proposed. A node is deleted only if two passes in a row propose it:
+	// during the first, kube-scheduler may be binding a pod to the node.
 	proposed       map[string]bool
 	HasUnconfirmed bool                        // the last pass proposed nodes that the pass before it did not propose
 	logged         map[string]disruption.Cause // by node: why it stayed in the last pass
@@ -140,7 +140,7 @@ func (e *Emptiness) countInvalid(in disruption.Input, proposal disruption.Propos
 	}
 }
 
-// choose returns the proposal of this pass, and the nodes to delete now: those that the last pass has proposed too.
+// choose returns the proposal of this pass, and the nodes to delete now: those that the last pass proposed too.
 func (e *Emptiness) choose(in disruption.Input, flights []*InFlightMove, records nodestate.Records) (disruption.Proposal, []emptyNode) {
 	e.Lock.Enter()
 	defer e.Lock.Leave()
@@ -148,22 +148,22 @@ func (e *Emptiness) choose(in disruption.Input, flights []*InFlightMove, records
 	proposal := disruption.Propose(in)
 	e.countInvalid(in, proposal)
 	nodes := nodestate.NodesByName(in.Snapshot)
-	before := e.proposed
+	wasProposed := e.proposed
 	e.proposed, e.HasUnconfirmed = map[string]bool{}, false
-	var out []emptyNode
+	var confirmed []emptyNode
 	for _, move := range proposal.Moves {
 		for _, node := range move.Nodes {
 			e.proposed[node] = true
-			e.HasUnconfirmed = e.HasUnconfirmed || !before[node]
+			e.HasUnconfirmed = e.HasUnconfirmed || !wasProposed[node]
 			claim := records.Claims[nodes[node].Claim]
-			if !before[node] || claim == nil {
+			if !wasProposed[node] || claim == nil {
 				continue
 			}
 			e.Lock.Reserve(claim.UID)
-			out = append(out, emptyNode{node: node, claim: claim, move: move})
+			confirmed = append(confirmed, emptyNode{node: node, claim: claim, move: move})
 		}
 	}
-	return proposal, out
+	return proposal, confirmed
 }
 
 // writePodEvents writes lastPodEventTime to the claims: the time at which a pod last came to the node or left the node.
@@ -177,6 +177,7 @@ func (e *Emptiness) writePodEvents(ctx context.Context, s cluster.Snapshot, reco
 		if claim == nil || !n.Initialized || n.Leaving || claim.DeletionTimestamp != nil || e.Lock.IsChosen(claim.UID, now) {
 			continue
 		}
+		// policy.After is consolidateAfter; nil: Never.
 		event := e.Pods.LastPodEvent(claim.Status.NodeName)
 		isEventDue := policy.After != nil && *policy.After > 0 && event.Sub(claim.Status.LastPodEventTime.Time) >= podEventInterval
 		isConsolidatable := policy.After != nil && !now.Before(nodestate.QuietSince(claim, event).Add(*policy.After))

@@ -36,7 +36,7 @@ func flightsOf(claims, created []*karpv1.NodeClaim, nodes []*corev1.Node) []*InF
 	known := map[string]bool{}
 	for _, c := range claims {
 		known[string(c.UID)] = true
-		m, err := nodestate.MoveOf(c)
+		m, err := nodestate.MoveOf(c) // with an error, m is a placeholder with an ID of its own
 		if m == nil {
 			continue
 		}
@@ -163,7 +163,8 @@ func (f *InFlightMove) blocker(s cluster.Snapshot, plan packing.Plan, unbound ma
 			if p.Protected(now) && !evictsProtected {
 				why = "has the annotation " + karpv1.AnnotationDoNotDisrupt
 			}
-			if why != "" && p.MustLeave(now) && !p.Daemon && p.Deleted.IsZero() {
+			needsNode := p.MustLeave(now) && !p.Daemon && p.Deleted.IsZero()
+			if why != "" && needsNode {
 				return "pod " + p.ID() + " " + why
 			}
 		}
@@ -199,9 +200,9 @@ func unplacedReasons(s cluster.Snapshot, plan packing.Plan, unbound map[string]b
 // saving returns the hourly saving of the move: the price of its nodes minus the price of their replacements. It
 // returns false if a price is not known.
 func (f *InFlightMove) saving(types nodestate.TypeMarket) (catalog.Price, bool) {
-	old, ok1 := priceOfClaims(types, f.Leaving)
-	fresh, ok2 := priceOfClaims(types, f.replacements)
-	return old - fresh, ok1 && ok2
+	before, hasBefore := priceOfClaims(types, f.Leaving)
+	after, hasAfter := priceOfClaims(types, f.replacements)
+	return before - after, hasBefore && hasAfter
 }
 
 // priceOfClaims returns the total hourly price of the claims' instances; false if one of the prices is not known.
@@ -210,7 +211,7 @@ func priceOfClaims(types nodestate.TypeMarket, claims []*karpv1.NodeClaim) (cata
 	for _, c := range claims {
 		cost := nodestate.CostSum{Market: types, Pool: c.Labels[karpv1.LabelNodePool]}
 		cost.Add(c)
-		if cost.Sum == 0 {
+		if cost.Sum == 0 { // no known price
 			return 0, false
 		}
 		sum += cost.Sum
@@ -234,7 +235,7 @@ func (f *InFlightMove) EvictsInOrder(now time.Time) bool {
 		return false
 	}
 	return slices.ContainsFunc(f.Leaving, func(c *karpv1.NodeClaim) bool {
-		return c.DeletionTimestamp == nil ||
+		return c.DeletionTimestamp == nil || // the drain has not started
 			slices.ContainsFunc(f.Pods[c.Status.NodeName], func(p *corev1.Pod) bool {
 				return slices.Contains(f.Mark.EvictionOrder, nodestate.PodID(p))
 			})
@@ -243,20 +244,21 @@ func (f *InFlightMove) EvictsInOrder(now time.Time) bool {
 
 // StaleNodes returns the names of the nodes that have been leaving for longer than nodestate.StaleAfter.
 func (s *DisruptionInput) StaleNodes() map[string]bool {
-	since := map[string]time.Time{} // by claim: when its move started
+	started := map[string]time.Time{} // by claim: when its move started
 	for _, f := range s.Flights {
 		for _, c := range f.Leaving {
-			since[c.Name] = f.Mark.Started
+			started[c.Name] = f.Mark.Started
 		}
 	}
 	out := map[string]bool{}
 	for i := range s.In.Snapshot.Nodes {
 		n := &s.In.Snapshot.Nodes[i]
-		at, known := since[n.Claim]
-		if c := s.Claims[n.Claim]; c != nil && c.DeletionTimestamp != nil && (!known || c.DeletionTimestamp.Time.Before(at)) {
-			at, known = c.DeletionTimestamp.Time, true
+		since, known := started[n.Claim]
+		// A claim without a move leaves from its deletion on. Of two times, the earlier counts.
+		if c := s.Claims[n.Claim]; c != nil && c.DeletionTimestamp != nil && (!known || c.DeletionTimestamp.Time.Before(since)) {
+			since, known = c.DeletionTimestamp.Time, true
 		}
-		if n.Leaving && known && s.In.Now.Sub(at) > nodestate.StaleAfter {
+		if n.Leaving && known && s.In.Now.Sub(since) > nodestate.StaleAfter {
 			out[n.Name] = true
 		}
 	}

@@ -102,7 +102,7 @@ func (m *Disruptor) commit(ctx context.Context, f *InFlightMove, now time.Time) 
 	}
 	m.History.RecordMove(now, mark.Reason, uncommitted, f.Pods)
 	for i, c := range f.Leaving {
-		f.Leaving[i] = m.newest.Of(c)
+		f.Leaving[i] = m.newest.Of(c) // deleteClaims needs the version with the new mark
 	}
 	return nil
 }

@@ -25,20 +25,20 @@ func (m *Disruptor) replaceDrifted(ctx context.Context, s *DisruptionInput, now 
 // driftMoves returns the moves that replace drifted nodes now. It does not return moves of static pools: these need no
 // plan, and driftMoves starts them itself.
 func (m *Disruptor) driftMoves(ctx context.Context, s *DisruptionInput, now time.Time) []consolidation.Move {
-	granted, others := m.grantDrifted(s)
+	granted, notGranted := m.grantDrifted(s)
 	if len(granted) == 0 {
 		return nil
 	}
 	granted = m.replaceStatic(ctx, s, granted, now)
 	moves, later := m.completableMoves(s, consolidation.Replace(m.ConsolidationInput(s, granted), granted), now)
-	m.Staying.SetReasons(stayDriftBudget, slices.Concat(others, later)...)
+	m.Staying.SetReasons(stayDriftBudget, slices.Concat(notGranted, later)...)
 	s.release(m.Lock, granted, moves)
 	return moves
 }
 
-// grantDrifted returns the drifted nodes to replace now, and reserves their share of the disruption budgets. It also
-// returns why other drifted nodes stay: their budget is used up, or their pods were moved too often.
-func (m *Disruptor) grantDrifted(s *DisruptionInput) (granted []string, others []disruption.Stay) {
+// grantDrifted returns the drifted nodes to replace now, and reserves their share of the disruption budgets. notGranted
+// has why candidates stay: their budget is used up, or their pods were moved too often.
+func (m *Disruptor) grantDrifted(s *DisruptionInput) (granted []string, notGranted []disruption.Stay) {
 	m.Lock.Enter()
 	defer m.Lock.Leave()
 	markLeaving(s.In, s.Flights, s.Claims, m.Lock)
@@ -47,9 +47,9 @@ func (m *Disruptor) grantDrifted(s *DisruptionInput) (granted []string, others [
 	nodestate.CountEligible(m.Metrics, disruption.Drifted, len(nodes))
 	nodes, later := m.allowedByWaves(s, nodes)
 	m.Staying.SetReasons(stayDrifted, slices.Concat(stays, movedTooOften, later)...)
-	m.Staying.SetReasons(stayDriftBudget)
+	m.Staying.SetReasons(stayDriftBudget) // removes the reasons of the last scan
 	if len(nodes) == 0 {
-		_, _, rooms := disruption.Grant(s.In, disruption.Drifted, nil)
+		_, _, rooms := disruption.Grant(s.In, disruption.Drifted, nil) // only to count the rooms
 		nodestate.CountRooms(m.Metrics, rooms)
 		return nil, nil
 	}
@@ -68,10 +68,10 @@ func (m *Disruptor) grantDrifted(s *DisruptionInput) (granted []string, others [
 
 // completableMoves returns the moves that can be completed now, and why other nodes stay. A node stays until the next
 // scan in two cases:
-//   - The launches of its pool are on hold.
+//   - One of its pods fits on no node while the launches of its pool are on hold.
 //   - One of its pods would go to a node that is not ready yet, such as the replacement of an earlier move.
 //
-// A node with a pod that fits on no node is held for a while.
+// If launches are not on hold, a node with a pod that fits on no node is held for a while.
 func (m *Disruptor) completableMoves(s *DisruptionInput, found consolidation.Result,
 	now time.Time) (moves []consolidation.Move, later []disruption.Stay) {
 	nodeByName := nodestate.NodesByName(s.In.Snapshot)

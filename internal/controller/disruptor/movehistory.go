@@ -92,10 +92,10 @@ func (t *MoveHistory) RecordMove(now time.Time, reason disruption.Reason, claims
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	all := map[string]int{}
+	replicas := map[string]int{} // by workload
 	for _, list := range pods {
 		for workload, n := range WorkloadsOf(list) {
-			all[workload] += n
+			replicas[workload] += n
 		}
 	}
 	var trips []disruption.PodMove
@@ -103,7 +103,7 @@ func (t *MoveHistory) RecordMove(now time.Time, reason disruption.Reason, claims
 		counts := loadOf(c, pods)
 		for _, workload := range slices.Sorted(maps.Keys(counts)) {
 			trips = append(trips, disruption.PodMove{
-				At: now.Truncate(time.Second), Workload: workload, Pods: counts[workload], All: all[workload], Shape: ShapeOf(c), Reason: reason,
+				At: now.Truncate(time.Second), Workload: workload, Pods: counts[workload], All: replicas[workload], Shape: ShapeOf(c), Reason: reason,
 			})
 		}
 	}
@@ -121,13 +121,13 @@ func (t *MoveHistory) Stays(in disruption.Input, reason disruption.Reason, nodes
 	t.mu.Lock()
 	trips := slices.Concat(t.Trips, s.uncommittedTrips(in.Now))
 	t.mu.Unlock()
-	traffic := disruption.StayInput{Reason: reason, Pods: map[string]int{}, Limits: map[string]int{}, Together: together, Now: in.Now}
+	query := disruption.StayInput{Reason: reason, Pods: map[string]int{}, Limits: map[string]int{}, Together: together, Now: in.Now}
 	for pool, p := range in.Policies {
-		traffic.Limits[pool] = p.MovesPerHour
+		query.Limits[pool] = p.MovesPerHour
 	}
 	for _, list := range s.Pods {
 		for workload, n := range WorkloadsOf(list) {
-			traffic.Pods[workload] += n
+			query.Pods[workload] += n
 		}
 	}
 	nodeByName := nodestate.NodesByName(in.Snapshot)
@@ -137,9 +137,9 @@ func (t *MoveHistory) Stays(in disruption.Input, reason disruption.Reason, nodes
 			continue
 		}
 		c := s.Claims[n.Claim]
-		traffic.Loads = append(traffic.Loads, disruption.NodeWorkloads{Node: name, Pool: n.Pool, Shape: ShapeOf(c), Pods: loadOf(c, s.Pods)})
+		query.Loads = append(query.Loads, disruption.NodeWorkloads{Node: name, Pool: n.Pool, Shape: ShapeOf(c), Pods: loadOf(c, s.Pods)})
 	}
-	return trips.Stays(traffic)
+	return trips.Stays(query)
 }
 
 // HistoryInput is the input of Stays in addition to the snapshot.

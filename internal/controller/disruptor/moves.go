@@ -139,13 +139,13 @@ func (m *Disruptor) Advance(ctx context.Context) error {
 	if len(flights) == 0 {
 		return errors.Join(errs...)
 	}
-	seen, err := m.nextInputs(ctx, flights, objects, now)
+	states, err := m.nextInputs(ctx, flights, objects, now)
 	if err != nil {
 		return errors.Join(append(errs, err)...)
 	}
 	for i, f := range flights {
 		// 2. decide
-		step := replacement.Next(seen[i], now)
+		step := replacement.Next(states[i], now)
 		// 3. act, 4. report
 		errs = append(errs, m.act(ctx, f, step, now))
 	}
@@ -173,45 +173,45 @@ func (m *Disruptor) flights(o snapshot.Objects) []*InFlightMove {
 // replacements ready: then the next step depends on whether the move's pods can be placed.
 func (m *Disruptor) nextInputs(ctx context.Context, flights []*InFlightMove, o snapshot.Objects,
 	now time.Time) ([]replacement.MoveState, error) {
-	seen := make([]replacement.MoveState, len(flights))
+	states := make([]replacement.MoveState, len(flights))
 	needsPlan := false
 	paused := m.Pauses.Current(ctx, now)
 	intent := userIntent{policies: nodestate.PoliciesOf(o, paused.Requested(), now), kept: nodestate.KeptNodes(o)}
 	for i, f := range flights {
-		seen[i] = f.nextInput(m.Diagnoses) // Obsolete is set if the mark of the move is unreadable
-		if slices.ContainsFunc(seen[i].Replacements, func(c replacement.Replacement) bool { return !c.Joined.IsZero() }) {
-			seen[i].InitializationTimeout = loop.InitializationTimeout(o.Claims, f.replacements)
+		states[i] = f.nextInput(m.Diagnoses) // Obsolete is set if the mark of the move is unreadable
+		if slices.ContainsFunc(states[i].Replacements, func(c replacement.Replacement) bool { return !c.Joined.IsZero() }) {
+			states[i].InitializationTimeout = loop.InitializationTimeout(o.Claims, f.replacements)
 		}
-		if seen[i].Obsolete == "" {
-			seen[i].Obsolete = m.obsoleteReason(f, intent)
+		if states[i].Obsolete == "" {
+			states[i].Obsolete = m.obsoleteReason(f, intent)
 		}
-		needsPlan = needsPlan || seen[i].Revocable() && f.isReady(seen[i])
+		needsPlan = needsPlan || states[i].Revocable() && f.isReady(states[i])
 	}
 	if !needsPlan {
-		return seen, nil
+		return states, nil
 	}
 	market := m.Market.Market(now)
 	if why := missingInput(paused, market); why != "" {
 		for i := range flights {
-			seen[i].Blocked, seen[i].BlockedSince = why, now // a move whose block starts now waits, and is not undone
+			states[i].Blocked, states[i].BlockedSince = why, now // a move whose block starts now waits, and is not undone
 		}
-		return seen, nil
+		return states, nil
 	}
 	s, err := m.Cluster.Snapshot(ctx, now, market)
 	if err != nil {
-		return seen, err
+		return states, err
 	}
 	var plan packing.Plan
 	if len(s.Pods) > 0 {
 		plan = m.Solve(s, market)
 	}
-	unbound := unschedulablePods(flights, seen, s, plan)
+	unbound := unschedulablePods(flights, states, s, plan)
 	for i, f := range flights {
-		if f.isReady(seen[i]) {
-			seen[i].Blocked, seen[i].BlockedSince = m.recordBlockage(f, f.blocker(s, plan, unbound, now), now)
+		if f.isReady(states[i]) {
+			states[i].Blocked, states[i].BlockedSince = m.recordBlockage(f, f.blocker(s, plan, unbound, now), now)
 		}
 	}
-	return seen, nil
+	return states, nil
 }
 
 // missingInput returns which input of a decision is missing, for example after a start of the process or while an API
@@ -228,10 +228,10 @@ func missingInput(paused loop.PauseState, market catalog.Market) string {
 
 // unschedulablePods returns pods that kube-scheduler would leave pending, at most one for each leaving node. Only moves
 // whose replacements are all ready count. kube-scheduler does not know the plan, so it may choose other nodes.
-func unschedulablePods(flights []*InFlightMove, seen []replacement.MoveState, s cluster.Snapshot, plan packing.Plan) map[string]bool {
+func unschedulablePods(flights []*InFlightMove, states []replacement.MoveState, s cluster.Snapshot, plan packing.Plan) map[string]bool {
 	var nodes, order []string
 	for i, f := range flights {
-		if !f.isReady(seen[i]) {
+		if !f.isReady(states[i]) {
 			continue
 		}
 		order = append(order, f.Mark.EvictionOrder...)
@@ -308,7 +308,7 @@ func (m *Disruptor) hold(f *InFlightMove, why string, now time.Time) {
 		}
 		h.times++
 		h.cause = why
-		h.until = now.Add(min(FirstHold<<min(h.times-1, 10), MaxHold))
+		h.until = now.Add(min(FirstHold<<min(h.times-1, 10), MaxHold)) // 10 prevents an overflow
 		m.held[c.UID] = h
 	}
 }

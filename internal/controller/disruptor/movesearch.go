@@ -84,9 +84,9 @@ func (m *Disruptor) ReadInput(ctx context.Context, now time.Time) (*DisruptionIn
 		return nil, err
 	}
 	snapshot.Pools = m.LaunchBackoff.MarkHeld(snapshot.Pools, now)
-	b := nodestate.ReadRecords(objects, m.Pods, m.Pauses.Current(ctx, now), now)
-	out := &DisruptionInput{market: market, objects: objects, Claims: b.Claims, In: disruption.Input{
-		Snapshot: snapshot, Policies: b.Policies, Records: b.ForNodes(snapshot), Drifted: map[string]string{}, Now: now,
+	records := nodestate.ReadRecords(objects, m.Pods, m.Pauses.Current(ctx, now), now)
+	out := &DisruptionInput{market: market, objects: objects, Claims: records.Claims, In: disruption.Input{
+		Snapshot: snapshot, Policies: records.Policies, Records: records.ForNodes(snapshot), Drifted: map[string]string{}, Now: now,
 	}}
 	if len(snapshot.Pods) > 0 {
 		out.In.Plan = m.Solve(snapshot, market)
@@ -95,7 +95,7 @@ func (m *Disruptor) ReadInput(ctx context.Context, now time.Time) (*DisruptionIn
 	markLeaving(out.In, out.Flights, out.Claims, m.Lock)
 	for i := range snapshot.Nodes {
 		n := &snapshot.Nodes[i]
-		claim := b.Claims[n.Claim]
+		claim := records.Claims[n.Claim]
 		if claim == nil {
 			continue
 		}
@@ -198,8 +198,8 @@ func (s *DisruptionInput) withRoom(nodes []string, rooms []disruption.Room) (all
 	return allowed, stays
 }
 
-// SearchSavings searches for moves that save money and starts them. Because the scan of all nodes holds no lock,
-// StartConfirmed revalidates the found moves before they start.
+// SearchSavings searches for moves that save money and starts them. It reads the input again, because drift may have
+// started moves. The scan of all nodes holds no lock, so StartConfirmed revalidates the found moves before they start.
 func (m *Disruptor) SearchSavings(ctx context.Context, now time.Time) error {
 	started := time.Now()
 	s, err := m.ReadInput(ctx, now)
@@ -211,17 +211,18 @@ func (m *Disruptor) SearchSavings(ctx context.Context, now time.Time) error {
 	nodestate.CountEligible(m.Metrics, disruption.Underutilized, len(nodes))
 	_, _, rooms := disruption.Grant(s.In, disruption.Underutilized, nil)
 	nodestate.CountRooms(m.Metrics, rooms)
-	nodes, full := s.withRoom(nodes, rooms)
-	m.Staying.SetReasons(staySaving, slices.Concat(stays, movedTooOften, full)...)
+	nodes, noRoom := s.withRoom(nodes, rooms)
+	m.Staying.SetReasons(staySaving, slices.Concat(stays, movedTooOften, noRoom)...)
 	m.logError(m.Staying.Write(ctx, s.In.Snapshot, s.Claims, now))
 	m.countDeadlocks(s.objects, now)
 	m.Scans.churn.Observe(s.In.Snapshot, now)
 	s.lowChurn, s.highChurn = m.Scans.churn.IsLow(now), m.Scans.churn.IsHigh(now)
-	input := s.fingerprint(nodes)
+	fingerprint := s.fingerprint(nodes)
 	if slices.ContainsFunc(s.Flights, func(f *InFlightMove) bool { return f.EvictsInOrder(now) }) {
 		return nil // the pods still to be evicted need the room that a new move would use; the recorded reasons to stay remain valid
 	}
-	if len(nodes) == 0 || input == m.Scans.lastInput && now.Sub(m.Scans.lastTime) < maxSearchInterval {
+	isRepeat := fingerprint == m.Scans.lastInput && now.Sub(m.Scans.lastTime) < maxSearchInterval
+	if len(nodes) == 0 || isRepeat {
 		nodestate.CountEvaluation(m.Metrics, disruption.Underutilized, nodestate.KindMulti, started)
 		return nil
 	}
@@ -230,9 +231,9 @@ func (m *Disruptor) SearchSavings(ctx context.Context, now time.Time) error {
 	took := time.Since(scanStart)
 	m.Metrics.ScanDuration.Observe(took.Seconds())
 	m.Scans.Next = now.Add(max(minSearchInterval, searchPauseFactor*took))
-	m.Scans.lastInput, m.Scans.lastTime = input, now
+	m.Scans.lastInput, m.Scans.lastTime = fingerprint, now
 	nodestate.CountEvaluation(m.Metrics, disruption.Underutilized, nodestate.KindMulti, started)
-	if found.Waits {
+	if found.Waits { // the search was postponed
 		return nil // the recorded reasons to stay remain valid
 	}
 	nodestate.CountWeighed(m.Metrics, s.In, found)

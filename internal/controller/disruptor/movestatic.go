@@ -13,9 +13,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// replaceStatic starts to replace the drifted nodes of static pools, each with one additional node of its pool. If
-// limits.nodes leaves no room for an additional node, the drifted node is held for a while. replaceStatic returns the
-// nodes of other pools.
+// replaceStatic starts a move for each node of a static pool: one additional node of the same pool replaces it. If
+// limits.nodes leaves no room for an additional node, the drifted node is held for a while. others are the nodes of
+// pools that are not static.
 func (m *Disruptor) replaceStatic(ctx context.Context, s *DisruptionInput, nodes []string, now time.Time) (others []string) {
 	pools, claimCounts := map[string]*karpv1.NodePool{}, map[string]int{}
 	for _, p := range s.objects.Pools {

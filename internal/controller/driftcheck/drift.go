@@ -213,7 +213,7 @@ func canDrift(pool *karpv1.NodePool, classes map[string]*awsv1.EC2NodeClass) boo
 	return class != nil && class.DeletionTimestamp == nil
 }
 
-// compareNames compares objects by name, for sorting. No two objects may have the same name.
+// compareNames compares two objects by name, for sorting. Their names must differ.
 func compareNames(a, b client.Object) int {
 	if a.GetName() < b.GetName() {
 		return -1
@@ -277,13 +277,13 @@ func (d *Reconciler) stamp(ctx context.Context, claim *karpv1.NodeClaim, pool *k
 func originToWrite(onClaim, present drift.Origin, drifts bool) *drift.Origin {
 	switch {
 	case present.Stamp.Version == "":
-		return nil
+		return nil // the class does not exist
 	case onClaim.Stamp.Version != present.Stamp.Version && !drifts:
 		return &present
 	case onClaim.Stamp.Version != present.Stamp.Version:
 		return &drift.Origin{Stamp: drift.Stamp{Hash: onClaim.Stamp.Hash, Version: present.Stamp.Version}}
 	case onClaim.Stamp == present.Stamp && onClaim.Parts == nil:
-		return &present
+		return &present // Karpenter's claims lack the parts
 	}
 	return nil
 }

@@ -89,6 +89,7 @@ func (t typeOffers) has(labels map[string]string) bool {
 	})
 }
 
+// judge returns the result of a pass for one pool.
 func (d *Reconciler) judge(seen driftInput, pool *karpv1.NodePool, now time.Time) poolDrift {
 	class := seen.classes[pool.Spec.Template.Spec.NodeClassRef.Name]
 	out := poolDrift{pool: pool, class: class, settings: seen.settings[pool.Name], proven: map[string]bool{},
@@ -100,11 +101,11 @@ func (d *Reconciler) judge(seen driftInput, pool *karpv1.NodePool, now time.Time
 		judged = append(judged, drift.NodeVerdicts{Name: claim.Name, Verdicts: n.verdicts})
 	}
 	slices.SortFunc(out.nodes, func(a, b nodeDrift) int { return compareNames(a.claim, b.claim) })
-	found := selectedText(class, d.Authority)
-	out.state = drift.Short(found)
-	hold, trips := drift.FindMassDrift(judged, found, drift.Breaker(d.Breaker), isWaiting(pool, class, out.state))
-	out.hold, out.isHeld = hold, trips && out.settings.allowed != hold.Token && !out.settings.ObserveDrift
-	if !trips && !out.settings.ObserveDrift && isUndecided(out) {
+	selected := selectedText(class, d.Authority)
+	out.state = drift.Short(selected)
+	hold, isMass := drift.FindMassDrift(judged, selected, drift.Breaker(d.Breaker), isWaiting(pool, class, out.state))
+	out.hold, out.isHeld = hold, isMass && out.settings.allowed != hold.Token && !out.settings.ObserveDrift
+	if !isMass && !out.settings.ObserveDrift && isUndecided(out) {
 		out.unresolvedHold = openBreakerMessage(pool)
 	}
 	failures := d.CurrentFailures(pool, now)
@@ -121,8 +122,8 @@ func (d *Reconciler) judge(seen driftInput, pool *karpv1.NodePool, now time.Time
 		}
 		out.proven[n.target] = fit[n.target] > len(f.Claims)
 	}
-	memory := ImageHistoryOf(class)
-	_, out.setbacks = memory.Use(memory.SelectedImages(ImagesIn(class)), class.Generation)
+	images := ImageHistoryOf(class)
+	_, out.setbacks = images.Use(images.SelectedImages(ImagesIn(class)), class.Generation)
 	return out
 }
 

@@ -59,7 +59,8 @@ func (d *Reconciler) CurrentFailures(pool *karpv1.NodePool, now time.Time) map[s
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for target, f := range d.fresh[pool.Name] {
-		if now.Sub(f.At) >= MaxCacheLag || len(out[target].Claims) >= len(f.Claims) { // the cache shows it now
+		// The cache shows the failure now, or a user has removed it.
+		if now.Sub(f.At) >= MaxCacheLag || len(out[target].Claims) >= len(f.Claims) {
 			delete(d.fresh[pool.Name], target)
 			continue
 		}
@@ -279,7 +280,8 @@ func (d *Reconciler) recordBadImage(ctx context.Context, claim *karpv1.NodeClaim
 	return nil
 }
 
-// recordStuck records the failure of nodes that joined but were not initialized in time, once for each target.
+// recordStuck records the failure of nodes that joined but were not initialized in time, once for each target. Nodes of
+// a proven target, and nodes that drift, do not count.
 func (d *Reconciler) recordStuck(ctx context.Context, p poolDrift, now time.Time) error {
 	for _, n := range p.nodes {
 		c := n.claim.StatusConditions()

@@ -36,7 +36,8 @@ func (d *Reconciler) Waves(pool string, candidates, moving []string) (allowed []
 		if len(n.verdicts) == 0 && n.isYoung && !n.isFit {
 			in.Trying = append(in.Trying, n.target)
 		}
-		if !drifts || p.settings.ObserveDrift || node == "" || candidates != nil && !slices.Contains(candidates, node) {
+		isCandidate := node != "" && (candidates == nil || slices.Contains(candidates, node))
+		if !drifts || p.settings.ObserveDrift || !isCandidate {
 			continue
 		}
 		drifted := drift.Drifted{Node: node, Target: n.target, Since: n.claim.CreationTimestamp.Time}

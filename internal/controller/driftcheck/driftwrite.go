@@ -37,12 +37,12 @@ func (d *Reconciler) write(ctx context.Context, p poolDrift, now time.Time) erro
 // not replaced. Both are empty if the nodes may be replaced.
 func (p poolDrift) holdCondition() (reason, message string) {
 	if p.isHeld {
-		other := ""
+		otherApproval := ""
 		if p.settings.allowed != "" {
-			other = fmt.Sprintf(" (%s=%s is about another change)", nodestate.AnnotationDriftAllow, p.settings.allowed)
+			otherApproval = fmt.Sprintf(" (%s=%s is about another change)", nodestate.AnnotationDriftAllow, p.settings.allowed)
 		}
 		return karpv1.ReasonMassDriftHeld, fmt.Sprintf("%s. No node is replaced because of it. If the change is intended: kubectl annotate nodepool %s %s=%s --overwrite%s; "+
-			"if not, undo the change in AWS, or select by id", p.hold.Message, p.pool.Name, nodestate.AnnotationDriftAllow, p.hold.Token, other)
+			"if not, undo the change in AWS, or select by id", p.hold.Message, p.pool.Name, nodestate.AnnotationDriftAllow, p.hold.Token, otherApproval)
 	}
 	if p.unresolvedHold != "" {
 		return karpv1.ReasonMassDriftHeld, p.unresolvedHold

@@ -51,7 +51,7 @@ const (
 func Sweep(in SweepInput) SweepResult {
 	var out SweepResult
 	claimed := map[string]bool{} // provider IDs of claims
-	waiting := map[string]bool{} // names of claims that may be about to record their instance, or to search for it
+	waiting := map[string]bool{} // names of claims that have not recorded an instance yet, but may have one
 	for _, c := range in.Claims {
 		if c.Status.ProviderID != "" {
 			claimed[c.Status.ProviderID] = true

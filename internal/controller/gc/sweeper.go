@@ -154,7 +154,7 @@ func (s *Collector) hasClaim(ctx context.Context, i ec2.Instance) (bool, error) 
 
 // terminate terminates an instance without a claim, and deletes its Node if it has one.
 func (s *Collector) terminate(ctx context.Context, i ec2.Instance) error {
-	if wanted, err := s.hasClaim(ctx, i); err != nil || wanted {
+	if isClaimed, err := s.hasClaim(ctx, i); err != nil || isClaimed {
 		return err
 	}
 	if err := s.Instances.Terminate(ctx, i.ID, ec2.ByTags); err != nil && !awserr.Is(err, awserr.Gone) {
@@ -165,8 +165,8 @@ func (s *Collector) terminate(ctx context.Context, i ec2.Instance) error {
 		return err
 	}
 	for _, node := range nodes {
-		if verdict, _ := nodeclaim.InstanceIdentity(i,
-			&awsv1.EC2NodeClass{}).Judge(nodeclaim.ClaimantOf(node)); verdict == lifecycle.IdentityMismatch {
+		identity := nodeclaim.InstanceIdentity(i, &awsv1.EC2NodeClass{}) // its class is not known
+		if verdict, _ := identity.Judge(nodeclaim.ClaimantOf(node)); verdict == lifecycle.IdentityMismatch {
 			continue // the Node belongs to another instance, although it has the provider ID of this one
 		}
 		if err := s.Objects.Delete(ctx, node); err != nil {
@@ -197,6 +197,7 @@ func (s *Collector) deleteLost(ctx context.Context, claim *karpv1.NodeClaim, now
 			why = instance.StateReason
 		}
 	}
+	// "Client." is a cause in the account, such as a KMS key; "Server." is a cause in EC2, such as missing capacity.
 	if strings.HasPrefix(why, "Client.") && !claim.StatusConditions().IsTrue(karpv1.ConditionRegistered) {
 		if err := s.Drift.RecordFailure(ctx, claim, "its instance ended before it joined the cluster: "+why, now); err != nil {
 			return err
@@ -227,9 +228,8 @@ func (s *Collector) reportUntagged(claim *karpv1.NodeClaim, i ec2.Instance) {
 	}
 }
 
-// reportGone emits an event about why a claim lost its instance. If instances of a pool end before they join, launches
-// of the pool wait, longer each time, because the cause may last. An example is a KMS key that EC2 is not allowed to
-// use.
+// reportGone emits an event about why a claim lost its instance. If the instance ended before it joined, launches of the
+// pool wait, longer each time, because the cause may last: for example, EC2 may not be allowed to use a KMS key.
 func (s *Collector) reportGone(claim *karpv1.NodeClaim, why string, now time.Time) {
 	if claim.StatusConditions().IsTrue(karpv1.ConditionRegistered) {
 		s.Events.Emit(claim, kubeclient.ReasonInstanceTerminating, "The instance "+claim.Status.ProviderID+" is gone: "+why)

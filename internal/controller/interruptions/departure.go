@@ -241,6 +241,7 @@ func (i *Handler) remove(ctx context.Context, d drainStep, now time.Time) error 
 	if len(d.nodes) == 0 {
 		i.Ledger.Forget(claim.UID) // the claim's pods no longer have a planned node
 	}
+	// In these cases, decideDrainStep has requested no plan for the claim's pods.
 	if d.kind.IsEnd() || d.kind.IsFailed() || len(d.nodes) == 0 {
 		i.Batch.AskNow(string(claim.UID))
 	}

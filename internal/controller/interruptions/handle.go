@@ -80,8 +80,9 @@ func (x claimIndex) resolve(q *queuedMessage) {
 	}
 }
 
-// maxContradicted is how often a message that EC2's answer contradicts is returned to the queue. The answer may be half
-// a minute old. SQS delivers the message again after interruption.VisibilityTimeout.
+// maxContradicted is how often a message about an ended instance is received while EC2 answers that the instance runs.
+// The answer may be half a minute old, so the message returns to the queue until then. SQS delivers it again after
+// interruption.VisibilityTimeout.
 const maxContradicted = 4
 
 // handle processes the interruption message for one claim. The first result is false if the message must stay in the queue.

@@ -84,16 +84,16 @@ const maxParallelClaims = 20
 // Start runs the loops until ctx ends.
 func (i *Handler) Start(ctx context.Context) error {
 	i.Wake, i.unverified = make(chan struct{}, 1), make(chan *queuedMessage, maxUnverified)
-	var parts sync.WaitGroup
-	parts.Go(func() { i.DrainMarked(ctx) })
+	var loops sync.WaitGroup
+	loops.Go(func() { i.DrainMarked(ctx) })
 	if i.Queue != nil {
-		parts.Go(func() { i.Listen(ctx) })
-		parts.Go(func() { i.processUnverified(ctx) })
+		loops.Go(func() { i.Listen(ctx) })
+		loops.Go(func() { i.processUnverified(ctx) })
 	}
 	if i.StatusChecks != nil {
-		parts.Go(func() { i.checkStatusLoop(ctx) })
+		loops.Go(func() { i.checkStatusLoop(ctx) })
 	}
-	parts.Wait()
+	loops.Wait()
 	return nil
 }
 

@@ -97,23 +97,23 @@ func worstImpairments(found []ec2.StatusProblem, claims map[string]*karpv1.NodeC
 	worst := map[string]impairment{}
 	fails := map[string]bool{}
 	var order []string
-	for _, t := range found {
-		claim, kind := claims[t.ID], kinds[t.Kind]
+	for _, p := range found {
+		claim, kind := claims[p.ID], kinds[p.Kind]
 		if claim == nil || kind == "" {
 			continue
 		}
 		if kind.IsFailed() {
-			fails[t.ID] = true
-			if now.Sub(t.Since) < FailsFor {
+			fails[p.ID] = true
+			if now.Sub(p.Since) < FailsFor {
 				continue
 			}
 		}
-		known, ok := worst[t.ID]
+		known, ok := worst[p.ID]
 		if !ok {
-			order = append(order, t.ID)
+			order = append(order, p.ID)
 		}
 		if !ok || kind.Outranks(known.kind) {
-			worst[t.ID] = impairment{claim, kind, t}
+			worst[p.ID] = impairment{claim, kind, p}
 		}
 	}
 	for _, id := range order {
