@@ -89,7 +89,6 @@ func (s sources) rowOf(region, typ string) (row, bool) {
 	return out, true
 }
 
-// files returns all files of the table.
 func (t table) files() ([]file, error) {
 	types, err := typesFile(t.types)
 	if err != nil {

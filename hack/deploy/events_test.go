@@ -145,7 +145,8 @@ func isProcessed(t *testing.T, e interruption.Event, detail map[string]string) b
 	if err != nil {
 		t.Fatal(err)
 	}
-	parsed, err := interruption.Parse(fmt.Sprintf(`{"version": "0", "source": %q, "detail-type": %q, "detail": %s}`, e.Source, e.DetailType, text))
+	parsed, err := interruption.Parse(
+		fmt.Sprintf(`{"version": "0", "source": %q, "detail-type": %q, "detail": %s}`, e.Source, e.DetailType, text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,6 @@ func externalOutputs() map[string]cty.Value {
 	}
 }
 
-// planExample plans an example.
 func planExample(t *testing.T, name string, s settings) *Plan {
 	t.Helper()
 	m, err := Read(filepath.Join(examples, name))

@@ -36,7 +36,6 @@ func attributes() map[string]map[string]string {
 	}
 }
 
-// pseudoParameters returns the values of CloudFormation's pseudo parameters.
 func pseudoParameters() map[string]any {
 	return map[string]any{
 		"AWS::Partition": "aws", "AWS::AccountId": account, "AWS::Region": "us-east-1", "AWS::URLSuffix": "amazonaws.com",
@@ -45,7 +44,6 @@ func pseudoParameters() map[string]any {
 	}
 }
 
-// evalCondition evaluates a condition of the template by its name.
 func (s *Stack) evalCondition(name string) (bool, error) {
 	c, ok := s.template.Conditions[name]
 	if !ok {
@@ -55,7 +53,6 @@ func (s *Stack) evalCondition(name string) (bool, error) {
 	return s.evalBool(c)
 }
 
-// evalBool evaluates the expression of a condition.
 func (s *Stack) evalBool(v any) (bool, error) {
 	name, argument, ok := intrinsic(v)
 	if !ok {
@@ -132,7 +129,6 @@ func (s *Stack) eval(v any) (any, error) {
 	return v, nil
 }
 
-// call evaluates an intrinsic function.
 func (s *Stack) call(name string, argument any) (any, error) {
 	list, _ := argument.([]any)
 	switch name {
@@ -168,7 +164,6 @@ func (s *Stack) call(name string, argument any) (any, error) {
 	return nil, fmt.Errorf("function %s is not supported", name)
 }
 
-// ref returns the value of Ref for a pseudo parameter, a parameter or a resource.
 func (s *Stack) ref(name string) (any, error) {
 	if v, ok := pseudoParameters()[name]; ok {
 		return v, nil

@@ -74,7 +74,6 @@ func Read(folder string) (*Module, error) {
 	return m, nil
 }
 
-// add adds one top-level block.
 func (m *Module) add(block *hclsyntax.Block, text []byte) error {
 	labels := strings.Join(block.Labels, ".")
 	switch block.Type {

@@ -123,7 +123,6 @@ func parseStrings(v any) any {
 	return v
 }
 
-// checkJSON compares a planned value with JSON.
 func checkJSON(t *testing.T, what string, got any, want string) {
 	t.Helper()
 	var wanted any

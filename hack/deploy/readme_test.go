@@ -97,7 +97,6 @@ func checkTables(t *testing.T, file, tables string) {
 	}
 }
 
-// checkDescription checks that a description ends with a full stop.
 func checkDescription(t *testing.T, what, description string) {
 	t.Helper()
 	if !strings.HasSuffix(description, ".") {
@@ -105,7 +104,6 @@ func checkDescription(t *testing.T, what, description string) {
 	}
 }
 
-// cell escapes text for a Markdown table.
 func cell(text string) string {
 	return strings.NewReplacer("|", `\|`, "<", `\<`).Replace(text)
 }

@@ -47,7 +47,6 @@ func (p *planner) evalResource(address string) error {
 	return nil
 }
 
-// evalCounted evaluates the instances of a resource with count.
 func (p *planner) evalCounted(address string, block *hclsyntax.Block) (cty.Value, error) {
 	count, err := p.eval(block.Body.Attributes["count"].Expr, nil)
 	if err != nil {
@@ -66,7 +65,6 @@ func (p *planner) evalCounted(address string, block *hclsyntax.Block) (cty.Value
 	return cty.TupleVal(all), nil
 }
 
-// evalForEach evaluates the instances of a resource with for_each.
 func (p *planner) evalForEach(address string, block *hclsyntax.Block) (cty.Value, error) {
 	collection, err := p.eval(block.Body.Attributes["for_each"].Expr, nil)
 	if err != nil {

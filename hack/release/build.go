@@ -18,7 +18,6 @@ func (p platform) String() string { return p.os + "/" + p.arch }
 
 func imagePlatforms() []platform { return []platform{{"linux", "amd64"}, {"linux", "arm64"}} }
 
-// archivePlatforms returns the platforms of the archives with the command line.
 func archivePlatforms() []platform {
 	return append(imagePlatforms(), platform{"darwin", "amd64"}, platform{"darwin", "arm64"})
 }

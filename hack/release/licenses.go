@@ -145,7 +145,6 @@ func writeLicenses(texts map[string]*licenseText) []byte {
 	return out.Bytes()
 }
 
-// goOutput runs the go command for a platform, with the environment of build.
 func goOutput(ctx context.Context, root string, p platform, args ...string) (string, error) {
 	env, err := buildEnv(root, p)
 	if err != nil {

@@ -127,5 +127,4 @@ func (o *options) complete(ctx context.Context) error {
 	return nil
 }
 
-// logf writes a line of progress to standard error.
 func logf(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }

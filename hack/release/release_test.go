@@ -227,7 +227,7 @@ func TestArchives(t *testing.T) {
 // TestBill checks that the bill of materials lists each module of a binary once, with its version, and is reproducible.
 func TestBill(t *testing.T) {
 	t.Parallel()
-	binary, err := os.Executable()
+	binary, err := os.Executable() // of this test
 	if err != nil {
 		t.Fatal(err)
 	}

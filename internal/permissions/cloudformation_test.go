@@ -42,7 +42,6 @@ func TestFilesOfCloudFormation(t *testing.T) {
 	compare(t, file, withPart(t, file, templateBegin, b.String(), templateEnd))
 }
 
-// writePolicyYAML writes a policy as a resource.
 func writePolicyYAML(t *testing.T, b *strings.Builder, p Policy, conditional map[string]bool) {
 	t.Helper()
 	unconditional, withUID := split(p.Statements, conditional)
@@ -72,7 +71,8 @@ func writePolicyYAML(t *testing.T, b *strings.Builder, p Policy, conditional map
 		for _, s := range withUID {
 			statement := documentText(t, Policy{Name: p.Name, Statements: []Statement{s}})
 			statement = statement[strings.Index(statement, "[")+1 : strings.LastIndex(statement, "]")]
-			variables.WriteString("                  ," + strings.ReplaceAll(strings.TrimSpace(statement), "\n    ", "\n                  ") + "\n")
+			statement = strings.ReplaceAll(strings.TrimSpace(statement), "\n    ", "\n                  ")
+			variables.WriteString("                  ," + statement + "\n")
 		}
 		variables.WriteString("                - UID: !Ref ClusterUID\n              - \"\"\n")
 	}

@@ -37,11 +37,11 @@ func policiesOf(t *testing.T, s Scope) []Policy {
 // TestFiles compares the files in deploy/iam, and the table in their README, with the policies.
 func TestFiles(t *testing.T) {
 	var table strings.Builder
-	reading, err := Doctor(placeholders)
+	doctor, err := Doctor(placeholders)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range append(policiesOf(t, placeholders), reading...) {
+	for _, p := range append(policiesOf(t, placeholders), doctor...) {
 		text, err := p.JSON()
 		if err != nil {
 			t.Fatal(err)
@@ -171,7 +171,6 @@ func TestChangesAreScoped(t *testing.T) {
 	}
 }
 
-// changes reports whether an action changes anything.
 func changes(action string) bool {
 	_, verb, _ := strings.Cut(action, ":")
 	return !strings.HasPrefix(verb, "Describe") && !strings.HasPrefix(verb, "Get") && !strings.HasPrefix(verb, "List")
@@ -301,7 +300,6 @@ func chain(a, b iampolicy.Keys) func(func(string, []string) bool) {
 	}
 }
 
-// read parses policies for their evaluation.
 func read(t *testing.T, s Scope) []iampolicy.Policy {
 	t.Helper()
 	var out []iampolicy.Policy

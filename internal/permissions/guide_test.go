@@ -64,7 +64,6 @@ func writeSection(b *strings.Builder, s Statement, onlyWithUID bool) {
 	fmt.Fprintf(b, "* At worst: %s\n", s.Worst)
 }
 
-// code formats the texts as code, separated by commas.
 func code(texts []string) string { return "`" + strings.Join(texts, "`, `") + "`" }
 
 func condition(operator, key string, values []string) string {

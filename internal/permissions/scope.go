@@ -99,7 +99,6 @@ func otherPartitions() []partition {
 	}
 }
 
-// arn returns an ARN in the scope's partition.
 func (s Scope) arn(service, region, account, resource string) string {
 	return "arn:" + s.Partition + ":" + service + ":" + region + ":" + account + ":" + resource
 }

@@ -125,7 +125,6 @@ func writeHCL(b *strings.Builder, s Statement) {
 	b.WriteString(indent + "},\n")
 }
 
-// item is a name and the lines of its value.
 type item struct {
 	name  string
 	lines []string
@@ -152,7 +151,6 @@ func alignLines(items []item) []string {
 	return out
 }
 
-// inBraces returns the lines of the items between braces.
 func inBraces(items []item) []string {
 	out := []string{"{"}
 	for _, line := range alignLines(items) {

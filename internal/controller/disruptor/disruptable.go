@@ -173,8 +173,8 @@ func countedCause(n *cluster.Node, stay disruption.Stay) disruption.Cause {
 	return disruption.Undecided
 }
 
-// isDue reports whether the claim's condition must be written or removed. The cause must have lasted for MinCauseAge.
-// If only the message differs, the last write must be at least messageInterval ago.
+// isDue reports whether the claim's condition must be written or removed. The cause, or its absence, must have
+// lasted for MinCauseAge. If only the message differs, the last write must be at least messageInterval ago.
 func (e staying) isDue(claim *karpv1.NodeClaim, now time.Time) bool {
 	c, ok := claim.StatusConditions().Find(karpv1.ConditionDisruptable)
 	switch {

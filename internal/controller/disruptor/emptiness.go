@@ -18,7 +18,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// objectReader reads the objects behind a snapshot.
 type objectReader interface {
 	Objects(ctx context.Context) (snapshot.Objects, error)
 }
@@ -108,7 +107,7 @@ func (e *Emptiness) Pass(ctx context.Context, now time.Time) error {
 		Snapshot: snapshot, Policies: records.Policies, Records: records.ForNodes(snapshot), Now: now,
 	}
 	if anyEmpty(snapshot) && len(snapshot.Pods) > 0 {
-		in.Plan = e.Solve(snapshot, market)
+		in.Plan = e.Solve(snapshot, market) // shows which empty nodes the pending pods need
 	}
 	flights := flightsOf(objects.Claims, e.Ledger.Claims(), objects.Nodes)
 	// 2. decide

@@ -24,7 +24,6 @@ type emptyNode struct {
 	move   disruption.Move   // the proposed move with this node
 }
 
-// withNodes sets the Node objects of the empty nodes, and returns the slice.
 func withNodes(leaving []emptyNode, nodes []*corev1.Node) []emptyNode {
 	for i := range leaving {
 		for _, n := range nodes {
@@ -36,7 +35,6 @@ func withNodes(leaving []emptyNode, nodes []*corev1.Node) []emptyNode {
 	return leaving
 }
 
-// remove deletes the claims of empty nodes.
 func (e *Emptiness) remove(ctx context.Context, leaving []emptyNode, now time.Time) error {
 	started := time.Now()
 	var group errgroup.Group
@@ -75,7 +73,6 @@ func (e *Emptiness) removeOne(ctx context.Context, l emptyNode, now time.Time) (
 	return false, nil
 }
 
-// deleteEmpty deletes the claim, and emits an event with the reason.
 func (e *Emptiness) deleteEmpty(ctx context.Context, l emptyNode, now time.Time) error {
 	claim, err := e.Objects.PatchClaim(ctx, l.claim, func(c *karpv1.NodeClaim) {
 		c.StatusConditions().Set(now, nodestate.DisruptionReason(l.move.Reason))

@@ -97,7 +97,6 @@ func (f *InFlightMove) nextInput(diagnoses *diagnoser.Diagnoser) replacement.Mov
 	return out
 }
 
-// replacementOf returns the state of a replacement.
 func replacementOf(c *karpv1.NodeClaim, diagnoses *diagnoser.Diagnoser) replacement.Replacement {
 	conditions := c.StatusConditions()
 	out := replacement.Replacement{Claim: c.Name, State: replacement.Launching}
@@ -134,7 +133,6 @@ func (f *InFlightMove) candidateState(c *karpv1.NodeClaim) replacement.Candidate
 	return replacement.Marked
 }
 
-// isReady reports whether all replacements are ready.
 func (f *InFlightMove) isReady(s replacement.MoveState) bool {
 	ready := 0
 	for _, c := range s.Replacements {

@@ -39,7 +39,6 @@ func (m *Disruptor) startMove(ctx context.Context, mark nodestate.MoveMark, leav
 	return patchNodes(ctx, m.Objects, nodes, nodestate.CloseNode)
 }
 
-// createReplacements creates the NodeClaims of the planned nodes, with the annotations.
 func (m *Disruptor) createReplacements(ctx context.Context, planned []packing.PlannedNode, annotations map[string]string) error {
 	for _, created := range m.Claims.CreateReplacements(ctx, planned, annotations) {
 		if created.Err != nil {
@@ -54,7 +53,6 @@ func (m *Disruptor) createReplacements(ctx context.Context, planned []packing.Pl
 	return nil
 }
 
-// act carries out the next step of a move.
 func (m *Disruptor) act(ctx context.Context, f *InFlightMove, step replacement.Step, now time.Time) error {
 	switch step.Action {
 	case replacement.Wait:
@@ -107,7 +105,6 @@ func (m *Disruptor) commit(ctx context.Context, f *InFlightMove, now time.Time) 
 	return nil
 }
 
-// deleteClaims deletes the claims of the nodes that leave in a committed move.
 func (m *Disruptor) deleteClaims(ctx context.Context, f *InFlightMove, now time.Time) error {
 	var group errgroup.Group
 	group.SetLimit(nodestate.ParallelClaims)
@@ -230,7 +227,6 @@ func patchNodes(ctx context.Context, objects loop.ObjectWriter, nodes []*corev1.
 	return group.Wait()
 }
 
-// nodeNames returns the sorted names of the Nodes.
 func nodeNames(nodes []*corev1.Node) []string {
 	var out []string
 	for _, n := range nodes {

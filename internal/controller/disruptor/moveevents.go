@@ -49,7 +49,6 @@ func (m *Disruptor) recordDone(f *InFlightMove, now time.Time) {
 		"promisedPerHour", f.Mark.Saving, "realisedPerHour", saving.Dollars(), "seconds", took)
 }
 
-// recordUndone counts a move that was undone, logs the reason, and emits events about it.
 func (m *Disruptor) recordUndone(f *InFlightMove, why string) {
 	m.Metrics.Moves.Ended.WithLabelValues(string(f.Mark.Reason), "undone").Inc()
 	decision, reason, consolidationType := f.Mark.Decision()

@@ -103,7 +103,8 @@ func (t *MoveHistory) RecordMove(now time.Time, reason disruption.Reason, claims
 		counts := loadOf(c, pods)
 		for _, workload := range slices.Sorted(maps.Keys(counts)) {
 			trips = append(trips, disruption.PodMove{
-				At: now.Truncate(time.Second), Workload: workload, Pods: counts[workload], All: replicas[workload], Shape: ShapeOf(c), Reason: reason,
+				At: now.Truncate(time.Second), Workload: workload, Pods: counts[workload], All: replicas[workload],
+				Shape: ShapeOf(c), Reason: reason,
 			})
 		}
 	}

@@ -313,7 +313,6 @@ func (m *Disruptor) hold(f *InFlightMove, why string, now time.Time) {
 	}
 }
 
-// nodeNames returns the names of the leaving nodes, for logs.
 func (f *InFlightMove) nodeNames() string {
 	var out []string
 	for _, c := range f.Leaving {
@@ -323,7 +322,6 @@ func (f *InFlightMove) nodeNames() string {
 	return strings.Join(out, ",")
 }
 
-// replacementNames returns the names of the replacements' NodeClaims, for logs.
 func (f *InFlightMove) replacementNames() string {
 	var out []string
 	for _, c := range f.replacements {

@@ -67,7 +67,7 @@ const (
 	driftInterval = 5 * time.Second                            // between two passes
 	MaxListAge    = time.Minute                                // maximum age of the list of instances
 	FitAfter      = time.Minute                                // how long a node must have been initialized to count as fit for pods
-	maxYoungAge   = 2*lifecycle.RegistrationTimeout + FitAfter // how long a new claim may take to become fit for pods
+	maxYoungAge   = 2*lifecycle.RegistrationTimeout + FitAfter // how long a claim may take to register, be initialized and be fit
 )
 
 // Start runs the loop until ctx ends.
@@ -141,7 +141,6 @@ func (d *Reconciler) listInstances(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// driftInput is the input of a pass.
 type driftInput struct {
 	pools    []*karpv1.NodePool               // pools whose nodes can drift, sorted by name
 	classes  map[string]*awsv1.EC2NodeClass   // by name
@@ -299,7 +298,6 @@ func (d *Reconciler) stampPool(ctx context.Context, pool *karpv1.NodePool, s dri
 	})
 }
 
-// stampClass writes the hash to the class, and returns the updated class.
 func (d *Reconciler) stampClass(ctx context.Context, class *awsv1.EC2NodeClass, s drift.Stamp) (*awsv1.EC2NodeClass, error) {
 	if class.Annotations[awsv1.AnnotationHash] == s.Hash && class.Annotations[awsv1.AnnotationHashVersion] == s.Version {
 		return class, nil

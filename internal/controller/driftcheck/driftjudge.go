@@ -46,14 +46,12 @@ type nodeDrift struct {
 	isYoung   bool            // the node may still become fit
 }
 
-// driftSettings has the drift settings of a pool.
 type driftSettings struct {
 	disruption.Policy
 	allowed string // token of the mass drift that the user has allowed
 	problem string // the setting that cannot be parsed, which blocks replacements; empty: all settings are valid
 }
 
-// driftSettingsOf returns the drift settings of the pool at the time now.
 func driftSettingsOf(pool *karpv1.NodePool, now time.Time) driftSettings {
 	out := driftSettings{Policy: nodestate.PolicyOf(pool, now), allowed: strings.TrimSpace(pool.Annotations[nodestate.AnnotationDriftAllow])}
 	if problem, isForbidden := out.Forbidden(disruption.Drifted); isForbidden {
@@ -89,7 +87,6 @@ func (t typeOffers) has(labels map[string]string) bool {
 	})
 }
 
-// judge returns the result of a pass for one pool.
 func (d *Reconciler) judge(seen driftInput, pool *karpv1.NodePool, now time.Time) poolDrift {
 	class := seen.classes[pool.Spec.Template.Spec.NodeClassRef.Name]
 	out := poolDrift{pool: pool, class: class, settings: seen.settings[pool.Name], proven: map[string]bool{},

@@ -42,7 +42,8 @@ func (p poolDrift) holdCondition() (reason, message string) {
 			otherApproval = fmt.Sprintf(" (%s=%s is about another change)", nodestate.AnnotationDriftAllow, p.settings.allowed)
 		}
 		return karpv1.ReasonMassDriftHeld, fmt.Sprintf("%s. No node is replaced because of it. If the change is intended: kubectl annotate nodepool %s %s=%s --overwrite%s; "+
-			"if not, undo the change in AWS, or select by id", p.hold.Message, p.pool.Name, nodestate.AnnotationDriftAllow, p.hold.Token, otherApproval)
+			"if not, undo the change in AWS, or select by id", p.hold.Message, p.pool.Name, nodestate.AnnotationDriftAllow, p.hold.Token,
+			otherApproval)
 	}
 	if p.unresolvedHold != "" {
 		return karpv1.ReasonMassDriftHeld, p.unresolvedHold
@@ -79,7 +80,6 @@ func SetbackText(setbacks []drift.ReplacedImage, class string) string {
 		class + " " + kubeclient.AnnotationImages + "-"
 }
 
-// writePool writes the drift state and the condition DriftHeld to the pool.
 func (d *Reconciler) writePool(ctx context.Context, p poolDrift, now time.Time) error {
 	reason, message := p.holdCondition()
 	before, wasHeld := p.pool.StatusConditions().Find(karpv1.ConditionDriftHeld)

@@ -33,7 +33,6 @@ func (s *Collector) labelPartitions(ctx context.Context, instances []ec2.Instanc
 	return errors.Join(errs...)
 }
 
-// labelPartition writes the labels to one claim and its Nodes.
 func (s *Collector) labelPartition(ctx context.Context, claim *karpv1.NodeClaim, labels map[string]string) error {
 	nodes, err := nodestate.NodesOf(ctx, s.Cluster, claim)
 	if err != nil {

@@ -57,7 +57,6 @@ func (s *Collector) sweepProfiles(ctx context.Context, now time.Time, instances 
 	return nil
 }
 
-// usedProfiles returns the names of the profiles in use.
 func usedProfiles(classes []awsv1.EC2NodeClass, instances []ec2.Instance, claims []*karpv1.NodeClaim) map[string]bool {
 	used := map[string]bool{}
 	for _, c := range classes {

@@ -72,7 +72,6 @@ func (s *Collector) markExpiring(ctx context.Context, claim *karpv1.NodeClaim, n
 	return nil
 }
 
-// demote labels the claim and its Node as on-demand.
 func (s *Collector) demote(ctx context.Context, claim *karpv1.NodeClaim) error {
 	nodes, err := nodestate.NodesOf(ctx, s.Cluster, claim)
 	if err != nil {

@@ -228,8 +228,8 @@ func (s *Collector) reportUntagged(claim *karpv1.NodeClaim, i ec2.Instance) {
 	}
 }
 
-// reportGone emits an event about why a claim lost its instance. If the instance ended before it joined, launches of the
-// pool wait, longer each time, because the cause may last: for example, EC2 may not be allowed to use a KMS key.
+// reportGone emits an event about why a claim lost its instance. If the instance ended before it joined, launches of
+// the pool wait, longer each time, because the cause may last: for example, EC2 may not be allowed to use a KMS key.
 func (s *Collector) reportGone(claim *karpv1.NodeClaim, why string, now time.Time) {
 	if claim.StatusConditions().IsTrue(karpv1.ConditionRegistered) {
 		s.Events.Emit(claim, kubeclient.ReasonInstanceTerminating, "The instance "+claim.Status.ProviderID+" is gone: "+why)

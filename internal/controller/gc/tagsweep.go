@@ -46,7 +46,6 @@ func (s *Collector) tagInstances(ctx context.Context, instances []ec2.Instance, 
 	return group.Wait()
 }
 
-// tagOne tags one instance, and records on the claim that the instance is tagged.
 func (s *Collector) tagOne(ctx context.Context, i ec2.Instance, claim *karpv1.NodeClaim) error {
 	if tags := s.Fleet.MissingTags(i, claim.Name, claim.Status.NodeName); len(tags) > 0 {
 		err := s.Fleet.Tag(ctx, i, ec2.ByProviderID, tags)

@@ -129,7 +129,6 @@ func (i *Handler) DrainPass(ctx context.Context) (int, error) {
 	return waiting, nil
 }
 
-// markedClaims returns the marked claims that are not being deleted yet.
 func (i *Handler) markedClaims(ctx context.Context) ([]*karpv1.NodeClaim, error) {
 	var list karpv1.NodeClaimList
 	if err := i.Cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {

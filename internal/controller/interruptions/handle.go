@@ -112,7 +112,6 @@ func (i *Handler) handle(ctx context.Context, claim *karpv1.NodeClaim, q *queued
 	return err == nil, err
 }
 
-// announce emits events about the message on the claim and its Nodes.
 func (i *Handler) announce(ctx context.Context, claim *karpv1.NodeClaim, parsed interruption.ParsedMessage) error {
 	nodes, err := nodestate.NodesOf(ctx, i.Cluster, claim)
 	if err != nil {
@@ -192,7 +191,6 @@ func endingReasons() map[interruption.Kind]string {
 	}
 }
 
-// eventOf returns the reason and text of the event about an interruption message.
 func eventOf(parsed interruption.ParsedMessage) (kubeclient.Reason, string) {
 	switch parsed.Kind {
 	case interruption.SpotInterrupted:

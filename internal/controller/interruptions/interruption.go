@@ -278,7 +278,6 @@ func (i *Handler) verifyAndProcess(ctx context.Context, queued []*queuedMessage)
 	return i.discard(ctx, queued)
 }
 
-// parseAll parses the messages, and counts them.
 func (i *Handler) parseAll(messages []interruption.Message) []*queuedMessage {
 	out := make([]*queuedMessage, 0, len(messages))
 	for _, m := range messages {
@@ -387,7 +386,6 @@ func (i *Handler) processAll(ctx context.Context, queued []*queuedMessage) {
 	_ = group.Wait() // errors are logged above
 }
 
-// discard deletes the messages that need not stay in the queue.
 func (i *Handler) discard(ctx context.Context, queued []*queuedMessage) error {
 	var done []interruption.Message
 	for _, q := range queued {
