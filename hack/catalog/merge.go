@@ -136,7 +136,6 @@ func describeFromRecord(f *catalog.Facts, r record, clocks map[string]int64) {
 	setDevices(f, r)
 }
 
-// spotAnywhere reports whether the type has a spot price in any region.
 func (r record) spotAnywhere() bool {
 	for _, p := range r.Pricing {
 		if p.Linux.SpotMean != "" && p.Linux.SpotMean != "N/A" {
@@ -146,7 +145,6 @@ func (r record) spotAnywhere() bool {
 	return false
 }
 
-// manufacturer returns the manufacturer that a processor's name contains; empty if the name contains none.
 func manufacturer(processor string) string {
 	for _, name := range []string{"Intel", "AMD", "AWS", "Apple"} {
 		if strings.Contains(processor, name) {

@@ -9,7 +9,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// pricesHelp is the comment at the start of prices.tsv.
 const pricesHelp = `# Written by hack/catalog: a column per region, a line per instance type. A type has in each region that offers it:
 # dollars per hour on demand (Linux); the mean spot price of May 2025 as a whole percentage of that, in dollars or "-" (none);
 # the last characters of the IDs of the zones that have it ("?": not known; missing: all zones).

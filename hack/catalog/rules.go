@@ -86,7 +86,7 @@ func applyRules(f *catalog.Facts, efa bool) {
 		f.Network.EncryptionInTransit = !slices.Contains(unencrypted, family)
 	} else {
 		f.EBS.NVMe, f.Network.ENA = "unsupported", "unsupported"
-		if slices.Contains(xenENA, family) || f.Name == "m4.16xlarge" {
+		if slices.Contains(xenENA, family) || f.Name == "m4.16xlarge" { // the only m4 with ENA
 			f.Network.ENA = "supported"
 		}
 	}
@@ -106,7 +106,6 @@ var oneThread = []string{
 	"c1", "c7a", "c8a", "hpc6a", "hpc6id", "hpc7a", "m1", "m2", "m3", "m7a", "m8a", "m8azn", "r7a", "r8a", "t1", "t2",
 }
 
-// threadsPerCore returns the number of vCPUs per core: 1 or 2.
 func threadsPerCore(p catalog.Processor, family string) int64 {
 	if p.VCPUs < 2 || slices.Contains(p.Architectures, "arm64") || slices.Contains(oneThread, family) {
 		return 1

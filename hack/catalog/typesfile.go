@@ -34,7 +34,6 @@ var rareFacts = []string{
 	"processor.features", "rootDevices", "usageClasses", "virtualization",
 }
 
-// typesHelp is the comment at the start of types.tsv.
 const typesHelp = `# Written by hack/catalog: a line per instance type. "-" is the value in the line "default"; there it is 0, false or none.
 # Lists are separated by ",". Equal devices are COUNTxFIELD:FIELD…, with these fields: storage.disks GB:KIND,
 # network.cards INTERFACES:PERFORMANCE, neuron NAME:CORES:VERSION:MiB, gpus, inference and fpgas NAME:MANUFACTURER:MiB.

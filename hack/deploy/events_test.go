@@ -61,7 +61,6 @@ func rulesOfPlan(t *testing.T, p *Plan) map[string]pattern {
 	return out
 }
 
-// matches reports whether the pattern matches an event with these details.
 func (p pattern) matches(e interruption.Event, detail map[string]string) bool {
 	if !slices.Contains(p.Source, e.Source) || !slices.Contains(p.DetailType, e.DetailType) {
 		return false
@@ -132,7 +131,6 @@ func details() []map[string]string {
 	return out
 }
 
-// isProcessed reports whether package interruption processes an event.
 func isProcessed(t *testing.T, e interruption.Event, detail map[string]string) bool {
 	t.Helper()
 	const id = "i-0123456789abcdef0"

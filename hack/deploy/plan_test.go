@@ -37,7 +37,6 @@ func awsData() map[string]cty.Value {
 // settings are the variables of a module as Go values that can be encoded as JSON.
 type settings map[string]any
 
-// values converts the settings to values of Terraform.
 func (s settings) values(t *testing.T) map[string]cty.Value {
 	t.Helper()
 	out := map[string]cty.Value{}

@@ -70,8 +70,9 @@ func (p *planner) evalForEach(address string, block *hclsyntax.Block) (cty.Value
 	if err != nil {
 		return cty.NilVal, err
 	}
-	if typ := collection.Type(); !typ.IsMapType() && !typ.IsObjectType() &&
-		!(typ.IsSetType() && typ.ElementType() == cty.String) && collection.LengthInt() > 0 {
+	typ := collection.Type()
+	isValid := typ.IsMapType() || typ.IsObjectType() || typ.IsSetType() && typ.ElementType() == cty.String
+	if !isValid && collection.LengthInt() > 0 { // the elements of an empty set have no type
 		return cty.NilVal, fmt.Errorf("for_each takes a map or a set of strings, not %s", typ.FriendlyName())
 	}
 	all := map[string]cty.Value{}

@@ -40,6 +40,7 @@ func TestLicenses(t *testing.T) {
 		if m.Replace != nil {
 			m = m.Replace
 		}
+		// The file's name begins with licen[cs]e or copying.
 		if name := strings.ToLower("\n" + m.Path + " " + m.Version + ": "); !strings.Contains(lower, name+"lic") &&
 			!strings.Contains(lower, name+"copying") {
 			t.Errorf("the license of %s %s is missing", m.Path, m.Version)

@@ -130,7 +130,6 @@ type finding struct {
 	Trace []frame `json:"trace"` // the vulnerable function first
 }
 
-// frame is a function in the trace of a finding.
 type frame struct {
 	Module   string `json:"module"`
 	Version  string `json:"version"`

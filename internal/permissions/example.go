@@ -72,6 +72,7 @@ func (s Scope) keys(c Conditions) map[string][]string {
 		for key, values := range keys {
 			switch {
 			case strings.HasPrefix(key, requestTag):
+				// An IfExists condition also accepts requests without tags.
 				needsRequestTags = needsRequestTags || !strings.HasSuffix(operator, "IfExists")
 			case strings.HasPrefix(key, resourceTag):
 			case strings.HasPrefix(operator, "ForAllValues:"):

@@ -97,7 +97,6 @@ func readRules() []Rule {
 	}
 }
 
-// changeRules returns the rules for changes in all namespaces.
 func changeRules() []Rule {
 	return []Rule{
 		{Group: karpenter, Resources: []string{"nodeclaims"}, Verbs: []string{"create", "patch", "delete"}, Why: "a NodeClaim for each instance"},

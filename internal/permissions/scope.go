@@ -91,7 +91,6 @@ func Partitions() []string {
 // partition is an AWS partition with the prefix of its regions.
 type partition struct{ name, prefix string }
 
-// otherPartitions returns all partitions except "aws".
 func otherPartitions() []partition {
 	return []partition{
 		{"aws-cn", "cn-"}, {"aws-us-gov", "us-gov-"}, {"aws-iso", "us-iso-"}, {"aws-iso-b", "us-isob-"}, {"aws-iso-f", "us-isof-"},

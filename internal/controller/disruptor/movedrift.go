@@ -43,7 +43,7 @@ func (m *Disruptor) grantDrifted(s *DisruptionInput) (granted []string, notGrant
 	defer m.Lock.Leave()
 	markLeaving(s.In, s.Flights, s.Claims, m.Lock)
 	nodes, stays := disruption.Candidates(s.In, disruption.Drifted)
-	nodes, movedTooOften := m.withinMoveLimits(s, disruption.Drifted, nodes, false)
+	nodes, movedTooOften := m.withinMoveLimits(s, disruption.Drifted, nodes, false) // each node alone
 	nodestate.CountEligible(m.Metrics, disruption.Drifted, len(nodes))
 	nodes, later := m.allowedByWaves(s, nodes)
 	m.Staying.SetReasons(stayDrifted, slices.Concat(stays, movedTooOften, later)...)
@@ -60,7 +60,7 @@ func (m *Disruptor) grantDrifted(s *DisruptionInput) (granted []string, notGrant
 	}
 	granted, waiting, rooms := disruption.Grant(s.In, disruption.Drifted, sets)
 	nodestate.CountRooms(m.Metrics, rooms)
-	granted, movedTooOften = m.withinMoveLimits(s, disruption.Drifted, granted, true)
+	granted, movedTooOften = m.withinMoveLimits(s, disruption.Drifted, granted, true) // all together
 	m.Staying.SetReasons(stayDriftBudget, slices.Concat(waiting, movedTooOften)...)
 	s.reserve(m.Lock, granted)
 	return granted, slices.Concat(waiting, movedTooOften)

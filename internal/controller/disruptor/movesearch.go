@@ -209,6 +209,7 @@ func (m *Disruptor) SearchSavings(ctx context.Context, now time.Time) error {
 	nodes, stays := disruption.Candidates(s.In, disruption.Underutilized)
 	nodes, movedTooOften := m.withinMoveLimits(s, disruption.Underutilized, nodes, false)
 	nodestate.CountEligible(m.Metrics, disruption.Underutilized, len(nodes))
+	// Without groups, Grant only computes the rooms: how many more nodes each budget allows.
 	_, _, rooms := disruption.Grant(s.In, disruption.Underutilized, nil)
 	nodestate.CountRooms(m.Metrics, rooms)
 	nodes, noRoom := s.withRoom(nodes, rooms)

@@ -33,7 +33,7 @@ func (d *Reconciler) Waves(pool string, candidates, moving []string) (allowed []
 			continue
 		}
 		_, drifts := drift.First(n.verdicts)
-		if len(n.verdicts) == 0 && n.isYoung && !n.isFit {
+		if len(n.verdicts) == 0 && n.isYoung && !n.isFit { // it tries its target, and is not fit yet
 			in.Trying = append(in.Trying, n.target)
 		}
 		isCandidate := node != "" && (candidates == nil || slices.Contains(candidates, node))

@@ -34,7 +34,6 @@ type SweepResult struct {
 	Legacy    []ec2.Instance      // instances with our cluster's name, but without a cluster UID, a claim or a Node here
 }
 
-// openBreaker is an open breaker for one kind of object.
 type openBreaker struct {
 	Kind         string // kind of the objects: "instance" or "nodeclaim"
 	Found, Total int    // number of orphans, and of all objects of the kind

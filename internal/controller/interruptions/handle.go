@@ -102,7 +102,7 @@ func (i *Handler) handle(ctx context.Context, claim *karpv1.NodeClaim, q *queued
 		return false, err
 	}
 	known, _ := MarkOf(claim)
-	if known != parsed.Kind {
+	if known != parsed.Kind { // a repeated message is no new shortage
 		i.noteShortage(claim, parsed.Kind, now)
 	}
 	if parsed.Kind == interruption.RebalanceRecommended || !parsed.Kind.Outranks(known) {

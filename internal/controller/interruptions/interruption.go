@@ -203,7 +203,7 @@ func (i *Handler) Pass(ctx context.Context, messages []interruption.Message) err
 	for _, q := range unverified {
 		select {
 		case i.unverified <- q:
-		default:
+		default: // SQS delivers the message again
 			i.Metrics.Left.WithLabelValues(ownerUnknown).Inc()
 		}
 	}

@@ -132,7 +132,7 @@ func mustReturn(q *queuedMessage, owners map[string]ownership) (owner string, is
 			continue // the result of our own termination
 		case s.owner == ec2.Ours:
 			owner, isReturned = "ours", mayReturn // the instance's ID is not recorded on its claim yet
-		case !isReturned:
+		case !isReturned: // keeps "ours" of an earlier instance
 			owner, isReturned = ownerNone, mayReturn
 		}
 	}
