@@ -242,7 +242,8 @@ func TestRulesAreComplete(t *testing.T) {
 				}
 			}
 			if !strings.HasSuffix(r.Annotations["summary"], ".") || r.Annotations["description"] == "" {
-				t.Errorf("%s: summary %q, description %q; want both", r.Alert, r.Annotations["summary"], r.Annotations["description"])
+				t.Errorf("%s: summary %q, description %q; want both, the summary with a full stop",
+					r.Alert, r.Annotations["summary"], r.Annotations["description"])
 			}
 		}
 	}

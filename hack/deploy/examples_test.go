@@ -120,7 +120,7 @@ func TestFromKarpenter(t *testing.T) {
 	}
 	association := before.properties(t, "module.karpenter.aws_eks_pod_identity_association.controller[0]")
 	if association["service_account"] != "karpenter" || association["namespace"] != "kube-system" {
-		t.Errorf("Pod Identity association %v, want Karpenter's, unchanged", association)
+		t.Errorf("the Pod Identity association is %v, want service account karpenter in kube-system", association)
 	}
 	variables["install"] = true
 	after := planExample(t, "from-karpenter", variables)

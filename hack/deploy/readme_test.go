@@ -117,7 +117,7 @@ func TestVariablesAreUsed(t *testing.T) {
 			t.Fatal(err)
 		}
 		if known := slices.Sorted(maps.Keys(m.Variables)); !slices.Equal(known, m.UsedVariables()) {
-			t.Errorf("%s has variables %v\nand uses %v", folder, known, m.UsedVariables())
+			t.Errorf("%s declares the variables %v\nand uses %v", folder, known, m.UsedVariables())
 		}
 	}
 }

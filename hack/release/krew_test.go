@@ -49,7 +49,7 @@ func TestKrewManifest(t *testing.T) {
 	}
 	if p.APIVersion != "krew.googlecontainertools.github.com/v1alpha2" || p.Kind != "Plugin" ||
 		p.Metadata.Name != "joiner" || p.Spec.Version != "v1.2.3" {
-		t.Errorf("%+v, want v1alpha2, Plugin, joiner and v1.2.3", p)
+		t.Errorf("the manifest is %+v, want API v1alpha2, kind Plugin, name joiner and version v1.2.3", p)
 	}
 	if s := p.Spec.ShortDescription; s == "" || len(s) > 50 || strings.HasSuffix(s, ".") || strings.Contains(s, "\n") {
 		t.Errorf("shortDescription %q, want up to 50 characters on one line, without a full stop", s)

@@ -94,7 +94,6 @@ func TestNoLicense(t *testing.T) {
 	}
 }
 
-// toolchain returns the toolchain in the go.mod of the checkout.
 func toolchain(t *testing.T) string {
 	t.Helper()
 	out, err := toolchainOf("../../go.mod")

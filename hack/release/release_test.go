@@ -182,7 +182,7 @@ func TestDifferentSourcesDiffer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := o.rebuild(t.Context(), want); err == nil || !strings.Contains(err.Error(), "two builds of the same sources differ") {
-		t.Errorf("a build of changed sources: error %v, want that builds differ", err)
+		t.Errorf("a build of changed sources returns the error %v, want one that the builds differ", err)
 	}
 }
 

@@ -55,7 +55,7 @@ func writePolicyYAML(t *testing.T, b *strings.Builder, p Policy, conditional map
 	}
 	body := documentText(t, Policy{Name: p.Name, Statements: unconditional})
 	body = strings.ReplaceAll(body, "\n", "\n            ")
-	if len(withUID) > 0 {
+	if len(withUID) > 0 { // inserts ${WithUID} after the last statement
 		cut := strings.LastIndex(body, "]") // the end of the list of statements
 		cut = strings.LastIndex(body[:cut], "\n")
 		body = body[:cut] + "\n              ${WithUID}" + body[cut:]
@@ -70,7 +70,7 @@ func writePolicyYAML(t *testing.T, b *strings.Builder, p Policy, conditional map
 		variables.WriteString("            WithUID: !If\n              - KnowsUID\n              - !Sub\n                - |\n")
 		for _, s := range withUID {
 			statement := documentText(t, Policy{Name: p.Name, Statements: []Statement{s}})
-			statement = statement[strings.Index(statement, "[")+1 : strings.LastIndex(statement, "]")]
+			statement = statement[strings.Index(statement, "[")+1 : strings.LastIndex(statement, "]")] // without the document around it
 			statement = strings.ReplaceAll(strings.TrimSpace(statement), "\n    ", "\n                  ")
 			variables.WriteString("                  ," + statement + "\n")
 		}

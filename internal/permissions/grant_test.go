@@ -124,7 +124,7 @@ func TestSizes(t *testing.T) {
 		}
 		var document map[string]json.RawMessage
 		if err := json.Unmarshal(text, &document); err != nil || string(document["Version"]) != `"2012-10-17"` {
-			t.Errorf("policy %s: %v", p.Name, err)
+			t.Errorf("policy %s is not a JSON object with Version 2012-10-17: %v", p.Name, err)
 		}
 	}
 }

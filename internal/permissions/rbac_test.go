@@ -34,7 +34,6 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// template returns the rule as a part of the chart.
 func (r Rule) template() string {
 	var b strings.Builder
 	if r.When != "" {

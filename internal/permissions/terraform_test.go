@@ -89,7 +89,6 @@ func split(statements []Statement, conditional map[string]bool) (unconditional, 
 	return unconditional, withUID
 }
 
-// statementsHCL returns statements in the format of terraform fmt.
 func statementsHCL(statements []Statement) string {
 	var b strings.Builder
 	for _, s := range statements {

@@ -119,8 +119,8 @@ func (d *Reconciler) judge(seen driftInput, pool *karpv1.NodePool, now time.Time
 		}
 		out.proven[n.target] = fit[n.target] > len(f.Claims)
 	}
-	images := ImageHistoryOf(class)
-	_, out.setbacks = images.Use(images.SelectedImages(ImagesIn(class)), class.Generation)
+	history := ImageHistoryOf(class)
+	_, out.setbacks = history.Use(history.SelectedImages(ImagesIn(class)), class.Generation)
 	return out
 }
 

@@ -93,7 +93,7 @@ func (i *Handler) DrainPass(ctx context.Context) (int, error) {
 	group.SetLimit(maxParallelClaims)
 	for n, claim := range claims {
 		if until, _, _ := i.failures.Held(time.Now(), "claim "+claim.Name); !until.IsZero() {
-			continue
+			continue // an error was recent; the claim waits
 		}
 		group.Go(func() error {
 			var err error
