@@ -122,7 +122,6 @@ func TestVariablesAreUsed(t *testing.T) {
 	}
 }
 
-// folders returns the folders with Terraform files.
 func folders(t *testing.T) []string {
 	t.Helper()
 	var out []string

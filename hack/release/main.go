@@ -26,7 +26,6 @@ import (
 	"strings"
 )
 
-// options configure a release.
 type options struct {
 	root     string // folder of the checkout
 	out      string // output folder; deleted and created again, unless only is "push"

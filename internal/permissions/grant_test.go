@@ -145,7 +145,8 @@ func TestChangesAreScoped(t *testing.T) {
 				t.Errorf("statement %q: want a unique Sid of letters and digits, and a reason", s.Sid)
 			}
 			seen[s.Sid] = true
-			if s.Effect != allow || !slices.ContainsFunc(s.Action, changes) || harmless[s.Sid] != "" {
+			allowsChanges := s.Effect == allow && slices.ContainsFunc(s.Action, changes)
+			if !allowsChanges || harmless[s.Sid] != "" {
 				continue
 			}
 			equals := s.Condition["StringEquals"]

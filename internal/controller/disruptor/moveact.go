@@ -182,7 +182,8 @@ func (f *InFlightMove) isUsed(c *karpv1.NodeClaim, now time.Time) bool {
 func (f *InFlightMove) closedNodes() []*corev1.Node {
 	var out []*corev1.Node
 	for _, c := range f.Leaving {
-		if c.DeletionTimestamp != nil || c.Annotations[nodestate.AnnotationInterrupted] != "" || !nodestate.ReplacingSince(c).IsZero() {
+		hasOtherCause := c.Annotations[nodestate.AnnotationInterrupted] != "" || !nodestate.ReplacingSince(c).IsZero()
+		if c.DeletionTimestamp != nil || hasOtherCause {
 			continue
 		}
 		if n := f.nodes[c.Name]; n != nil && n.DeletionTimestamp == nil && !nodestate.IsOpen(n) {

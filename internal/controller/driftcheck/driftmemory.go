@@ -140,7 +140,7 @@ func (d *Reconciler) writeClasses(ctx context.Context, seen driftInput, pools ma
 		if class.DeletionTimestamp != nil {
 			continue
 		}
-		drifting := map[string]bool{}
+		drifting := map[string]bool{} // selectors because of which nodes drift: Settle keeps their stored objects
 		stored, memory := storedSelections(class), ImageHistoryOf(class)
 		next := memory
 		for _, pool := range seen.pools {

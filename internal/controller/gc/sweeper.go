@@ -165,7 +165,7 @@ func (s *Collector) terminate(ctx context.Context, i ec2.Instance) error {
 		return err
 	}
 	for _, node := range nodes {
-		identity := nodeclaim.InstanceIdentity(i, &awsv1.EC2NodeClass{}) // its class is not known
+		identity := nodeclaim.InstanceIdentity(i, &awsv1.EC2NodeClass{}) // the class of the instance is not known
 		if verdict, _ := identity.Judge(nodeclaim.ClaimantOf(node)); verdict == lifecycle.IdentityMismatch {
 			continue // the Node belongs to another instance, although it has the provider ID of this one
 		}
