@@ -20,7 +20,6 @@ import (
 // selects those that it needs.
 type memory map[string]*scraped
 
-// scraped is a series with its samples.
 type scraped struct {
 	labels labels.Labels
 	points []chunks.Sample
@@ -73,7 +72,6 @@ func (m memory) queryable() storage.Queryable {
 	}}}
 }
 
-// seriesSet is a list of series with a cursor.
 type seriesSet struct {
 	series []storage.Series
 	at     int // index of the current series; -1 before the first call of Next

@@ -10,7 +10,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/interruption"
 )
 
-// pattern is the event pattern of a rule.
 type pattern struct {
 	Source     []string            `json:"source"`
 	DetailType []string            `json:"detail-type"`

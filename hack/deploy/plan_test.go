@@ -18,7 +18,6 @@ const (
 	uid    = "11111111-2222-3333-4444-555555555555"
 )
 
-// awsData returns the results of data sources in the tests' account.
 func awsData() map[string]cty.Value {
 	object := func(pairs ...string) cty.Value {
 		m := map[string]cty.Value{}

@@ -24,7 +24,6 @@ var (
 	noticeName  = regexp.MustCompile(`(?i)^(notice|patents|copyright)s?([-._].*)?$`)
 )
 
-// licenseText is the text of a license and the files that contain it.
 type licenseText struct {
 	text  string
 	files []string // "module version: file"

@@ -55,6 +55,7 @@ func (m *Disruptor) Search(ctx context.Context) error {
 	}
 	m.Scans.Next = now.Add(minSearchInterval)
 	defer loop.Working(ctx, loop.LoopSearch, "").End()
+	// Both read, once, the records of an earlier process. Sync also writes new trips.
 	if err := errors.Join(m.History.Sync(ctx, now), m.LaunchBackoff.Recall(ctx)); err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ type poolDrift struct {
 	class          *awsv1.EC2NodeClass      // the node class of the pool
 	settings       driftSettings            // the drift settings of the pool
 	nodes          []nodeDrift              // sorted by name of the claim
-	hold           drift.MassDrift          // the mass drift, if there is one
+	hold           drift.MassDrift          // mass drift: many nodes drift because of a change in AWS; zero: none
 	isHeld         bool                     // the breaker is open, and the user has not allowed this mass drift
 	state          string                   // short hash of the objects that the selectors found in AWS
 	unresolvedHold string                   // message of an open breaker that cannot be evaluated now for lack of data; else empty
@@ -211,6 +211,7 @@ func (d *Reconciler) desiredFor(seen driftInput, pool *karpv1.NodePool, claim *k
 		desired.Placement = &group.ID
 	}
 	stored := storedSelections(class)
+	// Outside has the selectors that find other objects although the user did not change them.
 	desired.Outside, desired.PastGroups = stored.Outside(currentSelections(class)), stored.EverSelected(drift.FieldGroups)
 	if !selectsByTags(class) {
 		// A user who selects images by alias, name or parameter wants new images to be used. So drift because of a new

@@ -157,6 +157,7 @@ func (s *Collector) terminate(ctx context.Context, i ec2.Instance) error {
 	if isClaimed, err := s.hasClaim(ctx, i); err != nil || isClaimed {
 		return err
 	}
+	// ByTags: only the instance's tags prove that it is ours.
 	if err := s.Instances.Terminate(ctx, i.ID, ec2.ByTags); err != nil && !awserr.Is(err, awserr.Gone) {
 		return err
 	}
