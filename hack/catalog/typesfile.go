@@ -60,7 +60,7 @@ func typesFile(types []catalog.Facts) ([]byte, error) {
 		out.WriteString(c.Name + "\t")
 	}
 	out.WriteString("other\n")
-	line := func(defaults, f catalog.Facts) {
+	writeLine := func(defaults, f catalog.Facts) {
 		var cells []string
 		for _, c := range columns {
 			cells = append(cells, cmp.Or(differing(c, defaults, f), "-"))
@@ -77,9 +77,9 @@ func typesFile(types []catalog.Facts) ([]byte, error) {
 		}
 		out.WriteString(strings.Join(cells, "\t") + "\n")
 	}
-	line(catalog.Facts{}, commonFacts)
+	writeLine(catalog.Facts{}, commonFacts)
 	for _, f := range types {
-		line(commonFacts, f)
+		writeLine(commonFacts, f)
 	}
 	return out.Bytes(), checkTypesFile(out.String(), types)
 }

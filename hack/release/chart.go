@@ -11,7 +11,6 @@ import (
 	"strings"
 )
 
-// chartFolder is where the chart is in a checkout.
 const chartFolder = "deploy/charts/joiner"
 
 // writeChart packs the Helm chart of the release to out/joiner-VERSION.tgz, as `helm package` does. The same sources

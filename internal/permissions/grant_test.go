@@ -283,7 +283,7 @@ func TestVerdicts(t *testing.T) {
 		noUID := demo
 		noUID.UID = ""
 		if got := iampolicy.Judge(read(t, noUID), r); got.Allowed != c.withoutUID {
-			t.Errorf("%s on %s with %v, the UID unknown: %+v, want allowed %t", c.action, c.resource, c.keys, got, c.withoutUID)
+			t.Errorf("%s on %s with %v, without a known UID: %+v, want allowed %t", c.action, c.resource, c.keys, got, c.withoutUID)
 		}
 	}
 }
