@@ -79,7 +79,7 @@ func TestRules(t *testing.T) {
 	for name, rules := range map[string]map[string]pattern{
 		"Terraform": rulesOfPlan(t, planJoiner(t, nil)), "CloudFormation": rulesOfStack(t, joinerStack(t, nil)),
 	} {
-		var unprocessed []interruption.Event
+		var unprocessed []interruption.Event // all events of the rules, then without the processed ones
 		for _, p := range rules {
 			for _, source := range p.Source {
 				for _, kind := range p.DetailType {

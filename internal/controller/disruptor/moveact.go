@@ -74,7 +74,6 @@ func (m *Disruptor) act(ctx context.Context, f *InFlightMove, step replacement.S
 	return nil
 }
 
-// openNodes returns the leaving Nodes of the move that do not have the disrupted taint.
 func (f *InFlightMove) openNodes() []*corev1.Node {
 	var out []*corev1.Node
 	for _, n := range f.nodes {
@@ -136,7 +135,7 @@ func (m *Disruptor) undo(ctx context.Context, f *InFlightMove, step replacement.
 		return err
 	}
 	for i, c := range remaining {
-		remaining[i] = m.newest.Of(c)
+		remaining[i] = m.newest.Of(c) // the version without the reason
 	}
 	if err := m.patchClaims(ctx, remaining, nodestate.DropMove); err != nil {
 		return err
