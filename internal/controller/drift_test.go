@@ -350,7 +350,7 @@ func TestMassDriftWaitsForTheUser(t *testing.T) {
 	r.editPool(t, func(p *karpv1.NodePool) { driftcheck.Annotate(p, nodestate.AnnotationDriftAllow, "00000000") })
 	r.runDriftLoop(t)
 	if c, _ := held(); !strings.Contains(c.Message, nodestate.AnnotationDriftAllow+"="+token) ||
-		!strings.Contains(c.Message, "=00000000 is about another change") {
+		!strings.Contains(c.Message, "=00000000 approves another change") {
 		t.Errorf("with the approval of another change, the condition of the pool is %q, want the right token in it", c.Message)
 	}
 	if allowed, _ := r.Drift.Waves("apps", nil, nil); len(allowed) > 0 {

@@ -83,7 +83,7 @@ func TestTerminatedFromOutside(t *testing.T) {
 				"aws cloudtrail lookup-events") == "" {
 				t.Errorf("no event reports the termination: %v", r.events.emitted)
 			}
-			if n := strings.Count(r.log.String(), "an instance was ended from outside"); n != 1 {
+			if n := strings.Count(r.log.String(), "an instance was terminated from outside Joiner"); n != 1 {
 				t.Errorf("the termination is logged %d times, want once", n)
 			}
 		})

@@ -43,7 +43,7 @@ func TestUsualJoin(t *testing.T) {
 func TestMoveSummary(t *testing.T) {
 	t.Parallel()
 	for want, m := range map[string]nodestate.MoveMark{
-		"Underutilized: 3 nodes make way for 1, which saves $0.1230 an hour, pays back within 4m10s and moves 12 pods": {
+		"Underutilized: 3 nodes are replaced by 1, which saves $0.1230 an hour, pays back within 4m10s and moves 12 pods": {
 			Reason: disruption.Underutilized, Nodes: 3, Claims: 1, Pods: 12, Saving: 0.123, PaybackSeconds: 250},
 		"Underutilized: 1 node makes way for 0, which saves $0.0500 an hour and moves 1 pod": {
 			Reason: disruption.Underutilized, Nodes: 1, Pods: 1, Saving: 0.05},

@@ -283,7 +283,7 @@ func (m *Disruptor) holdBest(s *DisruptionInput, moves []consolidation.Move, gra
 		for _, name := range moves[i].Nodes {
 			claims = append(claims, s.Claims[nodeByName[name].Claim])
 		}
-		m.hold(&InFlightMove{Leaving: claims}, "its move is no longer valid on revalidation", now)
+		m.hold(&InFlightMove{Leaving: claims}, "revalidation found that its move is no longer valid", now)
 		return
 	}
 }

@@ -39,7 +39,7 @@ func (p poolDrift) holdCondition() (reason, message string) {
 	if p.isHeld {
 		otherApproval := ""
 		if p.settings.allowed != "" {
-			otherApproval = fmt.Sprintf(" (%s=%s is about another change)", nodestate.AnnotationDriftAllow, p.settings.allowed)
+			otherApproval = fmt.Sprintf(" (%s=%s approves another change)", nodestate.AnnotationDriftAllow, p.settings.allowed)
 		}
 		return karpv1.ReasonMassDriftHeld, fmt.Sprintf("%s. No node is replaced because of it. If the change is intended: kubectl annotate nodepool %s %s=%s --overwrite%s; "+
 			"if not, undo the change in AWS, or select by id", p.hold.Message, p.pool.Name, nodestate.AnnotationDriftAllow, p.hold.Token,

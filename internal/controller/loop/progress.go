@@ -225,7 +225,7 @@ func (p *Progress) Report() {
 		switch {
 		case r.isStalled() && !p.logged[loop]:
 			p.Log.Error("a loop makes no progress", "loop", loop, "seconds", int(r.age.Seconds()), "workingOn", r.step,
-				"hint", "the other loops work; /readyz fails until this loop makes progress. A profile of the controller shows where it is stuck (--enable-profiling)")
+				"hint", "the other loops continue; /readyz fails until this loop makes progress. A profile of the controller shows where it is stuck (--enable-profiling)")
 		case !r.isStalled() && p.logged[loop]:
 			p.Log.Info("the loop makes progress again", "loop", loop)
 		}

@@ -63,7 +63,7 @@ func (o ExternalTermination) Report(events loop.EventRecorder, m *metrics.Metric
 		message += "EC2 no longer returns it"
 	}
 	events.Emit(o.Claim, kubeclient.ReasonEndedOutside, message+"; "+hint)
-	log.Warn("an instance was ended from outside", "NodeClaim", o.Claim.Name, "instance", id, "how", o.How, "stateReason", o.Why, "hint", hint)
+	log.Warn("an instance was terminated from outside Joiner", "NodeClaim", o.Claim.Name, "instance", id, "how", o.How, "stateReason", o.Why, "hint", hint)
 }
 
 // FindExternalTermination reads from EC2 why an instance ended. If EC2 does not answer, the result is empty, so that

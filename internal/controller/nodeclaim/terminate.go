@@ -75,9 +75,9 @@ func (c *Reconciler) setDeadline(ctx context.Context, v View) (*karpv1.NodeClaim
 		return nil, err
 	}
 	at := claim.Annotations[karpv1.AnnotationTerminationTimestamp]
-	c.Events.Emit(claim, kubeclient.ReasonTerminationGracePeriod, "All pods will be deleted by "+at)
+	c.Events.Emit(claim, kubeclient.ReasonTerminationGracePeriod, "All pods will be deleted at the latest at "+at)
 	for _, node := range v.nodes {
-		c.Events.Emit(node, kubeclient.ReasonTerminationGracePeriod, "All pods will be deleted by "+at)
+		c.Events.Emit(node, kubeclient.ReasonTerminationGracePeriod, "All pods will be deleted at the latest at "+at)
 	}
 	return claim, nil
 }

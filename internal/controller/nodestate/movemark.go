@@ -103,12 +103,12 @@ const ParallelClaims = 20
 // may block their eviction for days.
 const StaleAfter = 10 * time.Minute
 
-// Summary describes the move in one line, for example "Underutilized: 3 nodes make way for 1, which saves $0.1230 an
+// Summary describes the move in one line, for example "Underutilized: 3 nodes are replaced by 1, which saves $0.1230 an
 // hour, pays back within 4m10s and moves 12 pods".
 func (m MoveMark) Summary() string {
-	out := string(m.Reason) + ": " + loop.Count(m.Nodes, "node") + " makes way for " + strconv.Itoa(m.Claims)
+	out := string(m.Reason) + ": " + loop.Count(m.Nodes, "node") + " is replaced by " + strconv.Itoa(m.Claims)
 	if m.Nodes != 1 {
-		out = string(m.Reason) + ": " + loop.Count(m.Nodes, "node") + " make way for " + strconv.Itoa(m.Claims)
+		out = string(m.Reason) + ": " + loop.Count(m.Nodes, "node") + " are replaced by " + strconv.Itoa(m.Claims)
 	}
 	if m.Reason == disruption.Underutilized {
 		out += ", which saves $" + strconv.FormatFloat(m.Saving, 'f', 4, 64) + " an hour"

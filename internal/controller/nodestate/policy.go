@@ -115,7 +115,7 @@ func lifetimeProblems(after karpv1.NillableDuration, p disruption.Policy) (out [
 	if expires != nil && *expires < MinExpireAfter {
 		out = append(out, disruption.Problem{
 			Field: "spec.template.spec.expireAfter",
-			Text:  fmt.Sprintf("%s is less than some instances need to join: they would expire before they join, and be replaced again and again", *expires),
+			Text:  fmt.Sprintf("%s is shorter than the time that some instances need to join: they would expire before they join, and be replaced again and again", *expires),
 		})
 	}
 	return out

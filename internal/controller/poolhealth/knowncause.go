@@ -163,10 +163,10 @@ func (h *LaunchBackoff) UnsolvedCause(pool string) string {
 }
 
 // canaryText follows the cause in messages while the canary has not joined. holdPattern skips it.
-const canaryText = "; one instance was launched to see whether it still is so"
+const canaryText = "; one instance was launched to see whether the cause remains"
 
-// unsolvedEnd ends the condition message of a pool that does not wait. holdPattern parses it.
-const unsolvedEnd = "; the next instance shows whether that is still so"
+// unsolvedEnd ends the condition message of a pool that does not wait.
+const unsolvedEnd = "; the next instance shows whether the cause remains"
 
 // HoldMessage returns the condition message of a pool that waits. holdPattern parses it.
 func HoldMessage(why string, until time.Time) string {
@@ -175,7 +175,8 @@ func HoldMessage(why string, until time.Time) string {
 
 // holdPattern parses the condition messages of pools that a previous process wrote, also those of older versions. Its
 // groups are the number of instances, the cause, and the time of the next try.
-var holdPattern = regexp.MustCompile(`(?s)^\w+ did not join the cluster (\d+) times? in a row: (.*?)(?:; one \w+ was \w+ to see whether it still is so)?(?:; the next try is at (\S+)|` + unsolvedEnd + `)$`)
+var holdPattern = regexp.MustCompile(`(?s)^\w+ did not join the cluster (\d+) times? in a row: (.*?)` +
+	`(?:; one \w+ was \w+ to see whether (?:the cause remains|it still is so))?(?:; the next try is at (\S+)|; the next instance shows whether (?:the cause remains|that is still so))$`)
 
 // Recall reads, once, the conditions that a previous process wrote on the pools: why the pools wait, and when the pools
 // last changed. Until Recall has succeeded, the caller must not launch or judge instances.
