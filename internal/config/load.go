@@ -41,7 +41,7 @@ func FromProcess(args, environ []string) (Settings, []Note, error) {
 // notes are about settings of Karpenter that have no effect. Flags are written --name=value or --name value; --name
 // alone sets a boolean to true.
 func Load(args []string, lookup func(variable string) (string, bool)) (Settings, []Note, error) {
-	c := Settings{ReservedCapacity: true}
+	c := Settings{ReservedCapacity: true} // the only feature gate that is on by default
 	given, err := parse(args, c.byFlag())
 	if err != nil {
 		return Settings{}, nil, err

@@ -57,7 +57,7 @@ func TestDefaults(t *testing.T) {
 		LeaderElection: true, ApplyCRDs: true, LeaderElectionName: "karpenter-leader-election", LogLevel: "info",
 	}
 	if err != nil || !reflect.DeepEqual(got, want) || notes != nil {
-		t.Errorf("got %+v, notes %v, error %v\nwant %+v, and neither", got, notes, err, want)
+		t.Errorf("got %+v, notes %v, error %v\nwant %+v, no notes, no error", got, notes, err, want)
 	}
 }
 
@@ -141,15 +141,18 @@ func TestErrorsNameSettingAndFix(t *testing.T) {
 func TestFeatureGates(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]bool{
-		"NodeOverlay=true": true, "NodeRepair=true, NodeOverlay=true": true, "NodeOverlay=false": false, "ReservedCapacity=true": false,
-		"CapacityBuffer=true": false,
+		"NodeOverlay=true":                  true,
+		"NodeRepair=true, NodeOverlay=true": true,
+		"NodeOverlay=false":                 false,
+		"ReservedCapacity=true":             false,
+		"CapacityBuffer=true":               false,
 	} {
 		got, _, err := load("", "FEATURE_GATES="+value)
 		if err != nil || got.NodeOverlays != want {
 			t.Errorf("%s: %t, %v; want %t", value, got.NodeOverlays, err, want)
 		}
-		if want := strings.Contains(value, "NodeRepair=true"); got.NodeRepair != want {
-			t.Errorf("%s: NodeRepair is %t; want %t", value, got.NodeRepair, want)
+		if repair := strings.Contains(value, "NodeRepair=true"); got.NodeRepair != repair {
+			t.Errorf("%s: NodeRepair is %t; want %t", value, got.NodeRepair, repair)
 		}
 	}
 	for value, want := range map[string]bool{"ReservedCapacity=false": false, "ReservedCapacity=true": true, "NodeOverlay=true": true} {

@@ -333,7 +333,7 @@ func bytes(to *int64) func(string) error {
 func fractionBelowOne(to *float64) func(string) error {
 	return func(s string) error {
 		f, err := strconv.ParseFloat(s, 64)
-		if err != nil || !(f >= 0 && f < 1) {
+		if err != nil || !(f >= 0 && f < 1) { // also rejects NaN
 			return fmt.Errorf("want a fraction of 1, for instance 0.075 for 7.5 %%%s", fractionHint(s))
 		}
 		*to = f

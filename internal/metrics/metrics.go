@@ -189,14 +189,14 @@ type Extra struct {
 	// Untagged is the number of instances of deleted NodeClaims that lost their tags. The controller does not terminate
 	// an instance without its tags.
 	Untagged prometheus.Gauge
-	// Proven is 1 if a mark proves that the EKS cluster with the configured name is the controller's own cluster, and 0
-	// if it does not, by mark.
+	// Proven is 1 if a mark, such as the API server's endpoint, proves that the EKS cluster with the configured name is
+	// the controller's own, else 0, by mark.
 	Proven *prometheus.GaugeVec
 	// ForeignTerminations counts instances of NodeClaims that neither Joiner nor AWS terminated, by nodepool and how.
-	// Values of how are `call` (another client called TerminateInstances), `within` (a process on the instance shut it
+	// Values of the label how are `call` (another client called TerminateInstances), `within` (a process on the instance shut it
 	// down) and `unknown`.
 	ForeignTerminations *prometheus.CounterVec
-	// Failures counts errors of the loops, by loop and next action: `Retry`, `Tell` (report the error to the user) or
+	// Failures counts errors of the loops, by loop and next (action): `Retry`, `Tell` (report the error to the user) or
 	// `Reject` (the API server rejects the object).
 	Failures *prometheus.CounterVec
 	// CallWait is how long a call to EC2 waited for the rate limit, in seconds, by action. Each retry is a separate

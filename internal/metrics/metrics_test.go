@@ -20,6 +20,7 @@ func TestNew(t *testing.T) {
 		if _, err := New(registry, "v1", "abc"); err == nil {
 			t.Error("a second registration in the same registry returned no error")
 		}
+		// Gather returns a metric with labels only after its first value.
 		m.Stage.WithLabelValues(StageAfterBatch).Observe(0.2)
 		m.Claims.Created.WithLabelValues("provisioned", "default", "false").Inc()
 		m.Received.WithLabelValues("spot_interrupted").Inc()

@@ -17,7 +17,7 @@ func TestNearest(t *testing.T) {
 		"cluster-naem":         "cluster-name",
 		"clusterName":          "cluster-name",
 		"CLUSTER_NAM":          "cluster-name",
-		"settings.clusterName": "",
+		"settings.clusterName": "", // package config removes the prefix
 		"loglevel":             "log-level",
 		"log-lvl":              "log-level",
 		"metric-port":          "metrics-port",
@@ -43,7 +43,13 @@ func TestNearest(t *testing.T) {
 func TestDistance(t *testing.T) {
 	t.Parallel()
 	for pair, want := range map[[2]string]int{
-		{"", ""}: 0, {"", "abc"}: 3, {"abc", "abc"}: 0, {"abc", "acb"}: 1, {"abcd", "abd"}: 1, {"kitten", "sitting"}: 3, {"ca", "abc"}: 3,
+		{"", ""}:              0,
+		{"", "abc"}:           3,
+		{"abc", "abc"}:        0,
+		{"abc", "acb"}:        1,
+		{"abcd", "abd"}:       1,
+		{"kitten", "sitting"}: 3,
+		{"ca", "abc"}:         3, // not 2: no byte is edited twice
 	} {
 		if got := suggest.Distance(pair[0], pair[1]); got != want {
 			t.Errorf("distance of %v: %d, want %d", pair, got, want)

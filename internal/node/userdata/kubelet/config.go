@@ -63,7 +63,7 @@ func JudgeConfig(r *userdata.Reader, s userdata.Start) {
 	c.reportContradictions()
 }
 
-// positionOf returns the position of a field, or of the nearest table above it.
+// positionOf returns the position of a field, else that of its top-level field, else that of the start.
 func (c *configCheck) positionOf(path string) userdata.Position {
 	top, _, _ := strings.Cut(path, ".")
 	inNodeConfig := c.start.NodeConfigPositions["spec.kubelet.config."+path]
@@ -223,13 +223,14 @@ func (c *configCheck) checkTexts(path string, table map[string]any) {
 			c.reject(path, "write the value in quotes", "%s must be text, but is %s", name, jsonName(table[key]))
 		case len(keys) > 0 && !slices.Contains(keys, key):
 			c.reject(path, "", "a key of %s%s must be one of %s", path, userdata.Quoted(key), strings.Join(keys, ", "))
-		case len(keys) == 0:
+		case len(keys) == 0: // any text is valid
 		case path == "evictionSoftGracePeriod":
 			if _, err := time.ParseDuration(s); err != nil {
 				c.reject(path, "", `%s must be a duration such as "1m30s"`, name)
 			}
-		case strings.HasSuffix(s, "%") && strings.HasPrefix(path, "eviction") && IsThreshold(s), s == "100%":
-		case !Quantities.MatchString(strings.TrimSuffix(s, "i") + strings.Repeat("i", strings.Count(s, "i"))):
+		case s == "100%": // the kubelet ignores this threshold
+		case strings.HasPrefix(path, "eviction") && IsThreshold(s):
+		case !Quantities.MatchString(s):
 			c.reject(path, "", `%s must be an amount such as "100Mi"`, name)
 		}
 	}
@@ -306,7 +307,7 @@ func judgeGate(r *userdata.Reader, name string, on bool, position userdata.Posit
 			Suggest("write it into spec.featureGates of the NodeConfig", "")
 	case name == "AllAlpha" || name == "AllBeta":
 	case known && locked != "" && locked != strconv.FormatBool(on) && (minor == 0 || minor >= newestMinor):
-		certainty := userdata.Likely
+		certainty := userdata.Likely // the kubelet may be newer than the table
 		if minor == newestMinor {
 			certainty = userdata.Certain
 		}
@@ -361,7 +362,7 @@ func splitPath(path string) (parent, last string) {
 func kebab(name string) string {
 	var b strings.Builder
 	for i, c := range name {
-		upper := c >= 'A' && c <= 'Z'
+		upper := c >= 'A' && c <= 'Z' // a capital begins a word, unless another capital or a separator precedes
 		if upper && i > 0 && (name[i-1] < 'A' || name[i-1] > 'Z') && name[i-1] != '-' && name[i-1] != '_' {
 			b.WriteByte('-')
 		}
@@ -393,7 +394,7 @@ var configWords = map[string]string{
 	"imagePullCredentialsVerificationPolicy": "NeverVerify NeverVerifyPreloadedImages NeverVerifyAllowlistedImages AlwaysVerify",
 }
 
-// noMax is the maximum in configBounds of a number that only its type limits, a 32-bit integer.
+// noMax is the maximum in configBounds of a number that is limited only by its type, a 32-bit integer.
 const noMax = 1 << 31
 
 // configBounds maps a field to the minimum and the maximum of its number.

@@ -53,8 +53,8 @@ const (
 // newestMinor is the minor Kubernetes version of Switches, Values, kubeletFields and KubeletGates.
 const newestMinor = 36
 
-// Removed maps flags that the kubelet no longer has to the minor version that removed them. A flag that was removed
-// before all versions that EKS offers has the oldest of these versions.
+// Removed maps flags that the kubelet no longer has to the minor version that removed them. 24 also stands for earlier
+// versions.
 // Source: the changelogs of Kubernetes.
 var Removed = map[string]int{
 	"cni-bin-dir": 24, "cni-cache-dir": 24, "cni-conf-dir": 24, "docker": 24, "docker-endpoint": 24, "dynamic-config-dir": 24,
@@ -116,7 +116,7 @@ func Arguments(flags []userdata.Flag) (out []userdata.Argument, stray []userdata
 }
 
 // JudgeFlags reports stray words, unknown flags, removed flags, and flags with a missing or wrong value. The kubelet
-// does not start with any of them.
+// does not start with any of them. Words and names with "…" are known only on the instance, and are not reported.
 func JudgeFlags(r *userdata.Reader, all []userdata.Argument, stray []userdata.Flag, harm userdata.Severity) {
 	for _, f := range stray {
 		if !strings.Contains(f.Text, "…") && f.Text != "" {
@@ -134,7 +134,7 @@ func JudgeFlags(r *userdata.Reader, all []userdata.Argument, stray []userdata.Fl
 			if version := Minor(r); version >= minor {
 				certainty = userdata.Certain
 			} else if version > 0 && minor < newestMinor {
-				continue
+				continue // this kubelet still has the flag
 			}
 			p := r.Report(userdata.FlagRemoved, certainty, harm, a.At,
 				"the kubelet no longer has the flag --%s%s, and does not start with it", a.Name, since(minor))
@@ -159,7 +159,8 @@ func JudgeFlags(r *userdata.Reader, all []userdata.Argument, stray []userdata.Fl
 func judgeFlagWord(r *userdata.Reader, a userdata.Argument, harm userdata.Severity) {
 	for field, list := range configWords {
 		words := strings.Fields(list)
-		if kebab(field) != a.Name || slices.Contains(words, a.Value) || a.Value == "" || strings.ContainsAny(a.Value, userdata.UnknownText+"$`") {
+		isVague := strings.ContainsAny(a.Value, userdata.UnknownText+"$`")
+		if kebab(field) != a.Name || slices.Contains(words, a.Value) || a.Value == "" || isVague {
 			continue
 		}
 		fix := ""
@@ -241,7 +242,11 @@ func CorrectArguments(all []string) []string {
 			taints = append(taints, strings.Split(a.Value, ",")...)
 			continue
 		}
-		if a.Name == "node-labels" && !arePlainLabels(a.Value) || a.Name != "node-labels" && !isPlainValue(a.Value) {
+		isPlain := isPlainValue
+		if a.Name == "node-labels" {
+			isPlain = arePlainLabels
+		}
+		if !isPlain(a.Value) {
 			return nil
 		}
 		flag := "--" + a.Name

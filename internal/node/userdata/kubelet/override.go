@@ -16,7 +16,7 @@ type Leaf struct {
 	Value any    // value of the leaf, possibly a list
 }
 
-// Leaves returns the leaves of the table value at path, sorted by path. Lists are leaves.
+// Leaves returns the leaves of value, a table whose path is path, sorted by path. Lists are leaves.
 func Leaves(path string, value any) []Leaf {
 	table, ok := value.(map[string]any)
 	if !ok || len(table) == 0 {
@@ -29,8 +29,8 @@ func Leaves(path string, value any) []Leaf {
 	return out
 }
 
-// IsIdentity reports whether the setting at a path identifies the cluster. Package reading compares these settings with
-// the cluster; here they may be placeholders.
+// IsIdentity reports whether the setting at a path identifies the cluster. Joiner's values of these settings are
+// placeholders if Input.Endpoint is unknown. Package reading compares the settings with the cluster.
 func IsIdentity(path string) bool {
 	return strings.HasPrefix(path, "spec.cluster.") || path == "settings.kubernetes.api-server" ||
 		path == "settings.kubernetes.cluster-certificate" || path == "settings.kubernetes.cluster-name"
@@ -186,7 +186,8 @@ func ReportOverridingFlags(r *userdata.Reader, args []userdata.Argument, s userd
 	for _, a := range args {
 		field := classFields[a.Name]
 		value, planned := s.Config[field]
-		if field == "" || !planned || a.At.Part == r.OurPart && r.OurPart > 0 || flagText(value) == a.Value {
+		isJoiners := r.OurPart > 0 && a.At.Part == r.OurPart
+		if field == "" || !planned || isJoiners || flagText(value) == a.Value {
 			continue
 		}
 		r.Report(userdata.Overridden, userdata.Certain, userdata.JoinsDifferently, a.At,

@@ -213,5 +213,6 @@ func AddToNoProxy(line, entry string) string {
 	if m == nil {
 		return line
 	}
-	return line + "\n" + line[:m[0]] + "NO_PROXY" + line[m[2]:m[3]] + entry + line[m[1]:]
+	separator := line[m[2]:m[3]] // = or a colon, and any quotes
+	return line + "\n" + line[:m[0]] + "NO_PROXY" + separator + entry + line[m[1]:]
 }

@@ -98,7 +98,7 @@ func AddTaints(r *userdata.Reader, args []userdata.Argument, s userdata.Start) {
 		}
 		t, ok := parseTaint(text)
 		if strings.Contains(text, "…") {
-			r.Starts[0].HasUnknownFlags = true
+			r.Starts[0].HasUnknownFlags = true // s is a copy of r.Starts[0]
 			continue
 		}
 		if !ok {
@@ -164,7 +164,7 @@ func addConfigTaints(r *userdata.Reader, s userdata.Start) {
 func JudgeStartup(r *userdata.Reader, s userdata.Start) {
 	want := bootstrap.Unregistered()
 	for _, t := range r.Out.Taints {
-		if t.Taint == want || t.Key == want.Key && t.Effect == want.Effect {
+		if t.Key == want.Key && t.Effect == want.Effect {
 			return
 		}
 	}
@@ -297,7 +297,7 @@ func judgeLabel(r *userdata.Reader, key, value string, position userdata.Positio
 	switch {
 	case IsKubernetes(key) && !IsKubeletsOwn(key):
 		fix = "write it into the NodePool: spec.template.metadata.labels"
-		if !IsKey(key) {
+		if !IsKey(key) { // such as kubernetes.io/cluster/NAME
 			fix = "remove it: an instance tag of that name belongs in spec.tags of the EC2NodeClass"
 		}
 		r.Report(userdata.LabelInvalid, userdata.Certain, userdata.NeverJoins, position, "the kubelet is not allowed to set %s on its own node, because %s belongs to Kubernetes, and does not start with it", name, domain).Suggest(fix, "")

@@ -31,7 +31,7 @@ func TypeName(value any) string {
 	case map[string]any:
 		return TypeTable
 	}
-	return "a date"
+	return "a date" // the only other type of TOML
 }
 
 // IsAddress reports whether the text is an IP address without a zone.

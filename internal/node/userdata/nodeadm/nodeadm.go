@@ -104,7 +104,7 @@ func Read(r *userdata.Reader, parts []userdata.Text) {
 	addStart(r, config, all, positions)
 }
 
-// addStart adds the start of the kubelet by nodeadm, unless spec.cluster is incomplete.
+// addStart adds the start of the kubelet by nodeadm, unless spec.cluster is incomplete or its CIDR is invalid.
 func addStart(r *userdata.Reader, config nodeConfig, all []configPart, positions map[string]userdata.Position) {
 	cluster := config.Spec.Cluster
 	s := userdata.Start{
@@ -243,8 +243,8 @@ var diskStrategies = []string{"RAID0", "RAID10", "Mount", "None"}
 func judgeNodeadmValues(r *userdata.Reader, part configPart, shape nodeConfig) {
 	strategy := userdata.ValueAt(part.doc, "spec", "instance", "localStorage", "strategy")
 	name, isText := strategy.(string)
-	isKnown := func(s string) bool { return strings.EqualFold(s, name) }
-	if strategy != nil && name != "" && !slices.ContainsFunc(diskStrategies, isKnown) || strategy != nil && !isText {
+	isUnknown := name != "" && !slices.ContainsFunc(diskStrategies, func(s string) bool { return strings.EqualFold(s, name) })
+	if strategy != nil && (isUnknown || !isText) {
 		p := r.Report(userdata.NodeConfigBroken, userdata.Likely, userdata.NeverJoins,
 			userdata.FirstKnown(part.positions["spec.instance.localStorage.strategy"], part.at),
 			"spec.instance.localStorage.strategy must be one of RAID0, RAID10, Mount, and nodeadm fails on instances with local disks")
@@ -328,5 +328,5 @@ func shapeError(err error) (path, text string) {
 	}
 	return wrong.Field, fmt.Sprintf("%s must be %s, but is %s", name, want, map[string]string{
 		"string": "text", "number": "a number", "bool": "true or false", "object": "a table", "array": "a list",
-	}[strings.Fields(wrong.Value + " ")[0]])
+	}[strings.Fields(wrong.Value)[0]]) // Value is a type, or "number" and the number
 }

@@ -13,7 +13,9 @@ func reportOverridden(r *userdata.Reader, all []configPart) {
 	for i, part := range all[:len(all)-1] {
 		spec, _ := part.doc["spec"].(map[string]any)
 		for _, l := range kubelet.Leaves("spec", spec) {
-			if l.Value == nil || strings.HasPrefix(l.Path, "spec.kubelet.flags") || kubelet.IsIdentity(l.Path) && r.In.Endpoint == "" {
+			isFlags := strings.HasPrefix(l.Path, "spec.kubelet.flags") // the flags of all NodeConfigs take effect
+			isPlaceholder := kubelet.IsIdentity(l.Path) && r.In.Endpoint == ""
+			if l.Value == nil || isFlags || isPlaceholder {
 				continue
 			}
 			for _, later := range all[i+1:] {
@@ -21,8 +23,9 @@ func reportOverridden(r *userdata.Reader, all []configPart) {
 				if value == nil && l.Path == "spec.kubelet.maxPodsExpression" {
 					value = userdata.ValueAt(later.doc, "spec", "kubelet", "config", "maxPods")
 				}
-				if _, isTable := value.(map[string]any); value == nil || isTable ||
-					fmt.Sprint(userdata.List(value)...) == fmt.Sprint(userdata.List(l.Value)...) {
+				_, isTable := value.(map[string]any)
+				isEqual := fmt.Sprint(userdata.List(value)...) == fmt.Sprint(userdata.List(l.Value)...)
+				if value == nil || isTable || isEqual {
 					continue
 				}
 				by := "a later NodeConfig"

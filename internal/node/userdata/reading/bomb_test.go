@@ -26,11 +26,11 @@ func TestBombs(t *testing.T) {
 		t.Fatal(err)
 	}
 	const head = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\n"
-	var laughs strings.Builder
-	laughs.WriteString(head + "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n")
+	var aliases strings.Builder // of 10^10 elements
+	aliases.WriteString(head + "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n")
 	for i := '1'; i <= '9'; i++ {
 		below := "*a" + string(i-1)
-		laughs.WriteString("a" + string(i) + ": &a" + string(i) + " [" + strings.Repeat(below+",", 9) + below + "]\n")
+		aliases.WriteString("a" + string(i) + ": &a" + string(i) + " [" + strings.Repeat(below+",", 9) + below + "]\n")
 	}
 	mime := "X"
 	for range 30 {
@@ -38,13 +38,13 @@ func TestBombs(t *testing.T) {
 	}
 	for name, own := range map[string]string{
 		"gzip":          base64.StdEncoding.EncodeToString(packed.Bytes()),
-		"aliases":       laughs.String(),
+		"aliases":       aliases.String(),
 		"lists in YAML": head + "spec: " + strings.Repeat("[", 7000) + strings.Repeat("]", 7000),
 		"lists in TOML": "[settings]\na = " + strings.Repeat("[", 7000) + strings.Repeat("]", 7000),
 		"tables":        "[settings]\na = " + strings.Repeat("{a=", 3000) + "1" + strings.Repeat("}", 3000),
 		"keys":          "[settings]\n" + strings.Repeat("a.", 7000) + "a = 1",
 		"messages":      mime,
-		"braces":        "#!/bin/bash\n" + strings.Repeat("$(", 7000),
+		"substitutions": "#!/bin/bash\n" + strings.Repeat("$(", 7000),
 	} {
 		for _, family := range []string{catalog.AL2, catalog.AL2023, catalog.Bottlerocket, catalog.Windows2022, catalog.Custom} {
 			in := userdata.Input{Family: family, Own: own}

@@ -45,13 +45,13 @@ func parse(t testing.TB, file string) sample {
 	if err != nil {
 		t.Fatal(err)
 	}
-	head, rest, ok := strings.Cut(string(data), ruler)
-	body, want, ok2 := strings.Cut(rest, ruler)
-	if !ok || !ok2 && !*rewrite {
+	head, rest, hasBody := strings.Cut(string(data), ruler)
+	body, want, hasReading := strings.Cut(rest, ruler)
+	if !hasBody || !hasReading && !*rewrite { // -rewrite adds a missing reading
 		t.Fatalf("%s: want a head, user data and a reading, separated by lines of dashes", file)
 	}
 	s := sample{head: head, body: body, want: want}
-	if !ok2 {
+	if !hasReading {
 		s.body = strings.TrimSuffix(s.body, "----\n")
 	}
 	s.input = userdata.Input{Cluster: "prod", Endpoint: "https://ENDPOINT.example", Version: "1.33"}

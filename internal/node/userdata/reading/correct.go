@@ -39,7 +39,8 @@ func Correct(in userdata.Input, read func(own string) []userdata.Problem, checks
 func step(in userdata.Input, own string, problems []userdata.Problem, read func(string) []userdata.Problem,
 	checks []string) (changed string, remaining []userdata.Problem, ok bool) {
 	for _, p := range problems {
-		if len(checks) > 0 && !slices.Contains(checks, p.Check()) || p.At.Part > 0 || p.At.Ours {
+		isExcluded := len(checks) > 0 && !slices.Contains(checks, p.Check())
+		if isExcluded || p.At.Part > 0 || p.At.Ours { // a position in a part is none in own
 			continue
 		}
 		for _, text := range candidates(in, own, p) {

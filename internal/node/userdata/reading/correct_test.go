@@ -32,8 +32,8 @@ func TestCorrect(t *testing.T) {
 		"removed flag":    {"Custom", head + call + " --kubelet-extra-args '--container-runtime=remote " + taint + "'\n", correct},
 		"an unknown gate": {"Custom", head + call + " --kubelet-extra-args '--feature-gates=NoSuchGateAtAll=true " + taint + "'\n", correct},
 		"a gate among others": {"Custom",
-			head + call + " --kubelet-extra-args '--feature-gates=AllAlpha=false,NoSuchGateAtAll=true,AllBeta=true " + taint +
-				"'\n", head + call + " --kubelet-extra-args '--feature-gates=AllAlpha=false,AllBeta=true " + taint + "'\n"},
+			head + call + " --kubelet-extra-args '--feature-gates=AllAlpha=false,NoSuchGateAtAll=true,AllBeta=true " + taint + "'\n",
+			head + call + " --kubelet-extra-args '--feature-gates=AllAlpha=false,AllBeta=true " + taint + "'\n"},
 		"another cluster": {"Custom", strings.Replace(correct, "prod", "staging", 1), correct},
 		"no cluster":      {"Custom", strings.Replace(correct, " prod", "", 1), correct},
 		"another authority": {"Custom", strings.Replace(correct, " prod", " prod --b64-cluster-ca T1RIRVI=", 1),

@@ -94,15 +94,15 @@ func reportSeveralStarts(r *userdata.Reader) {
 
 // reportNoStart reports why no kubelet is started, unless a more severe problem was reported.
 func reportNoStart(r *userdata.Reader) {
-	if r.In.Family != userdata.FamilyCustom && r.In.Data == nil ||
+	lacksJoinersPart := r.In.Family != userdata.FamilyCustom && r.In.Data == nil // which starts the kubelet
+	if lacksJoinersPart ||
 		slices.ContainsFunc(r.Out.Problems, func(p userdata.Problem) bool {
 			return p.Harm == userdata.NeverJoins || p.Harm == userdata.UnlessStarted
 		}) {
 		return
 	}
 	switch {
-	case r.In.Family == userdata.FamilyCustom && r.System() == "",
-		r.System() == userdata.WindowsSystem && r.In.Family == userdata.FamilyCustom:
+	case r.In.Family == userdata.FamilyCustom && (r.System() == "" || r.System() == userdata.WindowsSystem):
 		r.Report(userdata.Undetermined, userdata.Possible, userdata.JoinsDifferently, userdata.Position{},
 			"only the image determines how it reads its user data").
 			Suggest("make sure that the kubelet gets", kubelet.StartupFlag)

@@ -109,11 +109,11 @@ func (c *callRewrite) parse(args []*syntax.Word) bool {
 		raw, rawValue, rawAssigned := strings.Cut(c.source(args[i]), "=")
 		option := similarOption(name)
 		switch {
-		case rawAssigned && slices.Contains(shell.ShOptions, raw) && raw != kubelet.ExtraArgs:
+		case rawAssigned && slices.Contains(shell.ShOptions, raw) && raw != kubelet.ExtraArgs: // the value stays as written
 			c.options = append(c.options, [2]string{raw, rawValue})
 		case !plain && strings.HasPrefix(raw, "-"):
 			return false
-		case plain && slices.Contains(shell.ShOptions, option) && assigned:
+		case plain && slices.Contains(shell.ShOptions, option) && assigned: // ExtraArgs, or a misspelt or quoted option
 			c.add(option, "'"+value+"'", value)
 		case plain && slices.Contains(shell.ShOptions, option):
 			used, ok := c.addWithValue(option, args[i+1:])

@@ -24,9 +24,9 @@ var planted = map[string]struct{ family, body string }{
 	"a proxy":         {catalog.Custom, "#!/bin/bash\ncat <<EOF > /etc/systemd/system/kubelet.service.d/proxy.conf\n[Service]\nEnvironment=\"HTTPS_PROXY=http://user:SECRET@proxy\" \"NO_PROXY=SECRET\"\nEOF\n/etc/eks/bootstrap.sh prod\n"},
 	"YAML of a proxy": {catalog.AL2023, "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  instance: {environment: {default: {HTTPS_PROXY: \"http://user:SECRET@proxy\", NO_PROXY: SECRET}, SECRET: SECRET}}\n"},
 	"TOML of a proxy": {catalog.Bottlerocket, "[settings.network]\nhttps-proxy = \"http://user:SECRET@proxy\"\nno-proxy = \"SECRET\"\n"},
-	"outside":         {catalog.Custom, "#!/bin/bash\n/etc/eks/bootstrap.sh prod --kubelet-extra-args \"--node-labels=\"a=b SECRET --storage-driver-password=SECRET\" --max-pods=5\"\n"},
+	"outside quotes":  {catalog.Custom, "#!/bin/bash\n/etc/eks/bootstrap.sh prod --kubelet-extra-args \"--node-labels=\"a=b SECRET --storage-driver-password=SECRET\" --max-pods=5\"\n"},
 	"single quotes":   {catalog.Custom, "#!/bin/bash\n/etc/eks/bootstrap.sh prod --kubelet-extra-args \"--storage-driver-password='SECRET' --max-pods=5\"\n"},
-	"no shell":        {catalog.Custom, "#!/bin/bash\ncurl -H 'Authorization: SECRET' \"https://SECRET\nif then SECRET fi\n"},
+	"broken shell":    {catalog.Custom, "#!/bin/bash\ncurl -H 'Authorization: SECRET' \"https://SECRET\nif then SECRET fi\n"},
 	"here-document":   {catalog.Custom, "#!/bin/bash\ncat <<EOF > /etc/x\nSECRET\n"},
 	"set -u":          {catalog.Custom, "#!/bin/bash -eu\necho SECRET$MISSING\n/etc/eks/bootstrap.sh prod\n"},
 	"no script":       {catalog.Custom, "SECRET\nSECRET=SECRET\n"},
@@ -87,7 +87,7 @@ func TestSecretsInCorpus(t *testing.T) {
 				mangled := append(slices.Clone(lines[:i]), strings.TrimSuffix(lines[i], "\n")+suffix)
 				in := s.input
 				in.Own = strings.Join(append(mangled, lines[i+1:]...), "")
-				for _, p := range reading.Read(in).Problems {
+				for _, p := range reading.Read(in).Problems { // a problem may contain the name of another cluster
 					if text := fmt.Sprintf("%s %+v", p, p); strings.Contains(text, plain) && !strings.Contains(text, "cluster "+plain) {
 						t.Errorf("%s, line %d%q: a problem contains the secret: %s", file, i+1, suffix, text)
 					}

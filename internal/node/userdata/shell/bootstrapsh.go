@@ -26,7 +26,7 @@ type shCall struct {
 	command    command
 	start      userdata.Start           // the resulting start of the kubelet
 	options    map[string]userdata.Word // value of each option
-	valueIndex map[string]int           // index of each option's value in c.words
+	valueIndex map[string]int           // index of each option's value in command.words
 	rest       []userdata.Word          // words that are neither options nor values
 	dead       bool                     // bootstrap.sh ends before it starts the kubelet
 }
@@ -68,7 +68,7 @@ func (s *shCall) parse() {
 	for i := 0; i < len(words); i++ {
 		w := words[i]
 		switch {
-		case w.Text == userdata.EmptyExpansion:
+		case w.Text == userdata.EmptyExpansion: // the shell passes no word
 		case w.Text == "-h" || w.Text == "--help":
 			s.dead = true
 		case !slices.Contains(ShOptions, w.Text):
@@ -118,7 +118,7 @@ func (s *shCall) reportStrayWords() {
 		case hasValue && slices.Contains(ShOptions, name):
 			s.reportEqualsForm(w, name, value)
 		case !strings.HasPrefix(w.Text, "-"):
-			if i > 0 && strings.Contains(w.Text, "--") {
+			if i > 0 && strings.Contains(w.Text, "--") { // word 0 is the cluster's name
 				s.reportOutside(w)
 			}
 		case kubelet.KnownFlag(strings.TrimLeft(name, "-")):

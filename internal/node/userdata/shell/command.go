@@ -118,13 +118,16 @@ func (w *walker) doWrapped(base string, c command, rest []userdata.Word, s *synt
 	if base == "eval" {
 		w.vars.Foreign = true
 	}
-	if i := slices.IndexFunc(rest, func(word userdata.Word) bool { return word.Text == "-c" }); (base == "bash" || base == "sh") && i >= 0 {
+	hasScript := slices.ContainsFunc(rest, func(word userdata.Word) bool { return word.Text == "-c" })
+	if (base == "bash" || base == "sh") && hasScript {
 		w.r.Unevaluated = append(w.r.Unevaluated, "the command at "+c.at.String()+" is a script within a script")
 		return
 	}
-	skip := len(c.words) - len(rest) // do may have removed vanished words before rest
+	skip := len(c.words) - len(rest) // the wrapper, and words before rest that expand to nothing
 	for i, word := range rest {
-		if strings.HasPrefix(word.Text, "-") || strings.Contains(word.Text, "=") && base == "env" || base == "timeout" && i == 0 {
+		isAssignment := base == "env" && strings.Contains(word.Text, "=")
+		isDuration := base == "timeout" && i == 0
+		if strings.HasPrefix(word.Text, "-") || isAssignment || isDuration {
 			continue
 		}
 		inner := c
@@ -150,7 +153,7 @@ func (w *walker) recordWrites(base string, c command, s *syntax.Stmt) {
 		} else {
 			w.r.Files[target] = userdata.Text{Vague: true, Body: userdata.UnknownText, At: c.at}
 		}
-		if !known || !kubelet.SetsProxies(output) {
+		if !known || !kubelet.SetsProxies(output) { // kubelet.JudgeProxy evaluates proxies
 			RecordStartFileChange(w.r, target, c.at)
 		}
 	}

@@ -98,7 +98,8 @@ func (w *walker) evaluateExpr(x syntax.TestExpr) (succeeds, known bool) {
 			return false, false
 		}
 		a, b := w.vars.Literal(left), w.vars.Literal(right)
-		if strings.Contains(a+b, userdata.UnknownText) || strings.ContainsAny(b, `*?[\`) {
+		isPattern := strings.ContainsAny(b, `*?[\`)
+		if strings.Contains(a+b, userdata.UnknownText) || isPattern {
 			return false, false
 		}
 		switch x.Op {

@@ -53,20 +53,20 @@ func ReadScript(r *userdata.Reader, p userdata.Part) {
 	body := p.Text.Body
 	at := p.Text.At
 	first, _, _ := strings.Cut(body, "\n")
+	hasInterpreter := strings.HasPrefix(body, "#!")
 	switch {
-	case strings.HasPrefix(body, "#!") && strings.HasSuffix(first, "\r"):
+	case hasInterpreter && strings.HasSuffix(first, "\r"):
 		r.Report(userdata.ScriptBroken, userdata.Certain, r.ScriptHarm(), at,
 			"its lines end with carriage returns, so Linux finds no interpreter for the script").
 			Suggest("end each line with a line feed alone", "")
 		return
-	case !strings.HasPrefix(body, "#!") &&
-		slices.Contains([]string{userdata.FormBottlerocket, userdata.FormPowerShell}, userdata.FormOf(body)):
+	case !hasInterpreter && slices.Contains([]string{userdata.FormBottlerocket, userdata.FormPowerShell}, userdata.FormOf(body)):
 		r.ReportUnknownPart(p)
 		return
-	case !strings.HasPrefix(body, "#!") && userdata.FormOf(body) == userdata.FormNodeConfig && r.System() == catalog.AL2:
+	case !hasInterpreter && userdata.FormOf(body) == userdata.FormNodeConfig && r.System() == catalog.AL2:
 		r.ReportNodeConfigOnAL2(at)
 		return
-	case !strings.HasPrefix(body, "#!") && p.Kind == userdata.TypeScript:
+	case !hasInterpreter && p.Kind == userdata.TypeScript:
 		r.Report(userdata.ScriptBroken, userdata.Certain, r.ScriptHarm(), at, "the script does not begin with #!, so it is not run").
 			Suggest("begin it with", "#!/bin/bash")
 		return

@@ -349,7 +349,7 @@ func (p *psReader) doubleQuoted() string {
 func (p *psReader) variable() string {
 	body, from := p.text.Body, p.i+1
 	to := from
-	for to < len(body) && (body[to] == '_' || body[to] == ':' || kubelet.IsName(body[to:to+1])) && body[to] != '-' {
+	for to < len(body) && (body[to] == '_' || body[to] == ':' || kubelet.IsName(body[to:to+1])) { // IsName: a letter or digit
 		to++
 	}
 	if to == from {
