@@ -55,7 +55,7 @@ func Load(args []string, lookup func(variable string) (string, bool)) (Settings,
 			value, source = v, "--"+s.flag
 		}
 		if value == "" && source == "" {
-			continue
+			continue // neither given nor with a default
 		}
 		if err := s.set(value); err != nil {
 			err = quotingError(s, value, err)

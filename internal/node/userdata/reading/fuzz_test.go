@@ -33,7 +33,7 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body string) {
 		if len(body) > userdata.MaxInput {
-			return // Read does not read it
+			return // Read rejects it unread
 		}
 		for _, in := range systems {
 			in.Own = body

@@ -94,7 +94,7 @@ func reportSeveralStarts(r *userdata.Reader) {
 
 // reportNoStart reports why no kubelet is started, unless a more severe problem was reported.
 func reportNoStart(r *userdata.Reader) {
-	lacksJoinersPart := r.In.Family != userdata.FamilyCustom && r.In.Data == nil // which starts the kubelet
+	lacksJoinersPart := r.In.Family != userdata.FamilyCustom && r.In.Data == nil // Joiner's part starts the kubelet
 	if lacksJoinersPart ||
 		slices.ContainsFunc(r.Out.Problems, func(p userdata.Problem) bool {
 			return p.Harm == userdata.NeverJoins || p.Harm == userdata.UnlessStarted

@@ -47,7 +47,7 @@ func (w *walker) evaluateCall(c *syntax.CallExpr) (succeeds, known bool) {
 		}
 	}
 	if name == "[" && len(words) > 0 {
-		words = words[:len(words)-1]
+		words = words[:len(words)-1] // without ]
 	}
 	return evaluateTest(words)
 }

@@ -151,7 +151,7 @@ func (w *walker) reportBroken(err error, started bool) {
 		certainty = userdata.Likely
 	}
 	w.r.Report(userdata.ScriptBroken, certainty, harm, position, "%s", what).Suggest("close it", "")
-	if !strings.Contains(what, "quote") && !strings.Contains(what, "here-") {
+	if !strings.Contains(what, "quote") && !strings.Contains(what, "here-") { // there is nothing to close
 		w.r.Out.Problems[len(w.r.Out.Problems)-1].Fix = "try it with bash -n"
 	}
 }
@@ -275,7 +275,7 @@ func (w *walker) branch(c *syntax.IfClause, sure bool) {
 		w.stmts(c.Then, sure)
 		return
 	}
-	w.stmts(c.Cond[:len(c.Cond)-1], sure)
+	w.stmts(c.Cond[:len(c.Cond)-1], sure) // the last statement is the condition
 	succeeds, known := w.evaluate(c.Cond[len(c.Cond)-1])
 	switch {
 	case !known:

@@ -31,8 +31,8 @@ func Read(r *userdata.Reader, t userdata.Text) {
 			Suggest("write commands between <powershell> and </powershell>, or choose another AMI family", "")
 		return
 	}
-	if own := userdata.FormOf(r.In.Own); r.OurPart > 0 || r.In.Data != nil {
-		switch own {
+	if r.OurPart > 0 || r.In.Data != nil { // the user's own text was merged into t
+		switch own := userdata.FormOf(r.In.Own); own {
 		case userdata.FormScript, userdata.FormNodeConfig, userdata.FormBottlerocket, userdata.FormCloudConfig, userdata.FormMIME:
 			r.Report(userdata.OtherFamily, userdata.Certain, userdata.JoinsDifferently, userdata.Position{Line: 1, Column: 1},
 				"it is %s, which Windows does not run", own).
