@@ -233,7 +233,7 @@ func region(to *string) func(string) error {
 	}
 }
 
-// regionOf returns the region in an endpoint of EKS; empty for other addresses.
+// regionOf returns the region in an endpoint of EKS; empty for any other URL.
 func regionOf(endpoint string) string {
 	u, err := url.Parse(endpoint)
 	if err != nil {

@@ -21,11 +21,12 @@ func TestGrantedActionsMayHaveLimits(t *testing.T) {
 		if name, isEC2 := strings.CutPrefix(action, "ec2:"); isEC2 {
 			n++
 			if !slices.Contains(ec2Actions(), name) {
-				t.Errorf("the IAM policies grant %s, but it cannot have a limit", action)
+				t.Errorf("the IAM policies grant %s, which ec2Actions lacks", action)
 			}
 		}
 	}
 	if n < 15 || !slices.IsSorted(ec2Actions()) {
-		t.Errorf("the IAM policies grant %d EC2 actions, want at least 15; ec2Actions is sorted: %t", n, slices.IsSorted(ec2Actions()))
+		t.Errorf("the IAM policies grant %d EC2 actions, want at least 15; ec2Actions is sorted: %t, want true",
+			n, slices.IsSorted(ec2Actions()))
 	}
 }

@@ -38,7 +38,7 @@ func TestPrecedence(t *testing.T) {
 	} {
 		got, _, err := load(c.args, c.env)
 		if err != nil || got.BatchMax != c.want {
-			t.Errorf("%s: %s, %v; want %s", name, got.BatchMax, err, c.want)
+			t.Errorf("%s: BatchMax %s, error %v; want %s", name, got.BatchMax, err, c.want)
 		}
 	}
 }
@@ -78,10 +78,10 @@ func TestEC2Limits(t *testing.T) {
 	} {
 		got, _, err := load("--ec2-api-limits=" + text)
 		if want == nil && (err == nil || !strings.Contains(err.Error(), "want ACTION=BURST:PERSECOND")) {
-			t.Errorf("%s: %v, %v; want an error", text, got.EC2Limits, err)
+			t.Errorf("%s: limits %v, error %v; want an error with ACTION=BURST:PERSECOND", text, got.EC2Limits, err)
 		}
 		if want != nil && (err != nil || !reflect.DeepEqual(got.EC2Limits, want)) {
-			t.Errorf("%s: %v, %v; want %v", text, got.EC2Limits, err, want)
+			t.Errorf("%s: limits %v, error %v; want %v", text, got.EC2Limits, err, want)
 		}
 	}
 }
@@ -91,7 +91,7 @@ func TestBindAddress(t *testing.T) {
 	for _, address := range []string{"127.0.0.1", "::1"} {
 		got, _, err := load("", "BIND_ADDRESS="+address)
 		if err != nil || got.BindAddress != address {
-			t.Errorf("%s: stored %q, %v", address, got.BindAddress, err)
+			t.Errorf("%s: stored %q, error %v", address, got.BindAddress, err)
 		}
 	}
 }
@@ -149,7 +149,7 @@ func TestFeatureGates(t *testing.T) {
 	} {
 		got, _, err := load("", "FEATURE_GATES="+value)
 		if err != nil || got.NodeOverlays != want {
-			t.Errorf("%s: %t, %v; want %t", value, got.NodeOverlays, err, want)
+			t.Errorf("%s: NodeOverlays is %t, error %v; want %t", value, got.NodeOverlays, err, want)
 		}
 		if repair := strings.Contains(value, "NodeRepair=true"); got.NodeRepair != repair {
 			t.Errorf("%s: NodeRepair is %t; want %t", value, got.NodeRepair, repair)
@@ -157,11 +157,11 @@ func TestFeatureGates(t *testing.T) {
 	}
 	for value, want := range map[string]bool{"ReservedCapacity=false": false, "ReservedCapacity=true": true, "NodeOverlay=true": true} {
 		if got, _, err := load("", "FEATURE_GATES="+value); err != nil || got.ReservedCapacity != want {
-			t.Errorf("%s: ReservedCapacity is %t, %v; want %t", value, got.ReservedCapacity, err, want)
+			t.Errorf("%s: ReservedCapacity is %t, error %v; want %t", value, got.ReservedCapacity, err, want)
 		}
 	}
 	if got, _, err := load(""); err != nil || got.NodeOverlays {
-		t.Errorf("by default, NodeOverlays is %t, %v; want false, as in Karpenter", got.NodeOverlays, err)
+		t.Errorf("by default, NodeOverlays is %t, error %v; want false, as in Karpenter", got.NodeOverlays, err)
 	}
 }
 
@@ -187,7 +187,7 @@ func TestNotesOnUnsupportedSettings(t *testing.T) {
 			got += n.Setting
 		}
 		if err != nil || got != c.want {
-			t.Errorf("%s: notes %q, %v; want %q", name, got, err, c.want)
+			t.Errorf("%s: notes %q, error %v; want %q", name, got, err, c.want)
 		}
 	}
 }

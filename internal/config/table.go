@@ -222,7 +222,7 @@ func unsupported() map[string]unsupportedSetting {
 // unsupportedSetting is what notes reports about a setting without effect.
 type unsupportedSetting struct {
 	harmless string // Karpenter's default; Joiner behaves as with this value
-	note     string // the note for other values; empty: all values are harmless
+	note     string // the note for any value but harmless; empty: all values are harmless
 }
 
 // text returns a parser that stores any text.

@@ -171,7 +171,7 @@ func TestRegionOf(t *testing.T) {
 		"https://ABCD.gr7.us-gov-west-1.eks.amazonaws.com:443": "us-gov-west-1",
 	} {
 		if got := regionOf(endpoint); got != want {
-			t.Errorf("%s: %q, want %q", endpoint, got, want)
+			t.Errorf("%s: region %q, want %q", endpoint, got, want)
 		}
 	}
 }

@@ -64,8 +64,8 @@ func TestDistanceProperties(t *testing.T) {
 	word := rapid.StringMatching(`[a-d]{0,8}`)
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := word.Draw(t, "a"), word.Draw(t, "b")
-		d := suggest.Distance(a, b)
-		if d != suggest.Distance(b, a) || (d == 0) != (a == b) || d > max(len(a), len(b)) || d < max(len(a), len(b))-min(len(a), len(b)) {
+		d, longer := suggest.Distance(a, b), max(len(a), len(b))
+		if d != suggest.Distance(b, a) || (d == 0) != (a == b) || d > longer || d < longer-min(len(a), len(b)) {
 			t.Fatalf("distance of %q and %q: %d, and %d with the arguments swapped", a, b, d, suggest.Distance(b, a))
 		}
 		words := rapid.SliceOf(word).Draw(t, "words")

@@ -112,7 +112,7 @@ func (c *configCheck) checkValue(path, kind string, value any) {
 		c.checkDuration(path, value)
 	case "texts", "list":
 		c.checkList(path, kind, value, rejectType)
-	case "table", "text-table":
+	case "table", "text-table": // all values of a text-table are text
 		table, ok := value.(map[string]any)
 		switch {
 		case !ok:

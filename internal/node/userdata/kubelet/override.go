@@ -36,7 +36,7 @@ func IsIdentity(path string) bool {
 		path == "settings.kubernetes.cluster-certificate" || path == "settings.kubernetes.cluster-name"
 }
 
-// OwnSettings returns the user's own Bottlerocket settings; nil if Joiner merged nothing into them.
+// OwnSettings returns the user's own Bottlerocket settings; nil if they are invalid or not merged with Joiner's.
 func OwnSettings(r *userdata.Reader) map[string]any {
 	if r.In.Data == nil || r.In.Own == "" || r.In.Family == catalog.Custom || len(r.In.Own) > userdata.MaxBytes {
 		return nil
@@ -136,7 +136,8 @@ func valueText(value any) string {
 // address or a CIDR.
 func isHarmless(s string) bool {
 	address, _, _ := strings.Cut(s, "/")
-	return len(s) <= 40 && (IsThreshold(s) && Quantities.MatchString(strings.TrimSuffix(s, "%")) || IsAddress(address) || IsSettingDuration(s))
+	isAmount := IsThreshold(s) && Quantities.MatchString(strings.TrimSuffix(s, "%"))
+	return len(s) <= 40 && (isAmount || IsAddress(address) || IsSettingDuration(s))
 }
 
 // classFields maps settings in user data to the equivalent field of spec.kubelet of the EC2NodeClass.

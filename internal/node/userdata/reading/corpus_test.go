@@ -127,7 +127,7 @@ func transform(t *testing.T, body, how string) string {
 		}
 		return b.String()
 	}
-	t.Fatalf("unknown encoding %q", how)
+	t.Fatalf("unknown change %q", how)
 	return ""
 }
 

@@ -77,7 +77,7 @@ func TestRead(t *testing.T) {
 			for _, taint := range []string{"team=a:NoSchedule", "karpenter.sh/unregistered:NoExecute"} {
 				if i := slices.IndexFunc(k.Flags,
 					func(f string) bool { return strings.HasPrefix(f, "--register-with-taints=") }); i >= 0 && !strings.Contains(k.Flags[i], taint) {
-					t.Errorf("%s: %s lacks %s", family, k.Flags[i], taint)
+					t.Errorf("%s: %s lacks the taint %s", family, k.Flags[i], taint)
 				}
 			}
 		}

@@ -132,7 +132,8 @@ func settleHarm(r *userdata.Reader) {
 		if p.Harm == userdata.UnlessStarted {
 			p.Harm = harm
 		}
-		// For the family Custom, text that is known only on the instance may still start the kubelet.
+		// For the family Custom, text that is known only on the instance may still start the kubelet, unless the user
+		// data is too long or for another family.
 		if r.In.Family == userdata.FamilyCustom && len(r.Unevaluated) > 0 && p.IsFatal() && p.Kind != userdata.OtherFamily &&
 			p.Kind != userdata.TooLong {
 			p.Certainty = userdata.Likely

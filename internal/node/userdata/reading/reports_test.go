@@ -214,7 +214,7 @@ func TestBottlerocketSettings(t *testing.T) {
 		n := node(catalog.Bottlerocket, userData+"\n")
 		data, err := bootstrap.UserData(n)
 		if err != nil {
-			t.Errorf("%s: %v", userData, err)
+			t.Errorf("%s: cannot be merged: %v", userData, err)
 			continue
 		}
 		in := userdata.Input{Family: n.Family, Image: "bottlerocket-aws-k8s-1.36-x86_64-v1.53.0-0123abcd", Own: n.UserData, Data: data}
@@ -381,10 +381,10 @@ func TestNodeadmGates(t *testing.T) {
 	} {
 		r := readNode36(t, "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  featureGates: "+gates+"\n")
 		if got := fmt.Sprint(r.Problems); !haveOnly(r.Problems, want) {
-			t.Errorf("%s: %s, want %q", gates, got, want)
+			t.Errorf("%s: problems %s, want %q (empty: none)", gates, got, want)
 		}
 		if _, fatal := r.Fatal(); fatal {
-			t.Errorf("%s: a problem is fatal, want none that is fatal", gates)
+			t.Errorf("%s: a problem is fatal, want no fatal one", gates)
 		}
 	}
 	flags := "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags: [\"--feature-gates=InstanceIdNodeName=true\"]\n"
@@ -402,7 +402,7 @@ func TestIgnoredTables(t *testing.T) {
 	} {
 		r := readNode(t, node(catalog.Bottlerocket, own))
 		if got := fmt.Sprint(r.Problems); len(r.Problems) != 1 || !strings.Contains(got, want) {
-			t.Errorf("%s: %s, want %q", own, got, want)
+			t.Errorf("%s: problems %s, want one with %q", own, got, want)
 		}
 	}
 }
@@ -419,7 +419,7 @@ func TestNodeadmValues(t *testing.T) {
 	} {
 		r := readNode36(t, "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  "+spec+"\n")
 		if got := fmt.Sprint(r.Problems); !haveOnly(r.Problems, want) {
-			t.Errorf("%s: %s, want %q", spec, got, want)
+			t.Errorf("%s: problems %s, want %q (empty: none)", spec, got, want)
 		}
 	}
 }
@@ -451,7 +451,7 @@ func TestOverridden(t *testing.T) {
 	} {
 		r := readNode(t, node(test.family, test.own))
 		if got := fmt.Sprint(r.Problems); !haveOnly(r.Problems, test.want) {
-			t.Errorf("%s: %s, want %q", test.own, got, test.want)
+			t.Errorf("%s: problems %s, want %q (empty: none)", test.own, got, test.want)
 		}
 		for _, p := range r.Problems {
 			if p.Kind != userdata.Overridden || p.IsFatal() {
@@ -510,11 +510,11 @@ func TestOtherSystems(t *testing.T) {
 		for _, p := range r.Problems {
 			found = found || strings.Contains(p.String(), c.want)
 			if c.want == "" && (p.Kind == userdata.SettingInvalid || p.Kind == userdata.OtherFamily) {
-				t.Errorf("%s %q: problem %s, want none of its kind", c.family, c.own, p)
+				t.Errorf("%s %q: problem %s, want no SettingInvalid or OtherFamily", c.family, c.own, p)
 			}
 		}
 		if !found {
-			t.Errorf("%s %q: %v, want %q", c.family, c.own, r.Problems, c.want)
+			t.Errorf("%s %q: problems %v, want one with %q", c.family, c.own, r.Problems, c.want)
 		}
 	}
 }
