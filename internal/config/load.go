@@ -169,10 +169,11 @@ func notes(given map[string]string, lookup func(string) (string, bool)) []Note {
 		if !ok {
 			value, ok = lookup(s.variable())
 		}
-		if u := all[name]; !ok || value == "" || u.note == "" || strings.EqualFold(value, u.harmless) || areGatesOff(name, value) {
+		u := all[name]
+		if !ok || value == "" || u.note == "" || strings.EqualFold(value, u.harmless) || areGatesOff(name, value) {
 			continue
 		}
-		out = append(out, Note{Setting: s.bothNames(), Value: value, Explanation: all[name].note})
+		out = append(out, Note{Setting: s.bothNames(), Value: value, Explanation: u.note})
 	}
 	gates := setting{flag: "feature-gates"}
 	value, ok := given[gates.flag]

@@ -26,7 +26,7 @@ func TestBombs(t *testing.T) {
 		t.Fatal(err)
 	}
 	const head = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\n"
-	var aliases strings.Builder // of 10^10 elements
+	var aliases strings.Builder // expands to 10^10 elements
 	aliases.WriteString(head + "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n")
 	for i := '1'; i <= '9'; i++ {
 		below := "*a" + string(i-1)

@@ -269,8 +269,8 @@ var validSettings = []string{
 	"[settings.kubernetes.credential-providers.ecr-credential-provider]\nenabled = true\ncache-duration = \"30m\"\nimage-patterns = [\"*.dkr.ecr.us-east-1.amazonaws.com\"]",
 }
 
-// TestKubeletConfiguration: fields that the kubelet ignores are reported. Fields with which it does not start are fatal
-// ("!").
+// TestKubeletConfiguration: fields that the kubelet ignores are reported. Fields with which it does not start are
+// fatal, marked by "!".
 func TestKubeletConfiguration(t *testing.T) {
 	t.Parallel()
 	for config, want := range map[string]string{
@@ -360,7 +360,7 @@ func readNode36(t *testing.T, own string) userdata.Reading {
 		Endpoint: n.Cluster.Endpoint, Version: "1.36"})
 }
 
-// haveOnly reports whether there is one problem, with the text want; none if want is empty.
+// haveOnly reports whether problems are one with the text want, or none if want is empty.
 func haveOnly(problems []userdata.Problem, want string) bool {
 	if want == "" {
 		return len(problems) == 0

@@ -106,16 +106,17 @@ func (c *callRewrite) parse(args []*syntax.Word) bool {
 	for i := 0; i < len(args); i++ {
 		text, plain := literalText(args[i])
 		name, value, assigned := strings.Cut(text, "=")
-		raw, rawValue, rawAssigned := strings.Cut(c.source(args[i]), "=")
+		raw, rawValue, rawAssigned := strings.Cut(c.source(args[i]), "=") // as written in the script
 		option := similarOption(name)
+		isOption := plain && slices.Contains(shell.ShOptions, option)
 		switch {
-		case rawAssigned && slices.Contains(shell.ShOptions, raw) && raw != kubelet.ExtraArgs: // the value stays as written
+		case rawAssigned && slices.Contains(shell.ShOptions, raw) && raw != kubelet.ExtraArgs:
 			c.options = append(c.options, [2]string{raw, rawValue})
 		case !plain && strings.HasPrefix(raw, "-"):
 			return false
-		case plain && slices.Contains(shell.ShOptions, option) && assigned: // ExtraArgs, or a misspelt or quoted option
+		case isOption && assigned: // ExtraArgs, or a misspelt or quoted option
 			c.add(option, "'"+value+"'", value)
-		case plain && slices.Contains(shell.ShOptions, option):
+		case isOption:
 			used, ok := c.addWithValue(option, args[i+1:])
 			if !ok {
 				return false

@@ -262,6 +262,7 @@ func (p *psReader) word() userdata.Word {
 		switch c := body[p.i]; {
 		case c == '\'':
 			out.WriteString(p.singleQuoted())
+			// The word is literal if the quotes enclose all of it.
 			w.IsLiteral = p.isEnd() && body[from] == '\''
 		case c == '"':
 			out.WriteString(p.doubleQuoted())
