@@ -173,7 +173,7 @@ func TestNotesOnUnsupportedSettings(t *testing.T) {
 	}{
 		"queue":               {"", "INTERRUPTION_QUEUE=q", ""},
 		"by flag":             {"--ignore-dra-requests=false", "", "--ignore-dra-requests (IGNORE_DRA_REQUESTS)"},
-		"switched off":        {"", "IGNORE_DRA_REQUESTS=true", ""},
+		"harmless value":      {"", "IGNORE_DRA_REQUESTS=true", ""},
 		"zonal shift":         {"--enable-zonal-shift=true", "", ""},
 		"gates at default":    {"", "FEATURE_GATES=ReservedCapacity=true,NodeRepair=false", ""},
 		"unsupported gate on": {"", "FEATURE_GATES=CapacityBuffer=true", "--feature-gates (FEATURE_GATES)"},

@@ -107,7 +107,7 @@ type Moves struct {
 	Invalid       *prometheus.CounterVec   // consolidation_type: candidates that failed revalidation
 	Timeouts      *prometheus.CounterVec   // consolidation_type: always 0, since no scan has a timeout
 	Weighed       *prometheus.CounterVec   // decision (approved, rejected), nodepool, policy: moves that would save money
-	Score         *prometheus.HistogramVec // same labels as Weighed: share of the saving divided by share of the disruption
+	Score         *prometheus.HistogramVec // same labels as Weighed: share of the price saved divided by share of the cost of moving pods
 
 	Staying   *prometheus.GaugeVec // cause: nodes that are not disrupted
 	Deadlocks *prometheus.GaugeVec // kind: PodDisruptionBudgets that block the drain of nodes until a user changes an object

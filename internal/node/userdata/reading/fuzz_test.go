@@ -58,7 +58,7 @@ func hostile() map[string]string {
 		"ifs":                       "#!/bin/bash\n" + repeat("if ", 5000),
 		"nots":                      "#!/bin/bash\n" + repeat("! ", 8000) + "true",
 		"a sequence":                "#!/bin/bash\n" + call + "{1..999999999}\n",
-		"sequences":                 "#!/bin/bash\n" + call + repeat("{a,b}", 3000) + "\n",
+		"alternatives":              "#!/bin/bash\n" + call + repeat("{a,b}", 3000) + "\n",
 		"doubling":                  "#!/bin/bash\na=xxxxxxxxxx\n" + repeat("a=$a$a\n", 1500) + call + "$a\n",
 		"many uses of one variable": "#!/bin/bash\na=" + repeat("x", 4000) + "\n" + call + repeat("$a", 5000) + "\n",
 		"replaced":                  "#!/bin/bash\na=" + repeat("x", 4000) + "\n" + repeat("b=${a//x/$a}\n", 700) + call + "$b\n",

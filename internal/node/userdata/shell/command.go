@@ -157,6 +157,7 @@ func (w *walker) recordWrites(base string, c command, s *syntax.Stmt) {
 			RecordStartFileChange(w.r, target, c.at)
 		}
 	}
+	// These commands change none of the files in their arguments, or targets has returned the file.
 	if !slices.Contains([]string{"cat", "tee", "echo", "grep", "ls", "stat", "test", "logger", "printf", "mkdir"}, base) {
 		noteAllTouched(w.r, c.words[1:], c.at)
 	}

@@ -203,6 +203,7 @@ func (p *psReader) setParameter(s *userdata.Start, option string, value userdata
 		for _, word := range userdata.Split(value.Text) {
 			position := value.At
 			if value.IsLiteral {
+				// The text begins after the opening quote.
 				begin := userdata.Position{Part: value.At.Part, Line: value.At.Line, Column: value.At.Column + 1}
 				position = userdata.PositionAfter(begin, value.Text[:word.From])
 			}
