@@ -69,7 +69,7 @@ var wrongValues = map[string]string{
 	"settings: {reservedENIs: 1.5}":                                                             "settings.reservedENIs is 1.5: want a whole number from 0 to 100 (did you mean 2?)",
 	"settings: {breakerShare: 25}":                                                              "settings.breakerShare is 25: want a fraction of 1, for instance 0.25 for a quarter (did you mean 0.25?)",
 	"settings: {breakerCount: 0}":                                                               "settings.breakerCount is 0: want a whole number from 1 to 1000000 (did you mean 1?)",
-	"settings: {ec2APILimits: CreateFleet=20}":                                                  `settings.ec2APILimits is "CreateFleet=20": want ACTION=BURST:PERSECOND with commas, for instance CreateFleet=100:20`,
+	"settings: {ec2APILimits: CreateFleet=20}":                                                  `settings.ec2APILimits is "CreateFleet=20": want ACTION=BURST:RATE_PER_SECOND with commas, for instance CreateFleet=100:20`,
 	"settings: {preferencePolicy: respect}":                                                     `settings.preferencePolicy is "respect": want one of Respect, Ignore (did you mean Respect?)`,
 	"settings: {minValuesPolicy: Lax}":                                                          `settings.minValuesPolicy is "Lax": want one of Strict, BestEffort`,
 

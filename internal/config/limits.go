@@ -21,7 +21,7 @@ func ec2Actions() []string {
 	}
 }
 
-// rates returns a parser of rate limits: ACTION=BURST:PERSECOND, separated by commas. ACTION may be a pattern of
+// rates returns a parser of rate limits: ACTION=BURST:RATE_PER_SECOND, separated by commas. ACTION may be a pattern of
 // path.Match. A limit that matches no action of ec2Actions is an error.
 func rates(to *map[string]Rate) func(string) error {
 	return func(s string) error {
@@ -32,7 +32,7 @@ func rates(to *map[string]Rate) func(string) error {
 			var r Rate
 			if _, err := path.Match(action, ""); err != nil || action == "" ||
 				rate(&r.Burst)(burst) != nil || r.Burst < 1 || rate(&r.PerSecond)(perSecond) != nil {
-				return fmt.Errorf("want ACTION=BURST:PERSECOND in place of %q, for instance CreateFleet=100:20", limit)
+				return fmt.Errorf("want ACTION=BURST:RATE_PER_SECOND in place of %q, for instance CreateFleet=100:20", limit)
 			}
 			matches := func(name string) bool { ok, _ := path.Match(action, name); return ok }
 			if !slices.ContainsFunc(ec2Actions(), matches) {

@@ -77,8 +77,8 @@ func TestEC2Limits(t *testing.T) {
 		"CreateFleet=100:20,TerminateInstances=50": nil,
 	} {
 		got, _, err := load("--ec2-api-limits=" + text)
-		if want == nil && (err == nil || !strings.Contains(err.Error(), "want ACTION=BURST:PERSECOND")) {
-			t.Errorf("%s: limits %v, error %v; want an error with ACTION=BURST:PERSECOND", text, got.EC2Limits, err)
+		if want == nil && (err == nil || !strings.Contains(err.Error(), "want ACTION=BURST:RATE_PER_SECOND")) {
+			t.Errorf("%s: limits %v, error %v; want an error with ACTION=BURST:RATE_PER_SECOND", text, got.EC2Limits, err)
 		}
 		if want != nil && (err != nil || !reflect.DeepEqual(got.EC2Limits, want)) {
 			t.Errorf("%s: limits %v, error %v; want %v", text, got.EC2Limits, err, want)

@@ -32,10 +32,10 @@ func (s setting) variable() string {
 func (c *Settings) table() []setting {
 	return []setting{
 		{flag: "cluster-name", help: "name of the EKS cluster (required)", set: clusterName(&c.ClusterName)},
-		{flag: "cluster-endpoint", help: "URL of the API server as nodes reach it; EKS is asked when empty", set: address(&c.ClusterEndpoint)},
+		{flag: "cluster-endpoint", help: "URL of the API server as nodes reach it; read from EKS if empty", set: address(&c.ClusterEndpoint)},
 		{
 			flag: "cluster-ca-bundle",
-			help: "the API server's certificate authority, PEM in base64; EKS is asked when empty",
+			help: "the API server's certificate authority, PEM in base64; read from EKS if empty",
 			set:  authority(&c.ClusterCABundle),
 		},
 		{flag: "kubeconfig", help: "kubeconfig file; the pod's service account when empty", set: text(&c.Kubeconfig)},

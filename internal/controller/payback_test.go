@@ -45,9 +45,9 @@ func TestMoveSummary(t *testing.T) {
 	for want, m := range map[string]nodestate.MoveMark{
 		"Underutilized: 3 nodes are replaced by 1, which saves $0.1230 an hour, pays back within 4m10s and moves 12 pods": {
 			Reason: disruption.Underutilized, Nodes: 3, Claims: 1, Pods: 12, Saving: 0.123, PaybackSeconds: 250},
-		"Underutilized: 1 node makes way for 0, which saves $0.0500 an hour and moves 1 pod": {
+		"Underutilized: 1 node is replaced by 0, which saves $0.0500 an hour and moves 1 pod": {
 			Reason: disruption.Underutilized, Nodes: 1, Pods: 1, Saving: 0.05},
-		"Drifted: 1 node makes way for 1 and moves 2 pods": {
+		"Drifted: 1 node is replaced by 1 and moves 2 pods": {
 			Reason: disruption.Drifted, Nodes: 1, Claims: 1, Pods: 2},
 	} {
 		if got := m.Summary(); got != want {

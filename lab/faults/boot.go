@@ -207,7 +207,7 @@ func armFaults() []Fault {
 			Name:             "x86-program-on-arm",
 			What:             "the user data downloads a program for x86, and the NodePool launches arm64",
 			Check:            "ARCH-3",
-			Cause:            "which cannot run it",
+			Cause:            "cannot run it",
 			ExpectSuspicious: true,
 			Break: func(_ context.Context, s *Scene) error {
 				s.Pool.Spec.Template.Spec.Requirements[0] = In(corev1.LabelArchStable, "arm64")

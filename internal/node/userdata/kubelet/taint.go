@@ -180,7 +180,7 @@ func JudgeStartup(r *userdata.Reader, s userdata.Start) {
 			return
 		}
 	}
-	cause := "no node registers with the taint %s, so pods may come before it is set up"
+	cause := "no node registers with the taint %s, so pods may run on it before it is set up"
 	position := s.At
 	if r.TaintFlag != nil {
 		cause, position = "no node registers with the taint %s, because the kubelet's --register-with-taints does not contain it", r.TaintFlag.At

@@ -247,7 +247,7 @@ func judgeNodeadmValues(r *userdata.Reader, part configPart, shape nodeConfig) {
 	if strategy != nil && (isUnknown || !isText) {
 		p := r.Report(userdata.NodeConfigBroken, userdata.Likely, userdata.NeverJoins,
 			userdata.FirstKnown(part.positions["spec.instance.localStorage.strategy"], part.at),
-			"spec.instance.localStorage.strategy must be one of RAID0, RAID10, Mount, and nodeadm fails on instances with local disks")
+			"spec.instance.localStorage.strategy must be one of RAID0, RAID10, Mount, None, and nodeadm fails on instances with local disks")
 		p.Suggest("choose one of them", "")
 	}
 	if _, ok := userdata.DecodeTOML(shape.Spec.Containerd.Config); !ok {

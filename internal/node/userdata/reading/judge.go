@@ -179,7 +179,7 @@ func judgeCluster(r *userdata.Reader, s userdata.Start) {
 			certainty = userdata.Likely
 		}
 		r.Report(userdata.OtherCluster, certainty, userdata.NeverJoins, name.At,
-			"it is for %s, and this is %s: the node asks for a token of the wrong cluster", called, r.In.Cluster).
+			"it is for %s, not for %s: the node asks for a token of the wrong cluster", called, r.In.Cluster).
 			Suggest("write", r.In.Cluster)
 	}
 	endpoint := s.Endpoint
@@ -239,7 +239,7 @@ func judgeArch(r *userdata.Reader) {
 		}
 		if names(other) && !names(r.In.Arch) {
 			r.Report(userdata.OtherArch, userdata.Likely, userdata.JoinsDifferently, userdata.Position{Line: n},
-				"it names a file for %s, and the image is for %s, which cannot run it", other, r.In.Arch).
+				"it names a file for %s, but the image for %s cannot run it", other, r.In.Arch).
 				Suggest("use the output of uname -m", "")
 			return
 		}

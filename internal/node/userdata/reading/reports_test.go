@@ -411,7 +411,7 @@ func TestIgnoredTables(t *testing.T) {
 func TestNodeadmValues(t *testing.T) {
 	t.Parallel()
 	for spec, want := range map[string]string{
-		"instance: {localStorage: {strategy: RAID5}}":                                           "strategy must be one of RAID0, RAID10, Mount",
+		"instance: {localStorage: {strategy: RAID5}}":                                           "strategy must be one of RAID0, RAID10, Mount, None",
 		"instance: {localStorage: {strategy: RAID10, mountPath: /mnt/k8s}}":                     "",
 		"instance: {localStorage: {strategy: mount, disabledMounts: [Containerd]}}":             "",
 		"containerd: {config: \"[plugins\"}":                                                    "spec.containerd.config is not valid TOML",

@@ -142,7 +142,7 @@ func (w *walker) reportBroken(err error, started bool) {
 		position.Line, position.Column = int(parse.Pos.Line()), int(parse.Pos.Col())
 		switch {
 		case strings.Contains(parse.Text, "without closing quote"):
-			certainty, what = userdata.Certain, "the quote that is opened here is never closed, so the rest of the script is part of it"
+			certainty, what = userdata.Certain, "the quote that is opened here is never closed, so the quoted text extends to the end of the script"
 		case strings.Contains(parse.Text, "here-document"):
 			what = "the here-document that begins here is never ended"
 		}
