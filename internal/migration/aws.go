@@ -17,14 +17,15 @@ func instances(in Installation) []Finding {
 	if in.Instances == nil {
 		return nil
 	}
-	owners := map[string]Owner{}
+	owners := map[string]Owner{} // by ID; instances that have not ended
 	for _, i := range in.Instances {
 		if !i.Ended {
 			owners[i.ID] = i.Owner
 		}
 	}
 	var out []Finding
-	var gone, sameName, otherOwner []string
+	var gone []string                 // NodeClaims
+	var sameName, otherOwner []string // instance IDs
 	untagged := map[string][]string{} // IDs of untagged instances, by NodePool
 	claimed := map[string]bool{}
 	for _, c := range in.Claims {

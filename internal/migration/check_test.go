@@ -105,9 +105,9 @@ func TestFindings(t *testing.T) {
 		"UID of another cluster": {func(in *Installation) { in.Claims[0].UID = "uid-2" }, Stops, "another cluster", "cluster-uid-"},
 		"drifted": {func(in *Installation) { in.Claims[0].Drifted = "NodePoolDrifted" }, Differs,
 			"(NodePoolDrifted)", "kubectl annotate nodepool apps joiner.sh/drift=observe"},
-		"other hash": {func(in *Installation) { in.Claims[0].PoolHash = "7" }, Differs, "before the last change",
+		"outdated hash": {func(in *Installation) { in.Claims[0].PoolHash = "7" }, Differs, "before the last change",
 			"joiner.sh/drift=observe"},
-		"other version": {func(in *Installation) { in.Claims[0].PoolHash, in.Claims[0].PoolHashVersion = "7", "v2" },
+		"hash of another version": {func(in *Installation) { in.Claims[0].PoolHash, in.Claims[0].PoolHashVersion = "7", "v2" },
 			Stays, "nothing is drifted", ""},
 		"Node without NodeClaim": {func(in *Installation) { in.Claims = nil }, Differs, "no NodeClaim", "by hand"},
 		"tainted node":           {func(in *Installation) { in.Nodes[0].Disrupted = true }, Stops, "about to replace", "kubectl taint node n1"},
@@ -145,10 +145,10 @@ func TestFindings(t *testing.T) {
 			}
 			f := r.Findings[i]
 			if f.Weight != test.want || !strings.Contains(f.Fix, test.wantFix) || r.Go != (test.want != Stops) {
-				t.Errorf("found %+v, go: %v; want %s with a fix like %q, go unless it is stops", f, r.Go, test.want, test.wantFix)
+				t.Errorf("found %+v, go: %v; want %s, a fix with %q, and go unless it is stops", f, r.Go, test.want, test.wantFix)
 			}
 			if f.Weight != Stays && i > 0 && r.Findings[0].Weight == Stays {
-				t.Error("a finding with the weight Stays is first, before a heavier one")
+				t.Error("a finding with the weight Stays comes before a heavier one")
 			}
 		})
 	}

@@ -7,7 +7,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
-// controllersOf returns the controllers of a product.
 func (in Installation) controllersOf(p Product) []Controller {
 	var out []Controller
 	for _, c := range in.Controllers {
@@ -40,7 +39,8 @@ func controllers(in Installation) []Finding {
 			out = append(out, stops(c.subject(), "Karpenter %s predates the v1 API", c.Version).
 				withFix("first upgrade Karpenter to version 1.0 or later, following its own guide"))
 		}
-		if c.Lease == "" && c.Name != "" && c.Problem == "" {
+		isLeaseKnown := c.Name != "" && c.Problem == "" // a controller from a values file has no name
+		if c.Lease == "" && isLeaseKnown {
 			out = append(out, differs(c.subject(), "it acts without a lease, so only the order of the steps keeps both from being active at once").
 				withFix("make sure that no pod of Karpenter is left before Joiner starts"))
 		}
@@ -110,7 +110,6 @@ func selfReferences() []selfReference {
 	}
 }
 
-// selfReference is a value of Karpenter's chart that refers to Karpenter itself.
 type selfReference struct {
 	path, why string      // a path that ends with a dot stands for all values below it
 	flags     []fix.Value // flags of helm that replace the value in Joiner's chart
@@ -140,7 +139,8 @@ func values(in Installation) []Finding {
 func (in Installation) setPath(path string) (string, bool) {
 	found := ""
 	for p, v := range in.Values {
-		if v != "" && (p == path || strings.HasSuffix(path, ".") && strings.HasPrefix(p, path)) && (found == "" || p < found) {
+		isAtPath := p == path || strings.HasSuffix(path, ".") && strings.HasPrefix(p, path)
+		if v != "" && isAtPath && (found == "" || p < found) {
 			found = p
 		}
 	}

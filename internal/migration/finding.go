@@ -63,7 +63,6 @@ func Check(in Installation) Report {
 	return Report{Go: !stops && len(hidden) == 0, Hidden: hidden, Cluster: in.Cluster, Findings: all, Steps: StepsFor(in)}
 }
 
-// check is a named function that returns findings.
 type check struct {
 	name string
 	find func(Installation) []Finding
@@ -88,7 +87,6 @@ func checks() []check {
 	}
 }
 
-// checkOrder returns the index of a check in checks.
 func checkOrder(name string) int {
 	return slices.IndexFunc(checks(), func(c check) bool { return c.name == name })
 }
@@ -137,7 +135,6 @@ func (f Finding) withCommand(introduction string, words ...[]fix.Value) Finding 
 	return f
 }
 
-// identifiers converts each text to an identifier.
 func identifiers(texts []string, of func(string) fix.Value) []fix.Value {
 	out := make([]fix.Value, len(texts))
 	for i, text := range texts {
@@ -149,7 +146,6 @@ func identifiers(texts []string, of func(string) fix.Value) []fix.Value {
 // joinedWord returns a list with one word, joined from parts.
 func joinedWord(parts ...fix.Value) []fix.Value { return []fix.Value{fix.Join(parts...)} }
 
-// unseen returns a finding for each item of data that could not be read.
 func unseen(in Installation) []Finding {
 	var out []Finding
 	for _, u := range in.Unseen {
@@ -176,7 +172,6 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// form returns singular if n is 1, else plural.
 func form(n int, singular, plural string) string {
 	if n == 1 {
 		return singular

@@ -142,7 +142,7 @@ func lineProblem(line string) string {
 	if strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return "has characters that a terminal acts on, or a second line"
 	}
-	_, command, _ := strings.Cut(line, ": ")
+	_, command, _ := strings.Cut(line, ": ") // of a line "introduction: command"
 	hasCommand := false
 	for _, text := range []string{line, command} {
 		program, _, _ := strings.Cut(text, " ")
@@ -153,7 +153,7 @@ func lineProblem(line string) string {
 		switch {
 		case err != nil:
 			return "is not valid shell: " + err.Error()
-		case program == "#" && len(file.Stmts) > 0, program != "#" && len(file.Stmts) != 1:
+		case program == "#" && len(file.Stmts) > 0, program != "#" && len(file.Stmts) != 1: // a comment has none
 			return fmt.Sprintf("has %d commands", len(file.Stmts))
 		}
 		hasCommand = hasCommand || program != "#"
@@ -163,8 +163,9 @@ func lineProblem(line string) string {
 			}
 		}
 	}
-	active := []string{"$(touch", "`touch", ";touch", "&& touch", "'" + marker}
+	active := []string{"$(touch", "`touch", ";touch", "&& touch", "'" + marker} // must not be in any line
 	if hasCommand {
+		// These are harmless in a sentence.
 		active = append(active, "--kubeconfig=", "--all "+marker, "Key="+marker)
 	}
 	for _, text := range active {

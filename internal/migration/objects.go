@@ -50,7 +50,6 @@ func classes(in Installation) []Finding {
 	return out
 }
 
-// checkObject returns the findings about the fields that all API objects share.
 func (o Object) checkObject(subject string) []Finding {
 	var out []Finding
 	if len(o.Refused) > 0 {
@@ -157,7 +156,7 @@ func drift(in Installation) []Finding {
 		classOf[c.Name] = c
 	}
 	marked := map[string][]string{} // names of the NodeClaims with the condition Drifted, by its reason
-	stale := []string{}             // names of other NodeClaims whose hash is outdated
+	stale := []string{}             // names of the NodeClaims without this condition whose hash is outdated
 	for _, c := range in.Claims {
 		p, class := poolOf[c.Pool], classOf[c.Class]
 		switch {

@@ -55,6 +55,7 @@ func StepsFor(in Installation) Steps {
 	karpenter, joiner := fix.Name(c.Name), fix.Text("joiner")
 	values := slices.Concat(fix.SplitWords("helm get values"), joinedWord(fix.Name(cmp.Or(c.Release, defaultName))), namespaceFlag, fix.SplitWords("--output yaml"))
 	return Steps{
+		// The pods' label has the chart's name, whatever the name of the Deployment is.
 		Over: stepLines(scale(karpenter, 0), waitGone(fix.Text(defaultName)), fix.Run(values...).To(valuesFile), fix.Run(install...)),
 		Check: []string{
 			"kubectl get nodepools,ec2nodeclasses,nodeclaims",
@@ -65,7 +66,6 @@ func StepsFor(in Installation) Steps {
 	}
 }
 
-// kubectl returns a step that runs kubectl with these words.
 func kubectl(words ...[]fix.Value) fix.Step {
 	return fix.Run(append(fix.SplitWords("kubectl"), slices.Concat(words...)...)...)
 }

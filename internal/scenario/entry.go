@@ -69,7 +69,6 @@ func parsePool(words []string) (cluster.Pool, error) {
 	return p, nil
 }
 
-// setPoolAttribute sets the field of a pool from key=value in the pool's first line.
 func setPoolAttribute(p *cluster.Pool, key, value string) error {
 	switch key {
 	case "class":
@@ -107,7 +106,7 @@ func setPoolAttribute(p *cluster.Pool, key, value string) error {
 	return nil
 }
 
-// setInt sets an integer from a text. If the text is no integer, it sets 0 or the nearest integer and returns an error.
+// setInt sets an integer from a text. On error, it sets 0, or the nearest int if the number is too large.
 func setInt(to *int, text string) error {
 	n, err := strconv.Atoi(text)
 	*to = n
@@ -195,7 +194,7 @@ func setNodeAttribute(n *cluster.Node, capacities *resources.Amounts, key, value
 	return setAmount(&n.Allocatable, key, value)
 }
 
-// readNodeDetail reads an indented line below a node; word, args and rest are as in readPoolDetail.
+// readNodeDetail is like readPoolDetail, for a node.
 func readNodeDetail(n *cluster.Node, word string, args []string, rest string) error {
 	switch word {
 	case "label":
@@ -212,7 +211,6 @@ func readNodeDetail(n *cluster.Node, word string, args []string, rest string) er
 	return fmt.Errorf("a node has no %q: want label, taint, port or resident", word)
 }
 
-// parseDaemon reads the first line of a DaemonSet.
 func parseDaemon(words []string) (cluster.Daemon, error) {
 	d := cluster.Daemon{Requests: resources.Amounts{Pods: 1}}
 	d.Namespace, d.Name = splitName(words[0])
@@ -225,7 +223,7 @@ func parseDaemon(words []string) (cluster.Daemon, error) {
 	return d, nil
 }
 
-// readDaemonDetail reads an indented line below a DaemonSet; word, args and rest are as in readPoolDetail.
+// readDaemonDetail is like readPoolDetail, for a DaemonSet.
 func readDaemonDetail(d *cluster.Daemon, word string, args []string, rest string) error {
 	switch word {
 	case "require", "or":
@@ -280,7 +278,6 @@ func parseTimes(word string) (int, error) {
 	return n, nil
 }
 
-// setPodAttribute sets the field of a pod from key=value in the pod's first line.
 func setPodAttribute(p *cluster.Pod, key, value string) error {
 	switch key {
 	case "priority":
@@ -297,7 +294,7 @@ func setPodAttribute(p *cluster.Pod, key, value string) error {
 	return setAmount(&p.Requests, key, value)
 }
 
-// readPodDetail reads an indented line below a pod; word, args and rest are as in readPoolDetail.
+// readPodDetail is like readPoolDetail, for a pod.
 func readPodDetail(p *cluster.Pod, word string, args []string, rest string) error {
 	switch word {
 	case "require", "or":
@@ -349,7 +346,7 @@ func appendRequired(to *[]requirements.Requirements, word string, args []string)
 	return narrowByWords((*to)[len(*to)-1], args)
 }
 
-// narrowByWords adds the requirement "KEY OPERATOR VALUES…", given as words, to the requirements in to.
+// narrowByWords adds the requirement "KEY OPERATOR VALUES…", given as words, to requirements.
 func narrowByWords(to requirements.Requirements, args []string) error {
 	r, err := parseRequirement(args)
 	if err != nil {
@@ -358,7 +355,7 @@ func narrowByWords(to requirements.Requirements, args []string) error {
 	return narrowByValues(to, r.Key, r.Operator, r.Values...)
 }
 
-// narrowByValues adds a requirement to the requirements in to. It returns an error if the requirement is invalid.
+// narrowByValues adds a requirement to requirements. It returns an error if the requirement is invalid.
 func narrowByValues(to requirements.Requirements, key string, operator requirements.Operator, values ...string) error {
 	v, ok := requirements.ValuesOf(operator, values...)
 	if !ok {

@@ -20,26 +20,27 @@ func (p *parser) readOfferings(words []string) error {
 	if len(words) < 4 {
 		return errors.New("want TYPE ZONES CAPACITY-TYPES PRICE and amounts")
 	}
+	typeName := words[0]
 	dollars, err := strconv.ParseFloat(words[3], 64)
 	if err != nil {
-		return fmt.Errorf("price of %s: %w", words[0], err)
+		return fmt.Errorf("price of %s: %w", typeName, err)
 	}
 	price := catalog.Price(math.Round(dollars * float64(catalog.Dollar)))
 	c := p.out.Market[p.class]
-	i, known := slices.BinarySearchFunc(c.Types, words[0], func(t catalog.Type, name string) int { return cmp.Compare(t.Name, name) })
+	i, known := slices.BinarySearchFunc(c.Types, typeName, func(t catalog.Type, name string) int { return cmp.Compare(t.Name, name) })
 	if !known {
-		c.Types = slices.Insert(c.Types, i, catalog.Type{Name: words[0]})
+		c.Types = slices.Insert(c.Types, i, catalog.Type{Name: typeName})
 	}
 	a := attributes{arch: "amd64", labels: requirements.Labels{}}
 	for _, w := range words[4:] {
 		if err := a.read(w); err != nil {
-			return fmt.Errorf("type %s: %s: %w", words[0], w, err)
+			return fmt.Errorf("type %s: %s: %w", typeName, w, err)
 		}
 	}
 	t := &c.Types[i]
 	zones := strings.Split(words[1], ",")
-	first, _, _ := strings.Cut(zones[0], "/")
-	region := regionOf(first)
+	firstZone, _, _ := strings.Cut(zones[0], "/")
+	region := regionOf(firstZone)
 	if !known {
 		c.Region = cmp.Or(c.Region, region)
 		a.applyTo(t, region)
@@ -48,17 +49,17 @@ func (p *parser) readOfferings(words []string) error {
 		name, id, _ := strings.Cut(zone, "/")
 		for _, capacityType := range strings.Split(words[2], ",") {
 			if name == "" || capacityType == "" {
-				return fmt.Errorf("type %s: a zone or a capacity type is empty: %s %s", words[0], words[1], words[2])
+				return fmt.Errorf("type %s: a zone or a capacity type is empty: %s %s", typeName, words[1], words[2])
 			}
 			t.Offerings = append(t.Offerings, catalog.Offering{
 				Zone: name, ZoneID: id, CapacityType: capacityType, Price: price, Available: !a.isShort, Reservation: a.reservation,
 			})
 			if err := a.reservation.Check(capacityType); err != nil {
-				return fmt.Errorf("type %s: %w", words[0], err)
+				return fmt.Errorf("type %s: %w", typeName, err)
 			}
 		}
 	}
-	*t = t.WithOfferings(t.Offerings)
+	*t = t.WithOfferings(t.Offerings) // sorts them
 	p.out.Market[p.class] = c
 	return nil
 }
@@ -68,7 +69,7 @@ func regionOf(zone string) string { return strings.TrimRight(zone, "abcdefghijkl
 
 // attributes are the words after the price of an offering.
 type attributes struct {
-	isShort  bool // the offerings are not available
+	isShort  bool // EC2 has no capacity for the offerings
 	arch     string
 	labels   requirements.Labels // labels that differ from usualLabels; an empty value removes the label
 	volumes  int64               // EBS volumes that a node can attach; 0: no limit
@@ -78,7 +79,6 @@ type attributes struct {
 	reservation catalog.Reservation
 }
 
-// read sets the attribute that the word gives.
 func (a *attributes) read(word string) error {
 	if word == "short" {
 		a.isShort = true
@@ -160,7 +160,7 @@ func (a *attributes) applyTo(t *catalog.Type, region string) {
 
 // usualLabels returns the labels that follow from the type's name and capacity, and from its architecture and region.
 func usualLabels(t catalog.Type, arch, region string) requirements.Labels {
-	family, size, _ := strings.Cut(t.Name, ".")
+	family, size, _ := strings.Cut(t.Name, ".") // family m7g has category m and generation 7
 	category := family[:len(family)-len(strings.TrimLeft(family, "abcdefghijklmnopqrstuvwxyz"))]
 	rest := family[len(category):]
 	generation := rest[:len(rest)-len(strings.TrimLeft(rest, "0123456789"))]

@@ -25,7 +25,6 @@ func Parse(text string) (Scenario, error) {
 	return p.out, nil
 }
 
-// parser is the state of Parse.
 type parser struct {
 	out     Scenario
 	section string      // first word of the current section's header
@@ -33,7 +32,7 @@ type parser struct {
 	pods    []podsEntry // one for each entry of the pods section
 }
 
-// podsEntry is one entry of the pods section: a pod, and how many such pods there are.
+// podsEntry is one entry of the pods section.
 type podsEntry struct {
 	pod   cluster.Pod
 	times int // number of pods; 0 means one pod, whose name gets no number
@@ -64,7 +63,6 @@ func (p *parser) readLine(line string) error {
 	return p.readDetail(words[0], words[1:], strings.TrimSpace(strings.TrimPrefix(text, words[0])))
 }
 
-// readHeader reads the first line of a section.
 func (p *parser) readHeader(words []string) error {
 	p.section = words[0]
 	rest := words[1:]
@@ -95,7 +93,7 @@ func (p *parser) readHeader(words []string) error {
 	return nil
 }
 
-// readEntry reads a line that begins an entry of the current section: a type, pool, node, daemon or pod.
+// readEntry reads the first line of an entry: a type, pool, node, daemon or pod.
 func (p *parser) readEntry(words []string) error {
 	s := &p.out.Snapshot
 	switch p.section {
@@ -121,8 +119,7 @@ func (p *parser) readEntry(words []string) error {
 	return errOutside
 }
 
-// readDetail reads a line that belongs to the entry above it. word is the first word of the line, args are the other
-// words, and rest is the text of these words.
+// readDetail reads a line that belongs to the entry above it. For the parameters, see readPoolDetail.
 func (p *parser) readDetail(word string, args []string, rest string) error {
 	s := &p.out.Snapshot
 	switch {

@@ -33,29 +33,29 @@ import (
 func PlanText(p packing.Plan) string {
 	var w writer
 	for i := 0; i < len(p.PlannedNodes); {
-		n := i + 1
-		for n < len(p.PlannedNodes) && plannedNodeText(p.PlannedNodes[n]) == plannedNodeText(p.PlannedNodes[i]) &&
-			p.PlannedNodes[n].Requests.Equal(p.PlannedNodes[i].Requests) {
-			n++
+		end := i + 1
+		for end < len(p.PlannedNodes) && plannedNodeText(p.PlannedNodes[end]) == plannedNodeText(p.PlannedNodes[i]) &&
+			p.PlannedNodes[end].Requests.Equal(p.PlannedNodes[i].Requests) {
+			end++
 		}
-		w.plannedNodes(p.PlannedNodes[i:n])
-		i = n
+		w.plannedNodes(p.PlannedNodes[i:end])
+		i = end
 	}
 	for i := 0; i < len(p.Placements); {
-		n, pods := i, []string(nil)
-		for ; n < len(p.Placements) && p.Placements[n].Node == p.Placements[i].Node; n++ {
-			pods = append(pods, p.Placements[n].Pod)
+		end, pods := i, []string(nil)
+		for ; end < len(p.Placements) && p.Placements[end].Node == p.Placements[i].Node; end++ {
+			pods = append(pods, p.Placements[end].Pod)
 		}
 		w.printf("place %s on %s\n", podsText(pods), p.Placements[i].Node)
-		i = n
+		i = end
 	}
 	for i := 0; i < len(p.Refusals); {
-		n, pods := i, []string(nil)
-		for ; n < len(p.Refusals) && refusalText(p.Refusals[n]) == refusalText(p.Refusals[i]); n++ {
-			pods = append(pods, p.Refusals[n].Pod)
+		end, pods := i, []string(nil)
+		for ; end < len(p.Refusals) && refusalText(p.Refusals[end]) == refusalText(p.Refusals[i]); end++ {
+			pods = append(pods, p.Refusals[end].Pod)
 		}
 		w.printf("refuse %s: %s", podsText(pods), refusalText(p.Refusals[i]))
-		i = n
+		i = end
 	}
 	w.printf("total %s, bound %s, %d pods in %d classes\n", p.Price, p.LowerBound, p.Pods, p.Classes)
 	return w.String()
@@ -106,7 +106,6 @@ func plannedNodeText(planned packing.PlannedNode) string {
 	return w.String()
 }
 
-// addOther appends value to the list, unless value equals first or is in the list.
 func addOther(to []string, value, first string) []string {
 	if value == first || slices.Contains(to, value) {
 		return to
@@ -147,7 +146,7 @@ func podsText(pods []string) string {
 		pod = strings.TrimPrefix(pod, defaultNamespace+"/")
 		all[i] = numbered{stem: pod, n: -1}
 		if at := strings.LastIndexByte(pod, '-'); at > 0 {
-			if n, err := strconv.Atoi(pod[at+1:]); err == nil && strconv.Itoa(n) == pod[at+1:] {
+			if n, err := strconv.Atoi(pod[at+1:]); err == nil && strconv.Itoa(n) == pod[at+1:] { // not 007
 				all[i] = numbered{stem: pod[:at+1], n: n}
 			}
 		}

@@ -47,12 +47,10 @@ func (s Scenario) String() string {
 	return w.String()
 }
 
-// writer collects the text of a scenario or a plan.
 type writer struct{ strings.Builder }
 
 func (w *writer) printf(format string, args ...any) { fmt.Fprintf(w, format, args...) }
 
-// section writes the header of a section, if the section has entries.
 func (w *writer) section(name string, entries int) {
 	if entries > 0 {
 		w.printf("%s\n", name)
@@ -68,7 +66,7 @@ func amountsText(prefix string, a resources.Amounts) string {
 	return b.String()
 }
 
-// differingAmounts returns the amounts of a that are not 0 and differ from those of b.
+// differingAmounts returns the amounts of the first argument that are not 0 and differ from the second.
 func differingAmounts(a, b resources.Amounts) resources.Amounts {
 	var out resources.Amounts
 	for _, name := range a.Names() {
@@ -79,7 +77,6 @@ func differingAmounts(a, b resources.Amounts) resources.Amounts {
 	return out
 }
 
-// catalog writes a catalog section with a line for each offering.
 func (w *writer) catalog(class string, c catalog.Catalog) {
 	w.printf("catalog")
 	if class != defaultClass {
@@ -181,7 +178,6 @@ func (w *writer) labels(labels requirements.Labels) {
 	}
 }
 
-// taints writes a line for each taint. The line begins with the word.
 func (w *writer) taints(word string, taints []requirements.Taint) {
 	for _, t := range taints {
 		w.printf("    %s %s\n", word, t)
@@ -220,7 +216,6 @@ func (w *writer) node(n cluster.Node) {
 	}
 }
 
-// tolerationsAndPorts writes a line for each toleration and each host port.
 func (w *writer) tolerationsAndPorts(tolerations []requirements.Toleration, ports []cluster.HostPort) {
 	for _, t := range tolerations {
 		w.printf("    tolerate %s\n", tolerationText(t))
@@ -283,7 +278,7 @@ func podDescription(p cluster.Pod) string {
 	return w.String()
 }
 
-// required writes the lines that appendRequired reads.
+// required writes the lines that appendRequired reads. An empty first alternative needs the line "or" to be read.
 func (w *writer) required(alternatives []requirements.Requirements) {
 	for i, reqs := range alternatives {
 		if i > 0 || len(reqs) == 0 {
@@ -307,7 +302,7 @@ func requirementLines(reqs requirements.Requirements) []string {
 }
 
 // valuesText returns a set of values as one or more texts "OPERATOR VALUES…". The set has the values that satisfy all
-// texts.
+// texts. Of the texts for a complement, only NotIn accepts nodes without the label (Absent).
 func valuesText(v requirements.Values) []string {
 	if !v.Complement {
 		if v.Absent {

@@ -82,7 +82,8 @@ func (d drawer) word() string {
 }
 
 func (d drawer) amounts() resources.Amounts {
-	return resources.Amounts{CPU: int64(d.number(0, 5000)), Memory: int64(d.number(0, 9)) << 28}.
+	const memoryStep = 256 << 20 // bytes
+	return resources.Amounts{CPU: int64(d.number(0, 5000)), Memory: int64(d.number(0, 9)) * memoryStep}.
 		With("nvidia.com/gpu", int64(d.number(0, 2))).With("attachable-volumes-csi-ebs.csi.aws.com", int64(d.number(0, 2)))
 }
 
@@ -98,7 +99,7 @@ func (d drawer) requirements() requirements.Requirements {
 	out := requirements.Requirements{}
 	for range d.number(0, 4) {
 		operator := requirements.Operator(d.pick("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte"))
-		values := []string{fmt.Sprint(d.number(-9, 9))}
+		values := []string{fmt.Sprint(d.number(-9, 9))} // for Gt and the like
 		switch operator {
 		case requirements.In, requirements.NotIn:
 			values = listOf(d, "values", d.word)

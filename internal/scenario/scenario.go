@@ -30,7 +30,7 @@
 //	    label topology.kubernetes.io/zone=us-east-1a
 //	    taint team=a:NoSchedule
 //	    port 8080/TCP
-//	    resident app=web,tier=front x2 ns=shop ending           pods that stay; <none> for no labels
+//	    resident app=web,tier=front x2 ns=shop ending           pods that stay on the node; <none> for no labels
 //	      apart app=web by kubernetes.io/hostname
 //	daemons
 //	  kube-system/logs cpu=100m mem=100Mi
@@ -56,16 +56,17 @@
 // Amounts are Kubernetes quantities. mem is memory, storage is ephemeral-storage,
 // and volumes is the number of volumes that the EBS CSI driver can attach. For an
 // instance type, cpu=2 is the allocatable amount; capacity:cpu=2 is the capacity,
-// if it differs. label:key=value is a label of a type that does not follow from
-// its name and amounts. The ID of a zone may follow its name: us-east-1a/use1-az1.
+// if it differs. label:key=value is a label that does not follow from the type's
+// name and amounts. The ID of a zone may follow its name: us-east-1a/use1-az1.
+// EC2 has no capacity for a short offering.
 //
 // An offering of a capacity reservation has reservation=ID, and left=N for its N
 // unused instances. The type of the reservation may follow the ID:
 // reservation=cr-1/capacity-block, reservation=cr-1/default/interruptible.
 //
-// closed REASON is the same as unusable REASON, for a pool that is unusable by intent. Below a daemon, pods LABELS
-// gives the labels of its pods, and a line apart … after it gives their anti-affinity. solve effort=STEPS limits the
-// work of the plan.
+// closed REASON is the same as unusable REASON, but the user has nothing to fix: the pool is static, being deleted or
+// of another controller. Below a daemon, pods LABELS gives the labels of its pods, and a line apart … after it gives
+// their anti-affinity. solve effort=STEPS limits the work of the plan.
 //
 // Pods are selected as with kubectl: app=web, app!=web, tier in (a,b), tier notin
 // (a,b), app, !app, with commas between terms. * selects every pod, <none> no pod.

@@ -41,7 +41,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestErrorsNameTheLine: errors of Parse begin with the number of the line, and say what is wrong in the line.
+// TestErrorsNameTheLine: errors of Parse begin with the number of the line, and describe the mistake.
 func TestErrorsNameTheLine(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -107,7 +107,7 @@ func FuzzParse(f *testing.F) {
 		}
 		s, err := scenario.Parse(text)
 		if err != nil || len(s.Snapshot.Pods) > 1000 {
-			return
+			return // no scenario, or a slow one
 		}
 		written := s.String()
 		again, err := scenario.Parse(written)

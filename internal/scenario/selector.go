@@ -37,10 +37,10 @@ func parseSelector(text string) (s cluster.Selector, rest string, err error) {
 	}
 }
 
-// readSelectorTerm adds the first term of text to the requirements in to. It returns the text after the term.
+// readSelectorTerm adds the first term of text to requirements. It returns the text after the term.
 func readSelectorTerm(to requirements.Requirements, text string) (string, error) {
-	after, isAbsent := strings.CutPrefix(text, "!")
-	key, rest := selectorWord(after)
+	afterSign, isAbsent := strings.CutPrefix(text, "!")
+	key, rest := selectorWord(afterSign)
 	if key == "" {
 		return "", fmt.Errorf("%q is not a selector: want KEY=VALUE, KEY!=VALUE, KEY in (A,B), KEY notin (A,B), KEY, !KEY,"+
 			" several with commas between them, or %s for every pod, %s for none", text, everyPod, noPod)
@@ -82,7 +82,7 @@ func selectorValues(text string) (values []string, rest string, err error) {
 		}
 		text = rest[1:]
 		if rest[0] == ')' && value == "" && len(values) == 0 {
-			return nil, text, nil
+			return nil, text, nil // "()"
 		}
 		values = append(values, value)
 		if rest[0] == ')' {
@@ -100,7 +100,6 @@ func selectorWord(text string) (word, rest string) {
 	return text[:end], text[end:]
 }
 
-// skipBlanks returns text without the blanks at its beginning.
 func skipBlanks(text string) string { return strings.TrimLeftFunc(text, unicode.IsSpace) }
 
 // selectorText is the inverse of parseSelector.
@@ -118,7 +117,8 @@ func selectorText(s cluster.Selector) string {
 	return strings.Join(terms, ",")
 }
 
-// selectorTerms returns one or more selector terms. A value of the label is in v if it satisfies all of them.
+// selectorTerms returns selector terms that together mean v. Of the terms for a complement, those with != and notin
+// also select pods without the label (Absent).
 func selectorTerms(key string, v requirements.Values) []string {
 	if !v.Complement {
 		switch {

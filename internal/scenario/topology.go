@@ -71,8 +71,7 @@ func appendTerm(to *[]cluster.Term, text, namespace string) error {
 	return nil
 }
 
-// readSelectorAndKey reads "SELECTOR over KEY" or "SELECTOR by KEY", with the preposition that is passed, and returns
-// the words after the key.
+// readSelectorAndKey reads "SELECTOR over KEY" or "SELECTOR by KEY", and returns the words after the key.
 func readSelectorAndKey(s *cluster.Selector, key *string, text, preposition string) ([]string, error) {
 	selector, rest, err := parseSelector(text)
 	if err != nil {
@@ -137,7 +136,6 @@ func setDaemonKind(d *cluster.Daemon, args []string) error {
 	return setLabels(&d.Kind.Labels, args[0])
 }
 
-// kind writes the labels and the anti-affinity of the pods of a daemon; nothing if k is nil.
 func (w *writer) kind(k *cluster.PodKind) {
 	if k == nil {
 		return
@@ -148,7 +146,7 @@ func (w *writer) kind(k *cluster.PodKind) {
 	}
 }
 
-// appendAvoidedTerm reads an anti-affinity term and appends it to the anti-affinity of the last resident in to.
+// appendAvoidedTerm reads an anti-affinity term and appends it to the anti-affinity of the last resident.
 func appendAvoidedTerm(to []cluster.Resident, text string) error {
 	if len(to) == 0 {
 		return errors.New("apart needs a resident above it")
@@ -185,7 +183,6 @@ func appendVolume(to *[]string, args []string, namespace string) error {
 	return nil
 }
 
-// topology writes the spread, affinity and anti-affinity rules of the pod.
 func (w *writer) topology(p *cluster.Pod) {
 	for _, s := range p.Spread {
 		w.printf("    spread %s over %s", selectorText(s.Selector), s.Key)
