@@ -26,8 +26,8 @@ var insertingFiles = map[string]string{
 // commandForm matches a command with inserted text.
 var commandForm = regexp.MustCompile(`\b(kubectl (-|[a-z]+ )|aws [a-z0-9]+ [a-z]+-|helm [a-z]+ |joiner (plan|correct|render) )[^"]*%(\[\d\])?[sqv]`)
 
-// TestCommandsAreValues: only internal/diagnosis/fix inserts text into commands, except for the files in insertingFiles.
-// Otherwise a user who pastes a command could run text of other users.
+// TestCommandsAreValues: only internal/diagnosis/fix inserts text into commands, except for the files in
+// insertingFiles. Otherwise a user who pastes a command could run text of other users.
 func TestCommandsAreValues(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}

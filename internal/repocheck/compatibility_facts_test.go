@@ -4,7 +4,8 @@ package repocheck
 // docs/compatibility.md shows: it explains what Joiner does not have or does differently. Which of the names Joiner has
 // is read from its code.
 
-// karpenterMetrics are Karpenter's metrics with their labels. A name has the prefix karpenter_ unless it begins with a dot.
+// karpenterMetrics are Karpenter's metrics with their labels. A name has the prefix karpenter_ unless it begins with a
+// dot.
 const karpenterMetrics = `
 build_info version goversion goarch commit
 cloudprovider_duration_seconds controller method provider

@@ -87,7 +87,6 @@ func parseRows(facts string) (rows [][]string, remarks []string) {
 	return rows, remarks
 }
 
-// tableHead returns the first two lines of a Markdown table.
 func tableHead(columns ...string) string {
 	return "| " + strings.Join(columns, " | ") + " |\n|" + strings.Repeat("---|", len(columns)) + "\n"
 }
@@ -145,7 +144,8 @@ func gatesTable(t *testing.T, s sourceFacts) string {
 	return b.String()
 }
 
-// metricsTable lists for each metric of Karpenter whether Joiner has it with the same labels, then Joiner's other metrics.
+// metricsTable lists for each metric of Karpenter whether Joiner has it with the same labels, then Joiner's other
+// metrics.
 func metricsTable(s sourceFacts) string {
 	var b strings.Builder
 	b.WriteString(tableHead("metric", "Joiner", "remark"))
@@ -223,7 +223,7 @@ func fieldsTable(t *testing.T, s sourceFacts) string {
 		walkFields(o.spec, "spec", func(path, goName string) {
 			verdict := notYet
 			switch {
-			case s.warnings[path] != "" && o.name != "NodeClaim":
+			case s.warnings[path] != "" && o.name != "NodeClaim": // no warning is about the spec of a NodeClaim
 				verdict = notYetLogged(s.warnings[path])
 			case path == "spec.replicas" && !isStaticSupported: // not yet
 			case s.selectors[goName]:

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestPackageDocs: every package has a comment with the lines In, Out and Never. A file has at most 600 lines, a test file at
-// most 800.
+// TestPackageDocs: every package has a comment with the lines In, Out and Never. A file has at most 600 lines, a test
+// file at most 800.
 func TestPackageDocs(t *testing.T) {
 	docs := map[string]string{}
 	fset := token.NewFileSet()
@@ -51,7 +51,6 @@ func TestPackageDocs(t *testing.T) {
 	}
 }
 
-// packageDoc returns the package comment of a file; empty if it has none.
 func packageDoc(f *ast.File) string {
 	if f.Doc == nil {
 		return ""

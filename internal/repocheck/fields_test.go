@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// fields is a folder or file. TestFieldComments lists its exported fields without a comment:
+// fields is a folder or file, for which TestFieldComments lists the exported fields without a comment:
 //
 //	go test ./internal/repocheck -v -run TestFieldComments -fields internal/kube
 var fields = flag.String("fields", "", "list exported fields without a comment in this `FOLDER` or file; . lists all")
@@ -100,8 +100,8 @@ func exportedFields(t *testing.T, file string, text []byte) (total int, uncommen
 	return total, uncommented
 }
 
-// TestExportedFields: a comment above a field, at the end of its line or above its group documents the field. Unexported
-// fields, embedded fields and fields of unexported types are ignored.
+// TestExportedFields: a comment above a field, at the end of its line or above its group documents the field.
+// Unexported fields, embedded fields and fields of unexported types are ignored.
 func TestExportedFields(t *testing.T) {
 	t.Parallel()
 	const text = `package p

@@ -26,8 +26,8 @@ var permissionsWithoutCall = map[string]string{
 	"sqs:DeleteMessage":      "messages are deleted in batches",
 }
 
-// TestGrants compares the IAM policies with the calls in the code of the AWS clients: each call is allowed, and each allowed
-// action is called. The lab compares the policies with the real calls, including resources and conditions.
+// TestGrants compares the IAM policies with the calls in the code of the AWS clients: each call is allowed, and each
+// allowed action is called. The lab compares the policies with the real calls, including resources and conditions.
 func TestGrants(t *testing.T) {
 	scope := permissions.Scope{Account: "111122223333", Region: "us-east-1", Cluster: "demo"}
 	policies, err := permissions.Policies(scope)
@@ -43,13 +43,15 @@ func TestGrants(t *testing.T) {
 		t.Fatalf("the test found only %d calls, want at least 20: %v", len(called), called)
 	}
 	for _, call := range slices.Sorted(maps.Keys(called)) {
-		if slices.Contains(actions, call) == (callsWithOtherPermission[call] != "") {
+		isAllowed, isException := slices.Contains(actions, call), callsWithOtherPermission[call] != ""
+		if isAllowed == isException {
 			t.Errorf("%s calls %s: the call must be either in package permissions (then run go test ./internal/permissions -run TestFiles -rewrite), or with a reason in callsWithOtherPermission", called[call], call)
 		}
 	}
 	for _, action := range actions {
-		if (called[action] == "") != (permissionsWithoutCall[action] != "") {
-			t.Errorf("package permissions allows %s, and the code calls it: %t; permissionsWithoutCall must list exactly the allowed actions that are not called", action, called[action] != "")
+		isCalled, isException := called[action] != "", permissionsWithoutCall[action] != ""
+		if isCalled == isException {
+			t.Errorf("package permissions allows %s, and the code calls it: %t; permissionsWithoutCall must list exactly the allowed actions that are not called", action, isCalled)
 		}
 	}
 	for call := range callsWithOtherPermission {
@@ -59,8 +61,8 @@ func TestGrants(t *testing.T) {
 	}
 }
 
-// callsOfClients returns the calls in the code of the AWS clients, each with its file. It finds the calls by the types of
-// their requests.
+// callsOfClients returns the calls in the code of the AWS clients, each with its file. It finds the calls by the types
+// of their requests.
 func callsOfClients(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}

@@ -14,7 +14,8 @@ import (
 	"testing"
 )
 
-// bannedWords has the words for which Kubernetes, EC2 or Karpenter have a standard term, and that term. The patterns ignore case.
+// bannedWords has the words for which Kubernetes, EC2 or Karpenter have a standard term, and that term. The patterns
+// ignore case.
 var bannedWords = []struct {
 	pattern *regexp.Regexp
 	instead string
@@ -54,7 +55,6 @@ func wordPattern(alternatives string) *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b(` + alternatives + `)\b`)
 }
 
-// finding is a banned word or a long sentence.
 type finding struct {
 	file string
 	line int
@@ -97,6 +97,7 @@ func findingsIn(t *testing.T, file string) []finding {
 		t.Fatal(err)
 	}
 	var out []finding
+	// isLimited: the length of the sentences is limited.
 	check := func(line int, prose string, isLimited bool) {
 		for _, b := range bannedWords {
 			for _, found := range b.pattern.FindAllString(allowedTerms.ReplaceAllString(prose, ""), -1) {
@@ -132,6 +133,7 @@ func visitGoProse(t *testing.T, file string, text []byte, check func(line int, p
 	f, err := parser.ParseFile(fset, file, text, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		if _, ok := err.(scanner.ErrorList); ok { //nolint:errorlint // the parser documents this type
+			// The compiler reports it.
 			return
 		}
 		t.Fatal(err)
@@ -196,7 +198,6 @@ func visitMarkdownProse(text string, check func(line int, prose string, isLimite
 	flush()
 }
 
-// isListItem reports whether a line begins an item of a list.
 func isListItem(line string) bool {
 	number, _, _ := strings.Cut(line, ". ")
 	_, err := strconv.Atoi(number)

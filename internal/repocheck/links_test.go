@@ -40,7 +40,6 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// documents returns the Markdown files of the repository.
 func documents(t *testing.T) []string {
 	t.Helper()
 	var out []string
@@ -75,7 +74,7 @@ func anchors(t *testing.T, file string) []string {
 	var out []string
 	isFenced := false
 	for line := range strings.Lines(string(text)) {
-		isFenced = isFenced != strings.HasPrefix(strings.TrimSpace(line), "```")
+		isFenced = isFenced != strings.HasPrefix(strings.TrimSpace(line), "```") // each fence begins or ends a block
 		if title := strings.TrimLeft(line, "#"); !isFenced && title != line && strings.HasPrefix(title, " ") {
 			out = append(out, strings.ReplaceAll(notInAnchors.ReplaceAllString(strings.ToLower(strings.TrimSpace(title)), ""), " ", "-"))
 		}

@@ -1,4 +1,5 @@
-// Package repocheck has tests of the whole repository: allowed imports, documents that match the code, and allowed files.
+// Package repocheck has tests of the whole repository: allowed imports, documents that match the code, and allowed
+// files.
 //
 // In: the files of the checkout.
 // Out: test failures that name the file and the line.

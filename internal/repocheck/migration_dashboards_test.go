@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/migration"
 )
 
-// TestPanelsOfKarpenter: joiner migrate check reports exactly the panels of Karpenter's dashboards that show metrics which
-// package metrics does not have.
+// TestPanelsOfKarpenter: joiner migrate check reports exactly the panels of Karpenter's dashboards that show metrics
+// which package metrics does not have.
 func TestPanelsOfKarpenter(t *testing.T) {
 	t.Parallel()
 	ours, missing := readSource(t).metricNames(), migration.MetricsOfKarpenterAlone()
@@ -21,7 +21,7 @@ func TestPanelsOfKarpenter(t *testing.T) {
 				continue // a metric of a library
 			}
 			if slices.Contains(ours, m) == slices.Contains(missing, m) {
-				t.Errorf("%s, panel %q: Joiner has the metric %s: %t; migrate check reports it as missing: %t; want one", p.Dashboard, p.Title, m,
+				t.Errorf("%s, panel %q: Joiner has the metric %s: %t; migrate check reports it as missing: %t; want exactly one true", p.Dashboard, p.Title, m,
 					slices.Contains(ours, m), slices.Contains(missing, m))
 			}
 		}

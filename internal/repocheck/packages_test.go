@@ -44,7 +44,6 @@ func TestPackageTable(t *testing.T) {
 	}
 }
 
-// packageTable returns one table for each heading of the policy.
 func packageTable(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
@@ -62,7 +61,7 @@ func packageTable(t *testing.T) string {
 	return b.String()
 }
 
-// synopsis returns the first sentence of a package's comment, in the form of cellText.
+// synopsis returns the first sentence of a package's comment, as cellText formats it.
 func synopsis(t *testing.T, pkg string) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(pkg, "*.go"))
@@ -85,8 +84,8 @@ func synopsis(t *testing.T, pkg string) string {
 	return ""
 }
 
-// cellText returns the first sentence of a file's package comment as the text of a table cell: without the words "Package
-// name" and without a full stop.
+// cellText returns the first sentence of a file's package comment as the text of a table cell: without the words
+// "Package name" and without a full stop.
 func cellText(f *ast.File) string {
 	text := new(doc.Package).Synopsis(f.Doc.Text())
 	for _, prefix := range []string{"Package ", "Command "} {
@@ -101,8 +100,8 @@ func cellText(f *ast.File) string {
 // capital letter, or commands, which have blanks.
 var pathInTable = regexp.MustCompile("`([a-z0-9_.*-]+(?:/[a-zA-Z0-9_.*-]+)*/?)`")
 
-// TestArchitecturePaths: each path in "Where to change what" exists, relative to the root or to internal, and is not a test
-// file.
+// TestArchitecturePaths: each path in "Where to change what" exists, relative to the root or to internal, and is not a
+// test file.
 func TestArchitecturePaths(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(architecturePage)
@@ -124,8 +123,8 @@ func TestArchitecturePaths(t *testing.T) {
 	}
 }
 
-// exists reports whether a path or pattern matches a folder, or a file other than a test. repocheck/deps_test.go counts, too,
-// because it has the import policy.
+// exists reports whether a path or pattern matches a folder, or a file other than a test. repocheck/deps_test.go
+// counts, too, because it has the import policy.
 func exists(pattern string) bool {
 	for _, root := range []string{".", "internal"} {
 		files, err := filepath.Glob(filepath.Join(root, pattern))

@@ -79,13 +79,12 @@ func TestFieldsAreDocumented(t *testing.T) {
 	}
 }
 
-// field is one field of a kind, by its path below the object.
+// field is one field of a kind: kind is its type, and fallback its default as JSON.
 type field struct {
 	path, kind, fallback, validation, description string
 	isRequired                                    bool
 }
 
-// kindPage returns the content of the page of a kind.
 func kindPage(t *testing.T, definition *apiextensionsv1.CustomResourceDefinition) string {
 	t.Helper()
 	kind, version := definition.Spec.Names.Kind, definition.Spec.Versions[0]
@@ -130,7 +129,6 @@ func fieldsOf(definition *apiextensionsv1.CustomResourceDefinition) []field {
 	return out
 }
 
-// fieldsBelow lists the fields below a path, parents first.
 func fieldsBelow(path string, props *apiextensionsv1.JSONSchemaProps) []field {
 	if props.Items != nil && props.Items.Schema != nil {
 		return fieldsBelow(path+"[]", props.Items.Schema)
@@ -147,7 +145,6 @@ func fieldsBelow(path string, props *apiextensionsv1.JSONSchemaProps) []field {
 	return out
 }
 
-// fieldOf returns the row of one field.
 func fieldOf(path string, props *apiextensionsv1.JSONSchemaProps, isRequired bool) field {
 	f := field{path: path, kind: typeOf(props), isRequired: isRequired, description: props.Description}
 	if props.Default != nil {
@@ -202,7 +199,8 @@ func validationOf(props *apiextensionsv1.JSONSchemaProps) []string {
 		}
 		out = append(out, "one of "+strings.Join(values, ", "))
 	}
-	if props.Pattern != "" && !props.XIntOrString && len(props.Pattern) < 60 {
+	const maxPattern = 60 // a longer pattern is not readable in a table
+	if props.Pattern != "" && !props.XIntOrString && len(props.Pattern) < maxPattern {
 		out = append(out, "`"+strings.ReplaceAll(props.Pattern, "|", `\|`)+"`")
 	}
 	for _, rule := range props.XValidations {

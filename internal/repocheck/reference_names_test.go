@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// conditionFiles are the files with the conditions of the API and their reasons. group is the value of the constant Group in
-// the file.
+// conditionFiles are the files with the conditions of the API and their reasons. group is the value of the constant
+// Group in the file.
 var conditionFiles = []struct{ file, group string }{
 	{"api/karpenter/v1/condition.go", "karpenter.sh"},
 	{"api/aws/v1/status.go", "karpenter.k8s.aws"},
@@ -33,8 +33,10 @@ If a condition is True, its reason is its type. If AWS rejected a request, the r
 	for _, f := range conditionFiles {
 		for _, c := range constantsOf(t, f.file, f.group, false) {
 			isType, isReason := strings.HasPrefix(c.name, "Condition"), strings.HasPrefix(c.name, "Reason")
-			if !isType && !isReason || !s.uses(c.value) && !strings.HasPrefix(c.block, "Reasons of any condition") {
-				continue // not used; "Reasons of any condition" are used by ConditionSet in api/, which readSource ignores
+			// ConditionSet in api/, which readSource ignores, uses the "Reasons of any condition".
+			isUsed := s.uses(c.value) || strings.HasPrefix(c.block, "Reasons of any condition")
+			if !isType && !isReason || !isUsed {
+				continue
 			}
 			block := c.block
 			if block == "" {
@@ -93,7 +95,6 @@ a changed message is emitted at once. Reasons with the same meaning as in Karpen
 	return b.String()
 }
 
-// namesIn returns the names used in a function of a file.
 func namesIn(t *testing.T, file, function string) map[string]bool {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
@@ -117,7 +118,8 @@ func namesIn(t *testing.T, file, function string) map[string]bool {
 	return names
 }
 
-// usedReasons returns the event reasons of package kubeclient that the controller and cmd/joiner use: kubeclient.ReasonX.
+// usedReasons returns the event reasons of package kubeclient that the controller and cmd/joiner use:
+// kubeclient.ReasonX.
 func usedReasons(t *testing.T) map[string]bool {
 	t.Helper()
 	out := map[string]bool{}
@@ -136,7 +138,6 @@ func usedReasons(t *testing.T) map[string]bool {
 	return out
 }
 
-// eachFile visits the files of a folder of the product and of the folders below it.
 func eachFile(t *testing.T, folder string, visit func(*ast.File)) {
 	t.Helper()
 	for _, file := range sourcesBelow(t, folder) {
@@ -167,7 +168,7 @@ Joiner reads and writes these names on objects and in AWS. Those with the same m
 			{"api/aws/v1/labels.go", "karpenter.k8s.aws"}} {
 			for _, c := range constantsOf(t, f.file, f.group, false) {
 				isInSection := slices.ContainsFunc(section.prefixes, func(p string) bool { return strings.HasPrefix(c.name, p) })
-				if !isInSection || !s.uses(c.value) || c.value == "owned" {
+				if !isInSection || !s.uses(c.value) || c.value == "owned" { // "owned" is the value of a tag
 					continue
 				}
 				if c.comment == "" {
@@ -232,7 +233,8 @@ func firstTwoSentences(text string) string {
 	return strings.TrimSpace(strings.Join(parts[:min(2, len(parts))], ""))
 }
 
-// sourcesBelow lists the Go files of a folder and of the folders below it, without tests. A folder without files fails the test.
+// sourcesBelow lists the Go files of a folder and of the folders below it, without tests. A folder without files fails
+// the test.
 func sourcesBelow(t *testing.T, folder string) []string {
 	t.Helper()
 	var out []string

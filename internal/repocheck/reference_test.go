@@ -19,8 +19,9 @@ import (
 // cmd/joiner generates.
 const referenceFolder = "docs/reference"
 
-// TestReference compares docs/reference with the code. It fails if the code has added, removed or changed a setting, metric,
-// condition, event or label. Then run it with -rewrite and review the difference. It also fails if one of them has no comment.
+// TestReference compares docs/reference with the code. It fails if the code has added, removed or changed a setting,
+// metric, condition, event or label. Then run it with -rewrite and review the difference. It also fails if one of them
+// has no comment.
 func TestReference(t *testing.T) {
 	s := readSource(t)
 	for name, page := range map[string]string{
@@ -87,7 +88,6 @@ The AWS SDK reads its own variables and files: ` +
 	return b.String()
 }
 
-// code formats a value as code; empty stays empty.
 func code(value string) string {
 	if value == "" {
 		return ""
@@ -95,7 +95,6 @@ func code(value string) string {
 	return "`" + value + "`"
 }
 
-// cell formats a text for a table cell.
 func cell(text string) string {
 	return strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "|", "\\|")
 }
@@ -125,7 +124,6 @@ Durations are in seconds. The controller also has the usual metrics of controlle
 	return b.String()
 }
 
-// constant is one constant of a block.
 type constant struct {
 	name, value string
 	block       string // first sentence of the block's comment
@@ -133,9 +131,9 @@ type constant struct {
 	comment     string // its comment, without its name
 }
 
-// constantsOf returns the string constants of a file. group is the value of the constant Group in the file. If isGrouped is
-// true, a comment above a constant is the title of the following constants, and the comment of a constant is at the end of
-// its line.
+// constantsOf returns the string constants of a file. group is the value of the constant Group in the file. If
+// isGrouped is true, a comment above a constant is the title of the following constants, and the comment of a constant
+// is at the end of its line.
 func constantsOf(t *testing.T, file, group string, isGrouped bool) []constant {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments|parser.SkipObjectResolution)
@@ -160,7 +158,7 @@ func constantsOf(t *testing.T, file, group string, isGrouped bool) []constant {
 				continue
 			}
 			value, ok := textOf(v.Values[0], group)
-			switch other := v.Values[0].(type) {
+			switch other := v.Values[0].(type) { // a constant that is equal to another one
 			case *ast.Ident:
 				value, ok = values[other.Name], values[other.Name] != ""
 			case *ast.SelectorExpr:
@@ -174,7 +172,7 @@ func constantsOf(t *testing.T, file, group string, isGrouped bool) []constant {
 			if !isGrouped && v.Doc != nil {
 				c.comment = v.Doc.Text()
 			}
-			if !g.Lparen.IsValid() {
+			if !g.Lparen.IsValid() { // not in a block
 				c.comment, c.block = g.Doc.Text(), ""
 			}
 			c.comment = meaningOf(c.name, c.comment)
@@ -195,7 +193,6 @@ func constantsOf(t *testing.T, file, group string, isGrouped bool) []constant {
 // constantName matches names of constants in comments. The pages show their values instead.
 var constantName = regexp.MustCompile(`\b(Label|Annotation|Tag|Taint|Condition|Reason)[A-Z]\w+\b`)
 
-// firstSentence returns the first sentence of a comment.
 func firstSentence(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if first, _, ok := strings.Cut(text, ". "); ok {

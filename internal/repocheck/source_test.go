@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// sourceFacts has facts about the product's code, which the tests parse without compiling it. Uses of names in tests, in test
-// tools, and in api/, which mirrors Karpenter's API, do not count.
+// sourceFacts has facts about the product's code, which the tests parse without compiling it. Uses of names in tests,
+// in test tools, and in api/, which mirrors Karpenter's API, do not count.
 type sourceFacts struct {
 	constants   map[string][]string // value of a constant → names of the constants with this value
 	literals    map[string]bool     // string literals outside of constants
@@ -34,7 +34,6 @@ func (s sourceFacts) uses(name string) bool {
 
 func (s sourceFacts) metricNames() []string { return slices.Sorted(maps.Keys(s.metrics)) }
 
-// readSource reads the product's packages.
 func readSource(t *testing.T) sourceFacts {
 	t.Helper()
 	s := sourceFacts{
@@ -91,8 +90,8 @@ func readSource(t *testing.T) sourceFacts {
 // metricsFolder is the folder of the package that registers metrics.
 const metricsFolder = "internal/metrics"
 
-// warningsFile contains the controller's warnings about fields of objects without effect. A field that is read only there does
-// not count as supported.
+// warningsFile contains the controller's warnings about fields of objects without effect. A field that is read only
+// there does not count as supported.
 const warningsFile = "internal/controller/nodeclass/ineffectivefields.go"
 
 // readWarnings collects the literals {"path, path", "what happens instead"} of type ineffectiveField.
@@ -131,8 +130,8 @@ func (s sourceFacts) addConstants(f *ast.File, group string) {
 	}
 }
 
-// textOf returns the value of a string literal, of a concatenation, or of the constant Group, whose value is group. The
-// second result is false for other expressions.
+// textOf returns the value of a string literal, of a concatenation, or of the constant Group, whose value is group. A
+// Group of another package counts as karpenter.sh. The second result is false for other expressions.
 func textOf(e ast.Expr, group string) (string, bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -173,12 +172,12 @@ func (s sourceFacts) addUses(f *ast.File) {
 	}
 }
 
-// readMetrics collects the calls r.counters("name", "help", …, "label"…) and the like. The texts among the arguments are the
-// name, the help and the labels.
+// readMetrics collects the calls r.counters("name", "help", …, "label"…) and the like. The texts among the arguments
+// are the name, the help and the labels.
 func (s sourceFacts) readMetrics(f *ast.File) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		pair, _ := n.(*ast.KeyValueExpr)
-		if pair != nil {
+		if pair != nil { // FIELD: r.counters(…)
 			n = pair.Value
 		}
 		call, ok := n.(*ast.CallExpr)
@@ -192,10 +191,10 @@ func (s sourceFacts) readMetrics(f *ast.File) {
 			}
 		}
 		if len(texts) < 2 || !strings.Contains(texts[0], "_") || !strings.HasSuffix(texts[1], ".") {
-			return true
+			return true // not a metric
 		}
 		s.metrics[texts[0]], s.metricHelp[texts[0]] = texts[2:], texts[1]
-		if method, ok := call.Fun.(*ast.SelectorExpr); ok {
+		if method, ok := call.Fun.(*ast.SelectorExpr); ok { // counters: counter; summaries: summary
 			s.metricKind[texts[0]] = strings.TrimSuffix(strings.Replace(method.Sel.Name, "ies", "ys", 1), "s")
 		}
 		if pair != nil {

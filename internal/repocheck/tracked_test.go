@@ -12,6 +12,9 @@ import (
 // maxFileSize is the maximum size of a tracked file in bytes, because every clone keeps all versions.
 const maxFileSize = 1 << 20
 
+// headSize is the number of bytes that are read of a file. Git, too, looks for a zero byte in the first 8000 bytes.
+const headSize = 8000
+
 // binaryKinds maps the first bytes of programs, libraries and archives to their kind. Such files cannot be reviewed.
 var binaryKinds = map[string]string{
 	"\x7fELF": "an ELF binary", "MZ": "a Windows binary", "!<arch>\n": "an archive of objects", "\x00asm": "a WebAssembly module",
@@ -21,7 +24,8 @@ var binaryKinds = map[string]string{
 	"BZh": "a bzip2 archive",
 }
 
-// rejectionReason returns why a file must not be tracked, from its first bytes and its size; empty if it may be tracked.
+// rejectionReason returns why a file must not be tracked, from its first bytes and its size; empty if it may be
+// tracked.
 func rejectionReason(head []byte, size int64) string {
 	for magic, kind := range binaryKinds {
 		if bytes.HasPrefix(head, []byte(magic)) {
@@ -56,7 +60,7 @@ func TestNoBinaries(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		head, err := io.ReadAll(io.LimitReader(f, 8000))
+		head, err := io.ReadAll(io.LimitReader(f, headSize))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +75,8 @@ func TestNoBinaries(t *testing.T) {
 	}
 }
 
-// TestRejectionReason: programs of any platform, archives, other binary data and large files are rejected; texts are not.
+// TestRejectionReason: programs of any platform, archives, other binary data and large files are rejected; texts are
+// not.
 func TestRejectionReason(t *testing.T) {
 	t.Parallel()
 	program, err := os.Executable()
@@ -83,7 +88,7 @@ func TestRejectionReason(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = f.Close() }()
-	head, err := io.ReadAll(io.LimitReader(f, 8000))
+	head, err := io.ReadAll(io.LimitReader(f, headSize))
 	if err != nil || rejectionReason(head, 1) == "" {
 		t.Errorf("rejectionReason accepts this test's own program (%v)", err)
 	}
