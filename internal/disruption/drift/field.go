@@ -49,8 +49,8 @@ func Fields() []string {
 	return out
 }
 
-// FieldOf returns the name of the field that the user wrote: the name itself, or its path, such as "spec.tags" and
-// "spec.template.spec.taints". It returns false for an unknown field.
+// FieldOf returns the name of a field, given its name or its path: "tags" for "tags" and "spec.tags". It returns false
+// for an unknown field.
 func FieldOf(word string) (name string, known bool) {
 	for _, b := range branches() {
 		name = strings.TrimPrefix(word, b.path)

@@ -132,7 +132,7 @@ func hashOfNumber(v reflect.Value) (uint64, error) {
 	return sum(text), nil
 }
 
-// hashOfMap hashes the pairs without regard to their order.
+// hashOfMap ignores the order of the pairs.
 func hashOfMap(v reflect.Value) (uint64, error) {
 	var out uint64
 	for _, key := range v.MapKeys() {
@@ -145,7 +145,7 @@ func hashOfMap(v reflect.Value) (uint64, error) {
 	return rehash(out), nil
 }
 
-// hashOfSet hashes the elements of a slice without regard to their order.
+// hashOfSet ignores the order of the elements of a slice.
 func hashOfSet(v reflect.Value) (uint64, error) {
 	var out uint64
 	for i := range v.Len() {
@@ -158,7 +158,6 @@ func hashOfSet(v reflect.Value) (uint64, error) {
 	return out, nil
 }
 
-// hashOfList hashes the elements of an array in their order.
 func hashOfList(v reflect.Value) (uint64, error) {
 	var out uint64
 	for i := range v.Len() {

@@ -47,7 +47,7 @@ func FindMassDrift(nodes []NodeVerdicts, state string, b Breaker, isOpen bool) (
 	for _, n := range slices.SortedFunc(slices.Values(nodes), func(a, b NodeVerdicts) int { return cmp.Compare(a.Name, b.Name) }) {
 		v, drifted := First(n.Verdicts)
 		if !drifted || slices.ContainsFunc(n.Verdicts, func(v Verdict) bool { return !v.Ignored && !v.Outside }) {
-			continue
+			continue // not drifted, or the user has also made a change that counts
 		}
 		h.Nodes++
 		if byReason[v.Reason]++; example[v.Reason] == "" {
@@ -55,7 +55,8 @@ func FindMassDrift(nodes []NodeVerdicts, state string, b Breaker, isOpen bool) (
 		}
 	}
 	isMass := h.Nodes >= cmp.Or(b.Count, BreakerCount) && float64(h.Nodes) > cmp.Or(b.Share, BreakerShare)*float64(h.Total)
-	if !isMass && (!isOpen || h.Nodes == 0) {
+	staysOpen := isOpen && h.Nodes > 0
+	if !isMass && !staysOpen {
 		return MassDrift{}, false
 	}
 	var texts []string

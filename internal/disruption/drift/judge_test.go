@@ -101,7 +101,7 @@ func TestJudge(t *testing.T) {
 		c.change(&n, &w)
 		got, drifts := First(Judge(n, w))
 		if got.Reason != c.want || drifts != (c.want != "") || got.Outside != c.wantOutside {
-			t.Errorf("%s: %+v, want %s, outside %t", name, got, c.want, c.wantOutside)
+			t.Errorf("%s: %+v, want the reason %s, outside: %t", name, got, c.want, c.wantOutside)
 		}
 		for _, word := range c.wantWords {
 			if !strings.Contains(got.Message, word) {
@@ -129,7 +129,7 @@ func TestIgnoredFields(t *testing.T) {
 		w.Class = Origin{Stamp: Stamp{"9", ClassVersion}, Parts: map[string]string{"userData": "z", FieldAuthority: "d", "tags": "t"}}
 		w.Image, w.Ignored = "ami-2", c.ignored
 		if got, _ := First(Judge(n, w)); got.Reason != c.want {
-			t.Errorf("%s: %q, want %q", name, got.Reason, c.want)
+			t.Errorf("%s: the reason is %q, want %q", name, got.Reason, c.want)
 		}
 	}
 }
@@ -163,8 +163,10 @@ func TestReasonsAreOrdered(t *testing.T) {
 func TestFieldOf(t *testing.T) {
 	t.Parallel()
 	for word, want := range map[string]string{
+		// known
 		"tags": "tags", "spec.tags": "tags", "taints": "taints", "spec.template.spec.taints": "taints", "spec.template.metadata.labels": "labels",
 		"instanceType": FieldType, "clusterCABundle": FieldAuthority, "spec.amiSelectorTerms": FieldImages,
+		// unknown
 		"": "", "spec.": "", "Tags": "", "ags": "", ".tags": "", "template.spec.tags": "", "spec.taints": "", "spec.template.spec.tags": "",
 		"spec.template.spec.labels": "", "spec.instanceType": "", "tags ": "", "spec.spec.tags": "", "ipPrefixCount": "",
 	} {
@@ -216,7 +218,7 @@ func TestUnknown(t *testing.T) {
 			Desired{Groups: known.Groups, Subnets: known.Subnets, Placement: &group, Ignored: []string{FieldImages, FieldType}}, nil},
 	} {
 		if got := Unknown(c.node, c.desired); !slices.Equal(got, c.want) {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
+			t.Errorf("%s: unknown are %v, want %v", name, got, c.want)
 		}
 	}
 }

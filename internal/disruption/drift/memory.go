@@ -26,8 +26,8 @@ type BadImage struct {
 	Why        string    `json:"why"` // one sentence
 }
 
-// ImageHistory is the history of a node class' images. It is stored on the class, so that it survives restarts. The zero
-// value is empty.
+// ImageHistory is the history of a node class' images. It is stored on the class, so that it survives restarts. The
+// zero value is empty.
 type ImageHistory struct {
 	Good []Image    `json:"good,omitzero"` // one per slot, sorted: the image of the last initialized node
 	Bad  []BadImage `json:"bad,omitzero"`  // sorted by slot and ID
@@ -57,8 +57,9 @@ func imageText(i Image) string {
 func (m ImageHistory) Use(found []Image, generation int64) (use []Image, setbacks []ReplacedImage) {
 	for _, i := range found {
 		bad, isBad := m.bad(i, generation)
-		good, ok := m.GoodOf(i.Slot)
-		if !isBad || !ok || good.ID == i.ID || m.isBad(good, generation) {
+		good, hasGood := m.GoodOf(i.Slot)
+		isReplaceable := hasGood && good.ID != i.ID && !m.isBad(good, generation)
+		if !isBad || !isReplaceable {
 			use = append(use, i)
 			continue
 		}

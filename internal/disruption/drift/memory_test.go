@@ -14,17 +14,17 @@ func TestMemoryOfImages(t *testing.T) {
 	arm := Image{ID: "ami-arm", Slot: "arm64"}
 	bad := func(id string) BadImage { return BadImage{Image: image(id), Generation: 1, Why: "it never joined"} }
 	use := func(m ImageHistory, generation int64, found ...Image) (string, int) {
-		got, back := m.Use(append(found, arm), generation)
+		got, setbacks := m.Use(append(found, arm), generation)
 		if len(got) != len(found)+1 || got[len(found)] != arm {
 			t.Errorf("Use returns %v, want one image per slot, the last for arm64", got)
 		}
-		return got[0].ID, len(back)
+		return got[0].ID, len(setbacks)
 	}
 	var m ImageHistory
-	expect := func(step string, generation int64, found, want string, wantBack int) {
+	expect := func(step string, generation int64, found, want string, wantSetbacks int) {
 		t.Helper()
-		if got, back := use(m, generation, image(found)); got != want || back != wantBack {
-			t.Errorf("%s: Use(%s) returns %s with %d setbacks, want %s and %d", step, found, got, back, want, wantBack)
+		if got, setbacks := use(m, generation, image(found)); got != want || setbacks != wantSetbacks {
+			t.Errorf("%s: Use(%s) returns %s with %d setbacks, want %s and %d", step, found, got, setbacks, want, wantSetbacks)
 		}
 	}
 	expect("empty memory", 1, "1", "1", 0)
@@ -34,9 +34,9 @@ func TestMemoryOfImages(t *testing.T) {
 	expect("the first is good", 1, "2", "2", 0)
 	m = m.WithBad(bad("2"))
 	expect("the second is bad", 1, "2", "1", 1)
-	if _, back := m.Use([]Image{image("2")}, 1); !strings.Contains(back[0].String(), "it never joined") ||
-		!strings.Contains(back[0].String(), "1 (n-1) is used again") {
-		t.Errorf("the setback is %q, want the cause and the image that is used again", back[0])
+	if _, setbacks := m.Use([]Image{image("2")}, 1); !strings.Contains(setbacks[0].String(), "it never joined") ||
+		!strings.Contains(setbacks[0].String(), "1 (n-1) is used again") {
+		t.Errorf("the setback is %q, want the cause and the image that is used again", setbacks[0])
 	}
 	if got := m.SelectedImages([]Image{image("1"), arm}); got[0].ID != "2" || got[1] != arm {
 		t.Errorf("SelectedImages returns %v, want image 2, then the image for arm64", got)
@@ -55,7 +55,7 @@ func TestMemoryOfImages(t *testing.T) {
 	if diff := cmp.Diff([]BadImage{bad("2")}, was.Bad); diff != "" {
 		t.Errorf("WithGood has altered the previous history:\n%s", diff)
 	}
-	m = m.WithBad(bad("3")).WithBad(BadImage{Image: image("2"), Generation: 1})
+	m = m.WithBad(bad("3")).WithBad(BadImage{Image: image("2"), Generation: 1}) // the good image cannot be bad
 	expect("another image is bad", 1, "3", "2", 1)
 }
 
@@ -72,18 +72,18 @@ func TestSelections(t *testing.T) {
 		t.Error("Outside must report only changed results of unchanged terms")
 	}
 	if next := was.Settle(at("t", "c"), drifting); !next.Equal(was) {
-		t.Errorf("a field with drifting nodes was settled: %v", next)
+		t.Errorf("the selection of a field with drifting nodes was replaced: %v", next)
 	}
 	if next := was.Settle(Selections{}, none); !next.Equal(was) {
-		t.Errorf("an unknown field was forgotten: %v", next)
+		t.Errorf("a field without a new selection was dropped: %v", next)
 	}
 	next := was.Settle(at("t", "c"), none)
 	if next.Outside(at("t", "c"))[FieldGroups] || !cmp.Equal(next[FieldGroups].Past, []string{"a", "b"}) {
-		t.Errorf("a field without drifting nodes was not settled: %v", next)
+		t.Errorf("no node drifts: %v; want c selected, and a and b in Past", next)
 	}
 	edited := was.Settle(at("u", "a", "d"), drifting)
 	if edited.Outside(at("u", "a", "d"))[FieldGroups] || !cmp.Equal(edited.EverSelected(FieldGroups), []string{"a", "d", "b"}) {
-		t.Errorf("the user changed the selector, want a, d, b ever selected, none outside: %v", edited)
+		t.Errorf("after the user changed the selector: %v; want a, d, b ever selected, and no change outside", edited)
 	}
 	if Selections(nil).EverSelected(FieldGroups) != nil {
 		t.Error("EverSelected returns IDs of an unknown field")

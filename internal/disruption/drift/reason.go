@@ -17,7 +17,7 @@ const (
 	TypeNotFound     Reason = "InstanceTypeNotFound"     // EC2 no longer offers the node's instance type, zone and capacity type
 	ClassDrift       Reason = "NodeClassDrift"           // the node class has changed
 	ImageDrift       Reason = "AMIDrift"                 // another image is selected
-	GroupDrift       Reason = "SecurityGroupDrift"       // the instance has other security groups
+	GroupDrift       Reason = "SecurityGroupDrift"       // the instance has other security groups than the class selects
 	SubnetDrift      Reason = "SubnetDrift"              // the instance is in a subnet that is no longer selected
 	ReservationDrift Reason = "CapacityReservationDrift" // the instance is in a capacity reservation that is no longer selected
 	PlacementDrift   Reason = "PlacementGroupDrift"      // the instance is in another placement group

@@ -60,7 +60,7 @@ func Target(pool, class Stamp, image string, groups []string) string {
 // Waves returns the drifted nodes of a pool that may be replaced now, in the order in which they drifted. For each
 // remaining node, stays has one sentence with the reason. Each drifted node is either in allowed or in stays. Budgets
 // are not considered. For each target, the canary nodes are replaced first, and no more until the target is proven. If
-// nodes of the target failed, no node is replaced until then.
+// nodes of the target failed, no node is replaced until it is proven.
 func Waves(in WavesInput) (allowed []string, stays map[string]string) {
 	stays = map[string]string{}
 	moving, trying := map[string]int{}, map[string]int{} // number of nodes by target; moving[target] is at least trying[target]
@@ -72,7 +72,7 @@ func Waves(in WavesInput) (allowed []string, stays map[string]string) {
 			moving[target] = trying[target]
 		}
 	}
-	all, canary := len(in.Moving), max(in.Canary, 1)
+	inProgress, canary := len(in.Moving), max(in.Canary, 1)
 	wave, bounded := waveOf(in.Wave, in.Total)
 	for _, d := range slices.SortedFunc(slices.Values(in.Drifted), byAge) {
 		failure, failed := in.Failed[d.Target]
@@ -83,18 +83,17 @@ func Waves(in WavesInput) (allowed []string, stays map[string]string) {
 			stays[d.Node] = "a node with the same target did not become ready for pods: " + failure.Why
 		case !in.Proven[d.Target] && moving[d.Target] >= canary:
 			stays[d.Node] = fmt.Sprintf("%s first: the remaining nodes follow when the replacement is ready for pods", nodes(canary))
-		case in.Proven[d.Target] && bounded && all >= wave:
-			stays[d.Node] = fmt.Sprintf("at most %s may be replaced at the same time: %d are being replaced", nodes(wave), all)
+		case in.Proven[d.Target] && bounded && inProgress >= wave:
+			stays[d.Node] = fmt.Sprintf("at most %s may be replaced at the same time: %d are being replaced", nodes(wave), inProgress)
 		default:
 			allowed = append(allowed, d.Node)
 			moving[d.Target]++
-			all++
+			inProgress++
 		}
 	}
 	return allowed, stays
 }
 
-// byAge orders nodes by when they were found to drift, oldest first.
 func byAge(a, b Drifted) int {
 	return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Node, b.Node))
 }

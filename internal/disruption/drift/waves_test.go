@@ -25,7 +25,7 @@ func TestWaves(t *testing.T) {
 	failed := map[string]Failure{"t": {Target: "t", Why: "it never joined"}}
 	for name, c := range map[string]struct {
 		in       WavesInput
-		want     string
+		want     string // the allowed nodes
 		wantStay string // words of the reason of all nodes that stay
 	}{
 		"nothing drifts": {in: WavesInput{Total: 3}},
@@ -113,13 +113,14 @@ func mass(outside, byUser, ignored int) []NodeVerdicts {
 	return out
 }
 
+// TestTrip: FindMassDrift reports a mass drift if the breaker opens, or stays open.
 func TestTrip(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		nodes []NodeVerdicts
-		b     Breaker
-		open  bool
-		want  bool
+		nodes   []NodeVerdicts
+		breaker Breaker
+		open    bool
+		want    bool
 	}{
 		"all of ten":                   {nodes: mass(10, 0, 0), want: true},
 		"six of ten":                   {nodes: mass(6, 0, 4), want: true},
@@ -130,19 +131,19 @@ func TestTrip(t *testing.T) {
 		"mostly changed by the user":   {nodes: mass(4, 6, 0)},
 		"none of them":                 {nodes: mass(0, 0, 10)},
 		"no nodes":                     {},
-		"lower limits":                 {nodes: mass(2, 0, 1), b: Breaker{Count: 2, Share: 0.5}, want: true},
-		"breaker disabled":             {nodes: mass(10, 0, 0), b: Breaker{Share: 1}},
+		"lower limits":                 {nodes: mass(2, 0, 1), breaker: Breaker{Count: 2, Share: 0.5}, want: true},
+		"breaker disabled":             {nodes: mass(10, 0, 0), breaker: Breaker{Share: 1}},
 		"open, fewer nodes":            {nodes: mass(1, 0, 0), open: true, want: true},
 		"open, more nodes":             {nodes: mass(1, 0, 20), open: true, want: true},
 		"open, change reverted":        {nodes: mass(0, 0, 6), open: true},
 		"open, user changed the class": {nodes: mass(0, 6, 0), open: true},
 	} {
-		hold, got := FindMassDrift(c.nodes, "state", c.b, c.open)
+		hold, got := FindMassDrift(c.nodes, "state", c.breaker, c.open)
 		if got != c.want {
 			t.Errorf("%s: FindMassDrift returns %t, want %t: %+v", name, got, c.want, hold)
 		}
 		slices.Reverse(c.nodes)
-		if again, _ := FindMassDrift(c.nodes, "state", c.b, c.open); again != hold {
+		if again, _ := FindMassDrift(c.nodes, "state", c.breaker, c.open); again != hold {
 			t.Errorf("%s: the order of the nodes matters: %+v, then %+v", name, hold, again)
 		}
 		if got && (!strings.Contains(hold.Message, "it lacks sg-9") || hold.Token == "") {
