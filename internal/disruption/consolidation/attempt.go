@@ -31,7 +31,6 @@ func (s *search) plan(gone []bool) attempt {
 	return attempt{removed: gone, plan: s.solve(s.snapshotWithout(gone))}
 }
 
-// evaluateAttempt sets the fields moves, complete and score of the attempt.
 func (s *search) evaluateAttempt(t *attempt) {
 	stuck := s.p.unplaceable(t.plan)
 	t.complete, t.score, t.moves = true, 0, nil
@@ -137,7 +136,6 @@ func priceOf(plannedNodes []packing.PlannedNode) catalog.Price {
 	return sum
 }
 
-// bySavingPerCost orders moves by Move.savingPerCost, highest first.
 func bySavingPerCost(a, b Move) int {
 	return cmp.Or(cmp.Compare(b.savingPerCost(), a.savingPerCost()), slices.Compare(a.Nodes, b.Nodes))
 }

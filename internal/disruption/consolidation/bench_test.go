@@ -28,7 +28,7 @@ func BenchmarkFindNothing(b *testing.B) {
 		b.Run(fmt.Sprint(pods/2, "-pods"), func(b *testing.B) {
 			d := dice(1)
 			in := fleet(b, []cluster.Pool{{Name: "general", NodeClass: "default"}}, mixedPods(pods/2, pods/200, &d), realMarket(b, 24, 32))
-			for round := 0; round < 20; round++ {
+			for round := 0; round < maxRounds; round++ {
 				out := consolidation.Find(in)
 				if len(out.Moves) == 0 {
 					break
@@ -40,7 +40,6 @@ func BenchmarkFindNothing(b *testing.B) {
 	}
 }
 
-// measure runs Find, and reports its duration and the size of its result.
 func measure(b *testing.B, in consolidation.Input) {
 	b.Helper()
 	var out consolidation.Result

@@ -12,7 +12,7 @@ import (
 const (
 	minQuiet     = time.Minute // shortest quiet period; also the period with fewer than minIntervals intervals
 	maxQuiet     = time.Hour   // longest quiet period
-	quietFactor  = 4           // quiet period / median interval; one in sixteen random intervals is longer
+	quietFactor  = 4           // quiet period / median interval; it exceeds fifteen of sixteen random intervals
 	maxIntervals = 8           // maximum number of remembered intervals; churn is high only with this number
 	minIntervals = 4           // minimum number of intervals for which the median counts
 
@@ -48,7 +48,8 @@ func (s *ChurnDetector) Observe(snapshot cluster.Snapshot, now time.Time) {
 	}
 	isNewBurst := now.Sub(s.since) > burstGap || now.Sub(s.burst) > burstLength
 	if s.changed && isNewBurst {
-		s.intervals = append(s.intervals[max(len(s.intervals)+1-maxIntervals, 0):], now.Sub(s.burst))
+		first := max(len(s.intervals)+1-maxIntervals, 0)
+		s.intervals = append(s.intervals[first:], now.Sub(s.burst))
 	}
 	if isNewBurst {
 		s.burst = now

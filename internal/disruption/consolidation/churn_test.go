@@ -60,7 +60,7 @@ func TestQuietPeriod(t *testing.T) {
 	market := marketOf(map[string]catalog.Price{catalog.OnDemand: catalog.Dollar}, 4)
 	seconds := func(n int) []time.Duration { return slices.Repeat([]time.Duration{time.Second}, n) }
 	for name, c := range map[string]struct {
-		gaps []time.Duration // between the pods' arrivals
+		gaps []time.Duration // before each arrival of a pod
 		want time.Duration   // time without changes until churn is low
 	}{
 		"no changes":                 {want: time.Minute},
@@ -127,6 +127,7 @@ func TestChurnIsHigh(t *testing.T) {
 		if got := s.IsHigh(now); got != c.want {
 			t.Errorf("%s: high churn is %v, want %v", name, got, c.want)
 		}
+		// The longest quiet period here is 280 s: with a pod in ten seconds, a burst starts every 70 s.
 		if now = now.Add(5 * time.Minute); s.IsHigh(now) {
 			t.Errorf("%s: churn is still high five minutes after the last change", name)
 		}

@@ -12,7 +12,7 @@ import (
 func TestConcurrentMovesFit(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
-	node := func(pods ...int64) nodeSpec { return nodeSpec{4, catalog.OnDemand, 5 * cent, pods} }
+	node := func(pods ...int64) nodeSpec { return nodeSpec{4, catalog.OnDemand, 5 * cent, pods} } // a new one costs 4 cents
 	for name, c := range map[string]struct {
 		nodes []nodeSpec
 		want  [][]string // removed nodes, by round

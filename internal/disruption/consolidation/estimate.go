@@ -66,16 +66,16 @@ type estimateGroup struct {
 // newEstimator prepares estimates for the pending pods of the snapshot. shared has the names of the instance types
 // whose nodes several pods may share. An estimate takes longer with more such types, and only a few types are useful.
 func newEstimator(s cluster.Snapshot, market catalog.Market, shared map[string]bool) *estimator {
-	q := offering.Queue(s, market)
-	st := offering.New(s, market, func() *podgroup.Queue { return q })
-	accepts := st.Accept(q)
-	lots := accepts.Lots(accepts.Hard)
-	e := &estimator{byPod: map[string]int{}, room: make(resources.Vector, len(q.Dims))}
+	queue := offering.Queue(s, market)
+	stock := offering.New(s, market, func() *podgroup.Queue { return queue })
+	accepts := stock.Accept(queue)
+	lots := accepts.Lots(accepts.Hard) // offerings that are equal for every class, without preferences
+	e := &estimator{byPod: map[string]int{}, room: make(resources.Vector, len(queue.Dims))}
 	takes := func(l *offering.Lot, c *podgroup.Class) bool {
-		return accepts.Sets[accepts.Hard[c.Sig]].Has(l.Offer) && c.Ask.Fits(st.Room(l.Offer))
+		return accepts.Sets[accepts.Hard[c.Sig]].Has(l.Offer) && c.Ask.Fits(stock.Room(l.Offer))
 	}
-	for i := range q.Classes {
-		c := &q.Classes[i]
+	for i := range queue.Classes {
+		c := &queue.Classes[i]
 		class, cheapest := podClass{requests: c.Ask, alone: math.Inf(1)}, -1
 		for k := range lots {
 			if lots[k].Price < class.alone && takes(&lots[k], c) {
@@ -83,7 +83,7 @@ func newEstimator(s cluster.Snapshot, market catalog.Market, shared map[string]b
 			}
 		}
 		if cheapest >= 0 {
-			class.cheapest = estimatedNodeOf(st, cheapest)
+			class.cheapest = estimatedNodeOf(stock, cheapest)
 		}
 		e.classes = append(e.classes, class)
 		for _, p := range c.Pods {
@@ -91,9 +91,9 @@ func newEstimator(s cluster.Snapshot, market catalog.Market, shared map[string]b
 		}
 	}
 	for k := range lots {
-		if shared[st.TypeOf(lots[k].Offer).Name] {
-			offer := sharedOffering{node: estimatedNodeOf(st, lots[k].Offer), price: lots[k].Price, room: st.Room(lots[k].Offer)}
-			e.add(offer, func(class int) bool { return takes(&lots[k], &q.Classes[class]) })
+		if shared[stock.TypeOf(lots[k].Offer).Name] {
+			offer := sharedOffering{node: estimatedNodeOf(stock, lots[k].Offer), price: lots[k].Price, room: stock.Room(lots[k].Offer)}
+			e.add(offer, func(class int) bool { return takes(&lots[k], &queue.Classes[class]) })
 		}
 	}
 	e.remaining, e.filled, e.best = make([]int, len(e.classes)), make([]int, len(e.classes)), make([]int, len(e.classes))
@@ -101,15 +101,15 @@ func newEstimator(s cluster.Snapshot, market catalog.Market, shared map[string]b
 }
 
 // estimatedNodeOf returns a new node of the offer. offer is an index into the stock's Offers.
-func estimatedNodeOf(st *offering.Stock, offer int) estimatedNode {
+func estimatedNodeOf(stock *offering.Stock, offer int) estimatedNode {
 	m := estimatedNode{
-		Type:     st.TypeOf(offer),
-		Offering: st.Offers[offer].Offering,
-		Labels:   st.VariantOf(offer).Labels,
-		Taints:   st.PoolOf(offer).Taints,
+		Type:     stock.TypeOf(offer),
+		Offering: stock.Offers[offer].Offering,
+		Labels:   stock.VariantOf(offer).Labels,
+		Taints:   stock.PoolOf(offer).Taints,
 	}
-	for i, name := range st.Dims {
-		m.Room = m.Room.With(name, st.Room(offer)[i])
+	for i, name := range stock.Dims {
+		m.Room = m.Room.With(name, stock.Room(offer)[i])
 	}
 	return m
 }
@@ -239,8 +239,8 @@ func (e *estimator) fillBest() (at int, most float64) {
 	return at, most
 }
 
-// fill fills a node of the offering with remaining pods, one class after the other, and sets filled. It returns the sum
-// of the stand-alone prices of these pods.
+// fill fills a node of the offering with remaining pods, class by class, and sets filled. It returns the sum of the
+// stand-alone prices of these pods.
 func (e *estimator) fill(l *sharedOffering, order []int) float64 {
 	copy(e.room, l.room)
 	clear(e.filled)

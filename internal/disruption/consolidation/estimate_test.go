@@ -28,7 +28,6 @@ func gpuType(name string, cores, gpus int64, price catalog.Price) catalog.Type {
 	}
 }
 
-// gpuMarket has four instance types with GPUs and one without.
 func gpuMarket() catalog.Market {
 	return catalog.Market{"default": {Region: "us-east-1", Types: []catalog.Type{
 		gpuType("gpu-16", 16, 1, 120*cent), gpuType("gpu-4", 4, 1, 52*cent), gpuType("gpu-8", 8, 1, 75*cent),
@@ -75,10 +74,10 @@ func TestEstimate(t *testing.T) {
 			half := len(c.pods) / 2
 			halves, whole := []estimateGroup{e.group(c.pods[:half]), e.group(c.pods[half:])}, []estimateGroup{e.group(c.pods)}
 			if got, ok := e.estimate(halves); !ok || got != c.want {
-				t.Errorf("estimate %s, %v, want %s", got, ok, c.want)
+				t.Errorf("estimate %s, ok: %v; want %s", got, ok, c.want)
 			}
 			if !samePods(halves, whole) || len(c.pods) > 1 && samePods(halves[:1], whole) {
-				t.Error("samePods must return true for halves and whole, and false for one half and whole")
+				t.Error("samePods: want true for both halves and the whole, false for one half and the whole")
 			}
 			sum := catalog.Price(0)
 			for _, m := range e.plannedNodes(whole) {
@@ -132,7 +131,7 @@ func TestEstimateBounds(t *testing.T) {
 		got, ok := e.estimate([]estimateGroup{e.group(all)})
 		plan := packing.Solve(pendingSnapshot(all), gpuMarket(), packing.DefaultEffort)
 		if !ok || got > alone || got < plan.LowerBound {
-			t.Fatalf("estimate %s, %v; want it from the lower bound %s to the sum of the stand-alone prices %s", got, ok, plan.LowerBound, alone)
+			t.Fatalf("estimate %s, ok: %v; want the lower bound %s or more, and at most the stand-alone prices %s", got, ok, plan.LowerBound, alone)
 		}
 		plans, estimates = plans+plan.Price, estimates+got
 	})

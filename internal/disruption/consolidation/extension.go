@@ -86,9 +86,9 @@ func (s *search) extend(best attempt, order []int) []Move {
 	return x.result()
 }
 
-// trySmallGroups tries groups of nodes in the order of the candidates. If no node of a group can be removed, it tries
-// smaller groups, down to one node. A plan for many nodes is packed so tightly that kube-scheduler may not find a node
-// for each pod.
+// trySmallGroups tries groups of nodes in the order of the candidates. After a group that is removed as a whole, the
+// next group is twice as large. If no node of a group can be removed, smaller groups are tried, down to one node. A
+// plan for many nodes is packed so tightly that kube-scheduler may not find a node for each pod.
 func (x *extension) trySmallGroups(order []int) {
 	size := firstGroupSize
 	for len(order) > 0 && x.s.plans-x.s.plansBefore < x.s.extensionPlans() {
@@ -129,15 +129,15 @@ func (x *extension) nextGroup(order []int, size int) (group, rest []int) {
 	return group, order
 }
 
-// try plans the removal of the group, with the headroom e, and accepts the moves that are worth it and whose pods are
+// try plans the removal of the group, with spare room, and accepts the moves that are worth it and whose pods are
 // schedulable. It returns the number of removed nodes. If some nodes of the group stay, their pods stay too, so verify
 // must accept the plan of the removed nodes alone. If verify does not accept that plan, no node is removed.
-func (x *extension) try(group []int, e headroom) int {
+func (x *extension) try(group []int, spare headroom) int {
 	t := attempt{removed: x.p.prefix(group, len(group))}
 	snapshot := x.seq.snapshotWith(t.removed)
-	e.inflateRequests(&snapshot)
+	spare.inflateRequests(&snapshot)
 	t.plan = x.s.solve(snapshot)
-	e.restoreRequests(&t.plan, x.seq.podByID)
+	spare.restoreRequests(&t.plan, x.seq.podByID)
 	stuck := x.p.unplaceable(t.plan)
 	before := x.sim.clone()
 	for _, c := range group {
@@ -169,7 +169,6 @@ func (x *extension) try(group []int, e headroom) int {
 	return len(group) - len(stay)
 }
 
-// clone returns a copy, from which the caller can restore the extension.
 func (x *extension) clone() extension {
 	out, seq := *x, *x.seq
 	seq.current.Nodes, seq.current.Pools, seq.nodes = slices.Clone(seq.current.Nodes), slices.Clone(seq.current.Pools), maps.Clone(seq.nodes)

@@ -73,7 +73,8 @@ func (s *search) result(found []Move) Result {
 	slices.SortFunc(moves, bySavingPerCost)
 	kept := s.p.bestTogether(moves)
 	if len(kept) < len(moves) { // without the dropped moves, the kept moves may violate a spread constraint
-		kept = s.verifiedPrefix(attempt{removed: make([]bool, len(s.p.candidates)), plan: s.p.pendingPlan}, kept)
+		nothingRemoved := attempt{removed: make([]bool, len(s.p.candidates)), plan: s.p.pendingPlan}
+		kept = s.verifiedPrefix(nothingRemoved, kept)
 	}
 	out := Result{Moves: kept, Price: s.p.price, Plans: s.plans}
 	nameNodes(out.Moves)

@@ -43,6 +43,7 @@ func TestFindOnPastFailures(t *testing.T) {
 	market := smallMarket(t)
 	spotFleet := scaledDownFleet(t, market, 0x42, 15, 2, 40)
 	spotFleet.SpotToSpot = true
+	// The numbers are the seed, the pods, the deployments and the percentage of removed pods.
 	for name, in := range map[string]consolidation.Input{
 		"planned node in the zone that another move empties": spotFleet,
 		"some nodes of a group stay with their pods":         scaledDownFleet(t, market, 0xaffb, 72, 9, 15),
@@ -53,7 +54,7 @@ func TestFindOnPastFailures(t *testing.T) {
 	}
 }
 
-// smallMarket returns a market with a few families of instance types, so that tests are fast.
+// smallMarket has a few families of instance types, so that tests are fast.
 func smallMarket(tb rapid.TB) catalog.Market {
 	tb.Helper()
 	market := realMarket(tb, 2, 16)
@@ -66,7 +67,6 @@ func smallMarket(tb rapid.TB) catalog.Market {
 	return market
 }
 
-// drawFleet returns a fleet after some of its pods have been removed.
 func drawFleet(t *rapid.T, market catalog.Market) consolidation.Input {
 	seed, pods, deployments := rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 120).Draw(t, "pods"),
 		rapid.IntRange(1, 12).Draw(t, "deployments")
@@ -138,7 +138,7 @@ func checkResult(t rapid.TB, in consolidation.Input, out consolidation.Result) {
 		price, pods := catalog.Price(0), 0
 		for _, name := range m.Nodes {
 			if c, ok := in.Nodes[name]; !ok || seen[name] {
-				t.Fatalf("node %s is removed twice, or is not a candidate", name)
+				t.Fatalf("node %s is in two moves, or is not a candidate", name)
 			} else {
 				price += c.Price
 			}
@@ -310,7 +310,7 @@ func emptiestNode(tb rapid.TB, nodes map[string]*cluster.Node, p cluster.Pod) st
 	return best
 }
 
-// nodeIn returns the node of the input with the name. It panics if there is none.
+// nodeIn panics if the input has no node with the name.
 func nodeIn(in *consolidation.Input, name string) *cluster.Node {
 	i := slices.IndexFunc(in.Snapshot.Nodes, func(n cluster.Node) bool { return n.Name == name })
 	return &in.Snapshot.Nodes[i]

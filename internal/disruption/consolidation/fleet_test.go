@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// dice is a small deterministic generator of random numbers.
+// dice is a deterministic generator of random numbers, with the constants of MMIX.
 type dice uint64
 
 func (d *dice) roll(n int) int {
@@ -22,7 +22,7 @@ func (d *dice) roll(n int) int {
 	return int(uint64(*d) >> 33 % uint64(n))
 }
 
-// realMarket returns the market of the embedded table, with those types that have minCores to maxCores cores.
+// realMarket returns the market of the embedded table, with the types of minCores to maxCores cores.
 func realMarket(tb rapid.TB, minCores, maxCores int64) catalog.Market {
 	tb.Helper()
 	table, err := catalog.Embedded()

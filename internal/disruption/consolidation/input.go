@@ -18,12 +18,12 @@ type Input struct {
 	// removes nodes of several pools must meet the rules of each.
 	Rules map[string]Rule
 	// MaxRemovals is the number of nodes of a pool that its disruption budgets allow to remove now, by pool name. A
-	// missing pool has no limit. A move never removes more nodes, so that at least one move of a result can be started.
+	// missing pool has no limit. No single move removes more nodes, so that each move could be started alone.
 	MaxRemovals map[string]int
 	// Stale has the names of nodes that have been terminating for a long time. The search does not wait until the pods
 	// of these nodes have left.
 	Stale map[string]bool
-	// OneAtATime: the caller evicts the pods of a move with an EvictionOrder one at a time, each after the previous one
+	// OneAtATime: if a move has an EvictionOrder, the caller evicts its pods one at a time, each after the previous pod
 	// is scheduled.
 	OneAtATime bool
 	// LowChurn: no pod has come or gone for a while (see ChurnDetector), so the result of a deeper search will last.
@@ -40,8 +40,8 @@ type Candidate struct {
 	// Price is the price per hour; 0 if unknown. A node with an unknown price is removed only in moves that save money
 	// without its price.
 	Price catalog.Price
-	// Cost is the cost of moving its pods, in units of an average pod. It is not negative, and 0 for a node without
-	// pods.
+	// Cost is the cost of moving the node's pods, in units of an average pod. It is not negative, and 0 for a node
+	// without pods.
 	Cost float64
 }
 

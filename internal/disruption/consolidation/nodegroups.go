@@ -15,7 +15,7 @@ const (
 	maxPodsOfGroupNode = 12         // maximum number of pods of a node in a group
 	maxPairedNodes     = 256        // maximum number of nodes for which all pairs are estimated
 	maxExtendedPairs   = 100        // maximum number of pairs that are extended by a third node
-	maxEstimateWork    = 40_000_000 // estimates × estimator.size, once for pairs and once for triples; tenths of a second
+	maxEstimateWork    = 40_000_000 // estimates × estimator.size, for pairs and again for triples; it takes tenths of a second
 	maxGroupPlans      = 48         // plan limit if there are few candidates
 	minGroupPlans      = 4          // plan limit if there are many candidates
 	groupPlanNodes     = 10_000     // plan limit × candidates, unless minimum or maximum applies (see planLimit)
@@ -69,14 +69,13 @@ func (x *extension) tryBest(l *groupSearch, all []nodeGroup) (removed int) {
 			failed = append(failed, group)
 		} else {
 			if removed++; x.sim.order == oneAtATime {
-				break
+				break // a move with an EvictionOrder is the only move of its result
 			}
 		}
 	}
 	return removed
 }
 
-// groupsBySavingPerCost orders groups by estimated saving per cost, highest first.
 func groupsBySavingPerCost(a, b nodeGroup) int { return cmp.Compare(b.savingPerCost, a.savingPerCost) }
 
 // isEquivalent reports whether both groups have equal pods and the same price: if one group fails, so does the other.
@@ -102,7 +101,6 @@ func (x *extension) isExcluded(p cluster.Pod) bool {
 	return isNotSimulated(p) || x.sim.order == oneAtATime && !isEvictedInSequence(&p)
 }
 
-// groupSearch estimates groups of nodes.
 type groupSearch struct {
 	s            *search
 	p            *problem
@@ -196,7 +194,7 @@ func (l *groupSearch) estimate(nodes ...int) (nodeGroup, bool) {
 // mayMeetThreshold reports whether the group may meet the threshold, according to its estimated saving.
 func (l *groupSearch) mayMeetThreshold(group *nodeGroup) bool {
 	threshold := l.s.threshold
-	if l.s.isLowest() {
+	if l.s.isLowest() { // in Revalidate, the threshold is 0
 		threshold = l.p.lowestThreshold()
 	}
 	return l.p.priceShare(group.saving) >= threshold*l.p.costShare(group.cost)
@@ -226,7 +224,6 @@ func (x *extension) wouldSchedule(nodes []int, plannedNodes []estimatedNode) boo
 	return fits
 }
 
-// simNodeOfEstimate returns the node of an estimate with room for pods.
 func simNodeOfEstimate(m *estimatedNode) simNode {
 	return simNode{
 		planned:     true,

@@ -28,7 +28,6 @@ type problem struct {
 	cheapest map[podSize]catalog.Price // cache of cheapestNode
 }
 
-// candidate is a node that may be removed.
 type candidate struct {
 	price   catalog.Price
 	cost    float64 // of moving its pods
@@ -139,7 +138,7 @@ func (p *problem) byWaste(fresh packing.Plan) (order []int, wasteful int) {
 	for i := range p.candidates {
 		waste[i] = p.candidates[i].price.Dollars()
 	}
-	pods := map[string]*candidatePod{}
+	pods := map[string]*candidatePod{} // of candidates, by ID; without pending pods
 	for i := range p.pods {
 		pods[p.pods[i].pod.ID()] = &p.pods[i]
 	}
@@ -147,15 +146,15 @@ func (p *problem) byWaste(fresh packing.Plan) (order []int, wasteful int) {
 		m := &fresh.PlannedNodes[i]
 		total := 0.0
 		parts := make([]float64, len(m.Pods))
-		for n, id := range m.Pods {
-			if r := pods[id]; r != nil {
-				parts[n] = requestShare(&r.pod, m)
+		for k, id := range m.Pods {
+			if moved := pods[id]; moved != nil {
+				parts[k] = requestShare(&moved.pod, m)
 			}
-			total += parts[n]
+			total += parts[k]
 		}
-		for n, id := range m.Pods {
-			if r := pods[id]; r != nil && total > 0 {
-				waste[r.candidate] -= m.Price().Dollars() * parts[n] / total
+		for k, id := range m.Pods {
+			if moved := pods[id]; moved != nil && total > 0 {
+				waste[moved.candidate] -= m.Price().Dollars() * parts[k] / total
 			}
 		}
 	}
@@ -288,18 +287,18 @@ func (p *problem) reservePending(sim *simulation) {
 // pod was not, schedule leaves the simulation unchanged. With the order oneAtATime, schedule sets the move's
 // EvictionOrder, unless the move already has one.
 func (p *problem) schedule(sim *simulation, m *Move) bool {
-	before, all := len(sim.nodes), p.incomingOf(m, func(k int) string { return m.PlannedNodes[k].Name })
-	for _, plannedNode := range all.nodes {
+	before, added := len(sim.nodes), p.incomingOf(m, func(k int) string { return m.PlannedNodes[k].Name })
+	for _, plannedNode := range added.nodes {
 		sim.add(plannedNode.name, plannedNode)
 	}
 	if len(m.EvictionOrder) > 0 {
-		all.sort(m.EvictionOrder)
-		if sim.bindAll(all.pods, nil) == nil {
+		added.sort(m.EvictionOrder)
+		if sim.bindAll(added.pods, nil) == nil {
 			return true
 		}
-	} else if sim.schedule(all.pods) == nil {
+	} else if sim.schedule(added.pods) == nil {
 		if sim.order == oneAtATime {
-			m.EvictionOrder = all.ids()
+			m.EvictionOrder = added.ids()
 		}
 		return true
 	}

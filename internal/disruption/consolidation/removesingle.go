@@ -105,9 +105,9 @@ func (x *extension) replaceBySmaller(order []int) {
 		if tries == maxSmallerPlans || checks > maxNodeChecks {
 			return
 		}
-		if x.isTaken(c) || x.removalsLeft(n.Pool) < 1 ||
-			x.p.priceShare(x.p.candidates[c].price) < x.s.threshold*x.p.costShare(x.p.candidates[c].cost) ||
-			slices.ContainsFunc(n.Pods, isNotSimulated) {
+		// Even without any new node, the removal would not be worth it.
+		isHopeless := x.p.priceShare(x.p.candidates[c].price) < x.s.threshold*x.p.costShare(x.p.candidates[c].cost)
+		if x.isTaken(c) || x.removalsLeft(n.Pool) < 1 || isHopeless || slices.ContainsFunc(n.Pods, isNotSimulated) {
 			continue
 		}
 		checks += len(n.Pods) * len(x.sim.nodes)

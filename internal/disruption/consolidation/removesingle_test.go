@@ -26,7 +26,7 @@ func TestRemoveSingle(t *testing.T) {
 		"some pods need a smaller node": {nodes: []nodeSpec{node(4, 3000), node(2, 900, 300)}, isRemoved: true, launches: 1},
 		"most pods need a new node":     {nodes: []nodeSpec{node(4, 3000), node(2, 900, 850)}},
 		"not enough room": {nodes: []nodeSpec{node(4, 3000), node(1, 900)},
-			change: func(in *consolidation.Input) { in.Snapshot.Nodes[0].Requested.CPU = 3200 }},
+			change: func(in *consolidation.Input) { in.Snapshot.Nodes[0].Requested.CPU = 3200 }}, // 800 are free
 		"no removals allowed": {nodes: []nodeSpec{node(4, 3000), node(1, 900)},
 			change: func(in *consolidation.Input) { in.MaxRemovals["general"] = 0 }},
 		"another node terminates without pods": {nodes: []nodeSpec{node(4, 3000), node(1, 900), node(1)}, isRemoved: true,

@@ -48,7 +48,8 @@ func (s *search) tryPrefix(order []int, n int) attempt {
 func (s *search) bestPrefix(best attempt, order []int, wasteful int) attempt {
 	at, tried := len(order), map[int]bool{}
 	try := func(n int) {
-		if n < 1 || n > len(order) || n == len(s.p.candidates) || tried[n] {
+		isAll := n == len(s.p.candidates) // removeWasteful has evaluated s.all
+		if n < 1 || n > len(order) || isAll || tried[n] {
 			return
 		}
 		tried[n] = true

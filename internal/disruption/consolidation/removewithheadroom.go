@@ -16,6 +16,7 @@ const (
 )
 
 // headrooms are tried in this order. More headroom saves less, but makes it more likely that all pods are schedulable.
+// The first number is for nodes, the second for pods.
 var headrooms = [...]headroom{{20, 2}, {40, 4}, {50, 4}, {75, 6}, {100, 8}}
 
 // headroom is the room that a plan leaves free, so that its pods are schedulable in any order. The zero value leaves
@@ -27,7 +28,7 @@ type headroom struct {
 
 // removeWithHeadroom removes groups of nodes. Its plans leave headroom, because the moved pods must be schedulable in
 // every simulated drain order (see drainOrders). The largest groups are tried first and, with low churn, single nodes
-// last. In a small fleet the disruption budgets often allow only one node at a time.
+// last: the disruption budgets of a small fleet often allow only one node at a time.
 func removeWithHeadroom(s *search, order []int) []Move {
 	if !s.p.isSettled() || !s.isLowest() {
 		return nil
@@ -37,7 +38,7 @@ func removeWithHeadroom(s *search, order []int) []Move {
 	for size := largestGroupSize; size >= s.p.smallestGroup(); size /= 2 {
 		for left := order; len(left) > 0 && s.plans < maxPlans; {
 			removable := s.p.withinLimits(left)
-			if len(removable) <= size/2 {
+			if len(removable) <= size/2 { // the next size is large enough
 				break
 			}
 			x := s.newExtension(attempt{}, removable)

@@ -22,8 +22,8 @@ type Stuck struct {
 
 // Replace returns moves that remove the nodes at any price. It ignores rules. nodes are the candidates; of Input.Nodes,
 // Replace uses only their prices and costs. Each node is a move of its own. With more than maxReplaceGroups nodes, some
-// may share a planned node and form one move. Pods that fit a node that stays go there; none goes to another of the
-// removed nodes. Planned nodes keep all offerings that hold their pods, and pending pods keep their planned places.
+// may share a planned node and form one move. Pods go to nodes that stay, if they fit there, and never to another
+// removed node. Planned nodes keep all offerings that hold their pods, and pending pods keep their planned places.
 //
 // Nodes with a pod that does not fit stay and are in Result.Stuck. Replace ignores a name if the node does not exist,
 // has no NodeClaim, is not initialized or is terminating. Moves are in the order of their first nodes. Saving may be

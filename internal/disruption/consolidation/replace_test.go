@@ -148,7 +148,8 @@ func TestReplaceMany(t *testing.T) {
 	const cent = catalog.Dollar / 100
 	var all []nodeSpec
 	var nodes []string
-	for range 40 {
+	const count = 40
+	for range count {
 		all = append(all, nodeSpec{4, catalog.OnDemand, 4 * cent, []int64{1800}})
 	}
 	in := fleetOf(marketOf(map[string]catalog.Price{catalog.OnDemand: cent}, 4), all...)
@@ -160,14 +161,14 @@ func TestReplaceMany(t *testing.T) {
 	removed := 0
 	for _, m := range out.Moves {
 		removed += len(m.Nodes)
-		if len(m.Nodes) > 3 { // 40 nodes in maxReplaceGroups groups
+		if len(m.Nodes) > 3 { // count / maxReplaceGroups, rounded up
 			t.Errorf("one move has %d nodes, want at most 3", len(m.Nodes))
 		}
 		for _, planned := range m.PlannedNodes {
 			names[planned.Name] = true
 		}
 	}
-	if removed != 40 || len(names) >= 40 || out.Target != catalog.Price(len(names))*4*cent {
+	if removed != count || len(names) >= count || out.Target != catalog.Price(len(names))*4*cent {
 		t.Errorf("%d nodes are replaced with %d nodes that cost %s; want 40, and fewer than 40 that cost %s each", removed, len(names),
 			out.Target, 4*cent)
 	}

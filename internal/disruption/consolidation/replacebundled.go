@@ -12,11 +12,10 @@ import (
 // maxSingleBundles is the maximum number of nodes that replaceBundled plans one by one.
 const maxSingleBundles = 8
 
-// replaceBundled removes nodes whose pods all fit one cheaper new node or one node that stays. Earlier strategies may
-// have failed on such nodes because those strategies rely on moves that were not made. The nodes are planned together.
-// If this plan gives no move and at most maxSingleBundles nodes may be removed, each node is planned alone. In the plan
-// for all nodes, pods of several nodes may share a new node, and the disruption budgets may forbid the removal of all
-// these nodes.
+// replaceBundled removes nodes whose pods all fit one cheaper new node or one node that stays. Earlier strategies keep
+// a node that takes pods of a move, even if that move is dropped later. The nodes are planned together. If this plan
+// gives no move and at most maxSingleBundles nodes may be removed, each node is planned alone. In the plan for all
+// nodes, pods of several nodes may share a new node, and the disruption budgets may forbid the removal of all of them.
 func replaceBundled(s *search, order []int) []Move {
 	s.order = smallFirst
 	removable := s.p.withinLimits(order)
@@ -34,13 +33,13 @@ func replaceBundled(s *search, order []int) []Move {
 // replaceBundles makes one plan for the removal of all nodes that may be removed, and accepts the best moves. The pods
 // of several nodes may share a new node.
 func (x *extension) replaceBundles(order []int) {
-	t := x.s.bundled
-	if t == nil || slices.Contains(x.removed, true) {
+	t, isFirst := x.s.bundled, !slices.Contains(x.removed, true) // isFirst: no node is removed yet
+	if t == nil || !isFirst {
 		if t = x.planBundled(order); t == nil {
 			return
 		}
 	}
-	if !slices.Contains(x.removed, true) {
+	if isFirst {
 		x.s.bundled = t // the plan does not depend on the threshold
 	}
 	x.acceptBest(*t)
@@ -110,7 +109,6 @@ func newBundles(p *problem) *bundles {
 	return b
 }
 
-// bundle returns the candidate's bundle, and false if the candidate has none.
 func (b *bundles) bundle(c int, n *cluster.Node) (cluster.Pod, bool) {
 	out := cluster.Pod{Namespace: bundleNamespace, Name: n.Name, Node: n.Name}
 	if len(n.Pods) == 0 || slices.ContainsFunc(n.Residents, func(r cluster.Resident) bool { return b.isRepelled(r.PodKind) }) {
@@ -142,11 +140,11 @@ func (b *bundles) isRepelled(k *cluster.PodKind) bool {
 	return out
 }
 
-// andRequirements returns the combinations of an alternative of a with an alternative of b. An empty list accepts any
-// node. andRequirements returns false if all combinations are contradictory or if there are too many.
+// andRequirements returns the combinations of the alternatives in both lists. An empty list accepts any node.
+// andRequirements returns false if all combinations are contradictory or if there are too many.
 func andRequirements(a, b []requirements.Requirements) ([]requirements.Requirements, bool) {
 	switch {
-	case len(b) == 0 || len(a) == len(b) && &a[0] == &b[0]:
+	case len(b) == 0 || len(a) == len(b) && &a[0] == &b[0]: // equal pods share one list
 		return a, true
 	case len(a) == 0:
 		return b, true

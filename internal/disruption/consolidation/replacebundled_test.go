@@ -70,22 +70,24 @@ func TestReplaceWithOneNode(t *testing.T) {
 func TestFullFleetAfterPriceCut(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
+	const count, limit = 30, 4 // of nodes, and MaxRemovals
 	var all []nodeSpec
-	for n := range int64(30) {
+	for n := range int64(count) {
 		all = append(all, nodeSpec{4, catalog.OnDemand, 5 * cent, []int64{700 + 10*n, 900, 950, 1000}})
 	}
 	in := fleetOf(marketOf(map[string]catalog.Price{catalog.OnDemand: cent}, 4), all...)
-	for round, left := 0, 30; left > 0; round, left = round+1, left-4 {
-		in.MaxRemovals = map[string]int{"general": 4}
+	for round, left := 0, count; left > 0; round, left = round+1, left-limit {
+		want := min(left, limit)
+		in.MaxRemovals = map[string]int{"general": limit}
 		out := consolidation.Find(in)
 		checkResult(t, in, out)
 		gone := 0
 		for _, m := range out.Moves {
 			gone += len(m.Nodes)
 		}
-		if gone != min(left, 4) || out.Saving != catalog.Price(min(left, 4))*cent {
+		if gone != want || out.Saving != catalog.Price(want)*cent {
 			t.Fatalf("round %d: %d nodes are removed, which saves %s; want %d nodes, saving %s", round, gone, out.Saving,
-				min(left, 4), catalog.Price(min(left, 4))*cent)
+				want, catalog.Price(want)*cent)
 		}
 		in = afterMoves(t, in, out.Moves, round)
 	}

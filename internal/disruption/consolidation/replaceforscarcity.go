@@ -16,10 +16,10 @@ const (
 	podHeadroom            = 1   // headroom.pods, in percent
 )
 
-// isScarce reports whether free capacity is scarce. The possible saving, as a share of the price, must be more than
-// MinWorth. It must also be more than twice the free share of CPU, and of memory, on the nodes. Capacity is scarce when
-// nodes are full and prices have changed. Each node will be replaced sooner or later, so the free room should be used
-// for the pods of the nodes that save most.
+// isScarce reports whether free capacity is scarce: the possible saving, as a share of the price, is more than
+// MinWorth, and more than twice the free shares of CPU and of memory on the nodes. This happens when nodes are full and
+// prices have changed. Each node will be replaced sooner or later, so the free room should be used for the pods of the
+// nodes that save most.
 func (s *search) isScarce() bool {
 	var free, all resources.Amounts
 	for i := range s.p.in.Snapshot.Nodes {
@@ -61,12 +61,11 @@ func (x *extension) byPricePerCost(order []int) []int {
 	return out
 }
 
-// pricePerCost returns the candidate's price per unit of the cost of moving its pods.
 func (x *extension) pricePerCost(c int) float64 {
 	return x.p.candidates[c].price.Dollars() / (x.p.candidates[c].cost + 1)
 }
 
-// partialFit is a candidate some of whose pods fit other nodes.
+// partialFit is a candidate of which some pods fit other nodes.
 type partialFit struct {
 	candidate int
 	maxSaving float64 // upper limit of the saving per cost
@@ -158,7 +157,7 @@ func (x *extension) countUntilFull(order []int) int {
 	}
 	for i, c := range order {
 		n := x.p.candidates[c].node
-		free = free.Sub(n.Allocatable.Sub(n.Requested).Max(resources.Amounts{}))
+		free = free.Sub(n.Allocatable.Sub(n.Requested).Max(resources.Amounts{})) // the removed node's own free room
 		for k := range n.Pods {
 			free = free.Sub(n.Pods[k].Requests)
 		}
@@ -197,7 +196,7 @@ func (x *extension) replaceWithLeastHeadroom(c int) bool {
 	if x.try(group, headroom{}) > 0 {
 		return true
 	}
-	at, least := int64(50), int64(0)
+	at, least := int64(50), int64(0) // to try next; the least that has succeeded, or 0
 	for _, step := range []int64{25, 12, 6, 3} {
 		before := x.clone()
 		if x.try(group, headroom{at, podHeadroom}) == 0 {

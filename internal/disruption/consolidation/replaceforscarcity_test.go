@@ -18,7 +18,7 @@ func TestScarceCapacity(t *testing.T) {
 	node := func(cores int64, pods ...int64) nodeSpec {
 		return nodeSpec{cores, catalog.OnDemand, catalog.Price(cores) * cent * 3 / 2, pods}
 	}
-	full := slices.Repeat([]nodeSpec{node(8, 950, 950, 950, 950, 950, 950, 950, 950)}, 12)
+	full := slices.Repeat([]nodeSpec{node(8, 950, 950, 950, 950, 950, 950, 950, 950)}, 12) // n0 to n11
 	with := func(more ...nodeSpec) []nodeSpec { return append(slices.Clone(full), more...) }
 	for name, c := range map[string]struct {
 		nodes  []nodeSpec
@@ -93,7 +93,7 @@ func TestScarceCapacity(t *testing.T) {
 	}
 }
 
-// terminate marks node at as terminating: its pods become pending, and it is no candidate.
+// terminate marks a node as terminating: its pods become pending, and it is no candidate.
 func terminate(in *consolidation.Input, at int) {
 	n := &in.Snapshot.Nodes[at]
 	n.Leaving = true

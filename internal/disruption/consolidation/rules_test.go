@@ -74,9 +74,9 @@ func TestRules(t *testing.T) {
 	both := map[string]catalog.Price{catalog.OnDemand: cent, catalog.Spot: cent / 2}
 	reserved := map[string]catalog.Price{catalog.OnDemand: cent, catalog.Reserved: 0}
 	full := nodeSpec{4, catalog.OnDemand, 4 * cent, []int64{3900}}
-	var many []int64
+	var manySizes []int64 // 1 to 30 cores
 	for n := range int64(30) {
-		many = append(many, n+1)
+		manySizes = append(manySizes, n+1)
 	}
 	halves := []nodeSpec{{4, catalog.OnDemand, 4 * cent, []int64{1500}}, {4, catalog.OnDemand, 4 * cent, []int64{1500}}}
 	for name, c := range map[string]struct {
@@ -116,8 +116,8 @@ func TestRules(t *testing.T) {
 		"reserved node": {in: fleetOf(marketOf(reserved, 2, 4), nodeSpec{4, catalog.Reserved, 0, []int64{1500}})},
 		"on-demand to spot": {in: fleetOf(marketOf(both, 4),
 			nodeSpec{4, catalog.OnDemand, 4 * cent, []int64{3900}}), removed: []string{"n0"}, launches: 1, saving: 2 * cent},
-		"spot to cheaper spot": {in: fleetOf(marketOf(both, many...), nodeSpec{30, catalog.Spot, 15 * cent, []int64{900}})},
-		"spot to spot allowed": {in: fleetOf(marketOf(both, many...),
+		"spot to cheaper spot": {in: fleetOf(marketOf(both, manySizes...), nodeSpec{30, catalog.Spot, 15 * cent, []int64{900}})},
+		"spot to spot allowed": {in: fleetOf(marketOf(both, manySizes...),
 			nodeSpec{30, catalog.Spot, 15 * cent, []int64{900}}), change: allowSpotToSpot,
 			removed: []string{"n0"}, launches: 1, saving: 15*cent - cent/2},
 		"too few spot types": {in: fleetOf(marketOf(both, 1, 30),
@@ -158,7 +158,6 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// withRule returns a change that gives the pool general the rule.
 func withRule(r consolidation.Rule) func(*consolidation.Input) {
 	return func(in *consolidation.Input) { in.Rules = map[string]consolidation.Rule{"general": r} }
 }

@@ -60,7 +60,7 @@ func (sim *simulation) bindAll(arrivals []incomingPod, allowed func(*simNode) bo
 	return nil
 }
 
-// bind schedules the pod if there is a node for it and allowed accepts the node. It reports whether the pod was
+// bind schedules the pod if there is a node for it and the function allowed accepts it. It reports whether the pod was
 // scheduled. A nil allowed accepts all nodes.
 func (sim *simulation) bind(a *incomingPod, allowed func(*simNode) bool) bool {
 	at := sim.nodeFor(a)
@@ -82,8 +82,8 @@ func (sim *simulation) unbind(arrivals []incomingPod) {
 }
 
 // unschedulable returns, by group, the ID of a pod that cannot be scheduled in one of the orders. It unbinds the other
-// pods of such a group, which leaves more room for other groups. Groups for which takesPart returns false are ignored.
-// The simulation is unchanged afterwards.
+// pods of such a group, which leaves more room for the remaining groups. Groups for which takesPart
+// returns false are ignored. The simulation is unchanged afterwards.
 func (sim *simulation) unschedulable(orders [][]incomingPod, takesPart func(group string) bool) map[string]string {
 	out := map[string]string{}
 	for _, all := range orders {
@@ -246,7 +246,6 @@ type incoming struct {
 	nodes []simNode
 }
 
-// sort sorts the pods by their position in evictionOrder.
 func (a *incoming) sort(evictionOrder []string) {
 	at := positions(evictionOrder)
 	slices.SortFunc(a.pods, func(x, y incomingPod) int { return at[x.pod.ID()] - at[y.pod.ID()] })

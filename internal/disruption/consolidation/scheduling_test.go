@@ -66,7 +66,7 @@ func TestMovesAreSchedulable(t *testing.T) {
 				in.Nodes = map[string]consolidation.Candidate{"n2": in.Nodes["n2"]}
 			},
 		},
-		"constrained pod with reserved room": { // the plan leaves it out, because it has a node
+		"constrained pod with reserved room": { // the plan leaves the pod out, because it has a node
 			in: fleetOf(market, node(1900), node(1900), node(2900)), removes: true, unplanned: true,
 			change: func(in *consolidation.Input) {
 				large(in).AntiAffinity = []cluster.Term{noPod}
@@ -81,7 +81,7 @@ func TestMovesAreSchedulable(t *testing.T) {
 			if c.change != nil {
 				c.change(&c.in)
 			}
-			if !strings.HasSuffix(name, "reserved room") {
+			if !strings.HasSuffix(name, "reserved room") { // only Unschedulable knows reserved room
 				if out := consolidation.Find(c.in); len(out.Moves) > 0 != c.removes {
 					t.Errorf("moves %+v, want a move: %v", out.Moves, c.removes)
 				}
@@ -99,8 +99,8 @@ func TestMovesAreSchedulable(t *testing.T) {
 	}
 }
 
-// TestLargePodsComeFirst: with many pods, large pods are scheduled before small pods fill all nodes evenly. Pods of
-// StatefulSets arrive last, because they are replaced late.
+// TestLargePodsComeFirst: with more than maxUnorderedPods pods, large pods are scheduled before small pods fill all
+// nodes evenly. Pods of StatefulSets arrive last, because they are replaced late.
 func TestLargePodsComeFirst(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100

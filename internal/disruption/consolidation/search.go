@@ -57,6 +57,7 @@ func (s *search) snapshotWithout(gone []bool) cluster.Snapshot {
 		out.Nodes[c.at] = c.drained
 		s.p.removeFromPool(&out, c)
 	}
+	// Merge the pods of the candidates with the pending pods: both lists are sorted, and so must be the result.
 	pods, pending := s.scratchPods[:0], out.Pods
 	for i := range s.p.pods {
 		r := &s.p.pods[i]

@@ -132,7 +132,6 @@ func (sim *simulation) cordon(name string, cordoned bool) {
 	}
 }
 
-// clone returns a copy, from which the caller can restore the simulation.
 func (sim *simulation) clone() *simulation {
 	return &simulation{
 		nodes:    slices.Clone(sim.nodes),
@@ -187,7 +186,8 @@ func (sim *simulation) nodeFor(a *incomingPod) int {
 			continue
 		}
 		s := &sim.nodes[at]
-		if score := s.score(&p.Requests); score > most+1e-9 && p.Requests.Fits(s.free) && !s.repels(p) {
+		const rounding = 1e-9 // of nodes with equal scores, the first is chosen
+		if score := s.score(&p.Requests); score > most+rounding && p.Requests.Fits(s.free) && !s.repels(p) {
 			best, most = at, score
 		}
 	}

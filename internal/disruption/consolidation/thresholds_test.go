@@ -19,8 +19,8 @@ func TestLargeSavingsFirst(t *testing.T) {
 		full nodeSpec   // n0: its 29 pods would fit a new node that costs 3 cents
 		want [][]string // removed nodes, by round
 	}{
-		"a seventh of the price":  {full: nodeSpec{4, catalog.OnDemand, 4 * cent, many}, want: [][]string{{"n1"}, {"n0"}}},
-		"a fortieth of the price": {full: nodeSpec{4, catalog.OnDemand, 3*cent + cent/8, many}, want: [][]string{{"n1"}}},
+		"n0 saves a cent":              {full: nodeSpec{4, catalog.OnDemand, 4 * cent, many}, want: [][]string{{"n1"}, {"n0"}}},
+		"n0 saves an eighth of a cent": {full: nodeSpec{4, catalog.OnDemand, 3*cent + cent/8, many}, want: [][]string{{"n1"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -45,7 +45,8 @@ func TestLargeSavingsFirst(t *testing.T) {
 	}
 }
 
-// TestHighChurn: with high churn, the minimum worth of a move is three times as high.
+// TestHighChurn: with high churn, the minimum worth of a move is three times as high. Names of cases have the saving as
+// a share of the price of the replaced node.
 func TestHighChurn(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100

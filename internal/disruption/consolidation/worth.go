@@ -36,7 +36,7 @@ func (s *search) evaluate(m *Move, stuck map[int]bool) (score float64, ok bool) 
 		return 0, false
 	}
 	threshold := s.threshold
-	if s.isLowest() {
+	if s.isLowest() { // the exchange of one node may be worth less
 		threshold = min(threshold, s.p.minWorth(m))
 	}
 	score = s.p.priceShare(m.Saving) - threshold*s.p.costShare(m.Cost)
@@ -82,22 +82,22 @@ func (p *problem) riskOf(m *Move) catalog.Price {
 // there are none.
 func (p *problem) cheapestNode(n *cluster.Node, pod *cluster.Pod) catalog.Price {
 	key := podSize{n.NodeClass, n.Pool, pod.Requests.CPU, pod.Requests.Memory}
-	cheapest, known := p.cheapest[key]
+	lowest, known := p.cheapest[key]
 	if known {
-		return cheapest
+		return lowest
 	}
 	for _, t := range p.in.Market.Types(n.NodeClass, n.Pool) {
 		if !pod.Requests.Fits(t.Allocatable) {
 			continue
 		}
 		for _, o := range t.Offerings {
-			if cheapest == 0 || o.Price < cheapest {
-				cheapest = o.Price
+			if lowest == 0 || o.Price < lowest {
+				lowest = o.Price
 			}
 		}
 	}
-	p.cheapest[key] = cheapest
-	return cheapest
+	p.cheapest[key] = lowest
+	return lowest
 }
 
 // podSize is the key of problem.cheapest: where the node is launched, and what the pod requests.
@@ -131,7 +131,7 @@ func (p *problem) keepSavingOfferings(m *Move) bool {
 			return c.Price >= limit || spot && c.CapacityType == catalog.Spot && !p.in.SpotToSpot
 		})
 		if spot && p.in.SpotToSpot {
-			if len(m.Nodes) == 1 && instanceTypeCount(kept) < minSpotTypes {
+			if len(m.Nodes) == 1 && instanceTypeCount(kept) < minSpotTypes { // Karpenter, too, checks only single nodes
 				return false
 			}
 			kept = cheapest(kept, minSpotTypes)
