@@ -102,7 +102,7 @@ func wantFindings(t *testing.T, r migration.Report, name string) {
 	}
 	for _, want := range []string{"2 NodeClaims are taken over with their instances: nothing is replaced",
 		"2 instances in EC2 are adopted", "nothing is drifted",
-		"2 Nodes stay", "the role has all permissions", "all settings of Karpenter are honoured"} {
+		"2 Nodes stay", "the role has all permissions", "all settings of Karpenter have an effect"} {
 		if !slices.ContainsFunc(r.Findings, func(f migration.Finding) bool { return strings.Contains(f.Says, want) }) {
 			t.Errorf("no finding has %q about %s: %+v", want, name, r.Findings)
 		}

@@ -41,7 +41,7 @@ func controllers(in Installation) []Finding {
 		}
 		isLeaseKnown := c.Name != "" && c.Problem == "" // a controller from a values file has no name
 		if c.Lease == "" && isLeaseKnown {
-			out = append(out, differs(c.subject(), "it acts without a lease, so only the order of the steps keeps both from being active at once").
+			out = append(out, differs(c.subject(), "it has no leader election: only the order of the steps prevents that both are active").
 				withFix("make sure that no pod of Karpenter is left before Joiner starts"))
 		}
 	}
@@ -87,7 +87,7 @@ func settings(in Installation) []Finding {
 			continue
 		}
 		if len(c.Ignored) == 0 {
-			out = append(out, stays("all settings of Karpenter are honoured"))
+			out = append(out, stays("all settings of Karpenter have an effect"))
 		}
 		if c.Queue != "" {
 			out = append(out, stays("interruption messages are read from the queue %s, as Karpenter does", c.Queue))

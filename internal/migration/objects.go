@@ -176,7 +176,7 @@ func drift(in Installation) []Finding {
 				fix.SplitWords("joiner.sh/drift=observe")))
 	}
 	if len(stale) > 0 {
-		out = append(out, differs("NodeClaim "+firstNames(stale), "%s made before the last change of the pool or class; Karpenter would replace %s, and so does Joiner", form(len(stale), "it was", "they were"), form(len(stale), "it", "them")).
+		out = append(out, differs("NodeClaim "+firstNames(stale), "%s made before the last change of the NodePool or EC2NodeClass; Karpenter would replace %s, and so does Joiner", form(len(stale), "it was", "they were"), form(len(stale), "it", "them")).
 			withCommand("to postpone that: ", fix.SplitWords("kubectl annotate nodepool"), identifiers(poolsOf(in, stale), fix.Name),
 				fix.SplitWords("joiner.sh/drift=observe")))
 	}

@@ -39,7 +39,7 @@ type podsEntry struct {
 }
 
 // errOutside is the error about an entry before the first header, or in a section that has no entries.
-var errOutside = errors.New("the line is outside of any section: want catalog, pools, nodes, daemons, pods or solve at the margin")
+var errOutside = errors.New("the line is outside of any section: want catalog, pools, nodes, daemons, pods or solve, without indentation")
 
 // readLine reads one line. A line without indentation is the header of a section. A line that is indented by one or two
 // blanks begins an entry. A line that is indented further is a detail of the entry above it.

@@ -155,7 +155,7 @@ func judgeRequirements(n Node, w Desired) (Verdict, bool) {
 		has = "has the label " + key + "=" + value
 	}
 	return Verdict{Reason: Requirements, Fields: []string{FieldRequirements}, Message: fmt.Sprintf(
-		"the node %s, and spec.template.spec.requirements of NodePool %s asks for %s %s", has, w.PoolName, key, needs[key])}, true
+		"the node %s, and spec.template.spec.requirements of NodePool %s requires %s %s", has, w.PoolName, key, needs[key])}, true
 }
 
 // judgeType checks whether EC2 still offers the node's instance type, zone and capacity type.

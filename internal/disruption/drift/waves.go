@@ -82,7 +82,7 @@ func Waves(in WavesInput) (allowed []string, stays map[string]string) {
 		case failed && !in.Proven[d.Target]:
 			stays[d.Node] = "a node with the same target did not become ready for pods: " + failure.Why
 		case !in.Proven[d.Target] && moving[d.Target] >= canary:
-			stays[d.Node] = fmt.Sprintf("%s first: the remaining nodes follow when the replacement is ready for pods", nodes(canary))
+			stays[d.Node] = fmt.Sprintf("%s first: the others follow when the replacement is ready for pods", nodes(canary))
 		case in.Proven[d.Target] && bounded && inProgress >= wave:
 			stays[d.Node] = fmt.Sprintf("at most %s may be replaced at the same time: %d are being replaced", nodes(wave), inProgress)
 		default:
