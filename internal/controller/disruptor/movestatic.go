@@ -13,10 +13,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// replaceStatic starts a move for each node of a static pool: one additional node of the same pool replaces it. If
-// limits.nodes leaves no room for an additional node, the drifted node is held for a while. others are the nodes of
-// pools that are not static.
-func (m *Disruptor) replaceStatic(ctx context.Context, s *DisruptionInput, nodes []string, now time.Time) (others []string) {
+// replaceStatic starts a move for each drifted node of a static pool: one additional node of the same pool replaces it.
+// If limits.nodes leaves no room for it, the drifted node is excluded from moves for a while. others are the drifted
+// nodes of pools that are not static.
+func (m *Disruptor) replaceStatic(ctx context.Context, s *DisruptionInput, drifted []string, now time.Time) (others []string) {
 	pools, claimCounts := map[string]*karpv1.NodePool{}, map[string]int{}
 	for _, p := range s.objects.Pools {
 		pools[p.Name] = p
@@ -25,7 +25,7 @@ func (m *Disruptor) replaceStatic(ctx context.Context, s *DisruptionInput, nodes
 		claimCounts[c.Labels[karpv1.LabelNodePool]]++
 	}
 	nodeByName := nodestate.NodesByName(s.In.Snapshot)
-	for _, name := range nodes {
+	for _, name := range drifted {
 		pool := pools[nodeByName[name].Pool]
 		claim := s.Claims[nodeByName[name].Claim]
 		switch {
@@ -37,7 +37,7 @@ func (m *Disruptor) replaceStatic(ctx context.Context, s *DisruptionInput, nodes
 			continue
 		case !m.LaunchBackoff.Admit([]packing.PlannedNode{{Pool: pool.Name}}, now):
 			m.Lock.Forget(claim.UID)
-			continue // launches of its pool are on hold, which the pool's status reports
+			continue // launches of the pool are on hold, which the pool's status reports
 		}
 		claimCounts[pool.Name]++
 		leaving := []*karpv1.NodeClaim{m.newest.Of(claim)}
@@ -49,8 +49,8 @@ func (m *Disruptor) replaceStatic(ctx context.Context, s *DisruptionInput, nodes
 			Claims:  1,
 			Pods:    len(nodeByName[name].Pods),
 		}
-		m.logError(m.startMove(ctx, mark, leaving, s.nodesOf(leaving), func(a map[string]string) error {
-			created, err := m.Claims.CreateStaticReplacement(ctx, pool.Name, a)
+		m.logError(m.startMove(ctx, mark, leaving, s.nodesOf(leaving), func(annotations map[string]string) error {
+			created, err := m.Claims.CreateStaticReplacement(ctx, pool.Name, annotations)
 			if err == nil {
 				m.Metrics.Claims.Created.WithLabelValues("disrupted", pool.Name, "false").Inc()
 				m.Log.Info("created NodeClaim", "NodeClaim", created.Name, "nodePool", pool.Name, "move", mark.ID, "cause", "spec.replicas")

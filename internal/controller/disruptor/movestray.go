@@ -21,17 +21,17 @@ const StrayAfter = time.Minute
 // claims. Such Nodes exist in two cases: a move was undone before the cache showed the taint, or another controller was
 // uninstalled during a move.
 func (m *Disruptor) clearStrays(ctx context.Context, o snapshot.Objects, now time.Time) error {
-	claims := map[string]*karpv1.NodeClaim{} // by provider ID
+	claimOf := map[string]*karpv1.NodeClaim{} // by provider ID
 	for _, c := range o.Claims {
 		if nodestate.IsServed(c.Spec.NodeClassRef) && c.Status.ProviderID != "" {
-			claims[c.Status.ProviderID] = m.newest.Of(c)
+			claimOf[c.Status.ProviderID] = m.newest.Of(c)
 		}
 	}
 	strays := map[types.UID]time.Time{}
 	var nodes []*corev1.Node
-	var marked []*karpv1.NodeClaim
+	var claims []*karpv1.NodeClaim
 	for _, n := range o.Nodes {
-		claim := claims[n.Spec.ProviderID]
+		claim := claimOf[n.Spec.ProviderID]
 		if claim == nil || !snapshot.IsNodeOf(claim, n) || n.DeletionTimestamp != nil || !isStray(n, claim) || m.Lock.IsChosen(claim.UID, now) {
 			continue
 		}
@@ -43,16 +43,16 @@ func (m *Disruptor) clearStrays(ctx context.Context, o snapshot.Objects, now tim
 		if now.Sub(since) < StrayAfter {
 			continue
 		}
-		nodes, marked = append(nodes, n), append(marked, claim)
+		nodes, claims = append(nodes, n), append(claims, claim)
 	}
 	m.strays = strays
 	if len(nodes) == 0 {
 		return nil
 	}
-	err := errors.Join(patchNodes(ctx, m.Objects, nodes, nodestate.OpenNode), m.patchClaims(ctx, marked, nodestate.DropReason))
+	err := errors.Join(patchNodes(ctx, m.Objects, nodes, nodestate.OpenNode), m.patchClaims(ctx, claims, nodestate.DropReason))
 	if err != nil {
 		for _, n := range nodes {
-			strays[n.UID] = now // retry a refused patch only after StrayAfter
+			strays[n.UID] = now // retry a failed patch only after StrayAfter
 		}
 		return err
 	}

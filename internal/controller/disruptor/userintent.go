@@ -10,7 +10,7 @@ import (
 // cases:
 //   - The user's settings no longer allow the move.
 //   - The move replaces drifted nodes, and one of them must no longer be replaced; see driftEnded.
-//   - The move would no longer save money.
+//   - The move was started to save money, and would no longer save any.
 func (m *Disruptor) obsoleteReason(f *InFlightMove, intent userIntent) string {
 	for _, c := range f.Leaving {
 		if c.DeletionTimestamp != nil {
@@ -47,13 +47,13 @@ func (u userIntent) driftEnded(drift *driftcheck.Reconciler, c *karpv1.NodeClaim
 // userIntent holds the user's current settings that can stop a move in flight.
 type userIntent struct {
 	policies map[string]disruption.Policy // disruption policies by pool
-	kept     map[string]string            // by Node: the annotation that forbids its disruption
+	kept     map[string]string            // by Node name: the annotation that forbids its disruption
 }
 
 // forbiddenBy returns which setting forbids disrupting the claim's node for the reason; empty if no setting does.
 func (u userIntent) forbiddenBy(c *karpv1.NodeClaim, reason disruption.Reason) string {
 	pool := c.Labels[karpv1.LabelNodePool]
-	p, known := u.policies[pool]
+	p, poolExists := u.policies[pool]
 	problem, isForbidden := p.Forbidden(reason)
 	switch kept := u.kept[c.Status.NodeName]; {
 	case p.Paused != "":
@@ -62,7 +62,7 @@ func (u userIntent) forbiddenBy(c *karpv1.NodeClaim, reason disruption.Reason) s
 		return "node " + c.Status.NodeName + " is kept by " + kept
 	case isForbidden:
 		return "NodePool " + pool + " no longer allows the move: " + problem.String()
-	case known && reason == disruption.Underutilized && (p.After == nil || !p.Method.Allows(reason)):
+	case poolExists && reason == disruption.Underutilized && (p.After == nil || !p.Method.Allows(reason)): // nil: consolidateAfter is Never
 		return "NodePool " + pool + " no longer allows disruption to save money"
 	}
 	return ""

@@ -47,14 +47,14 @@ type Reconciler struct {
 	Authority string
 	// ComparesReservations is true if drift of capacity reservations is detected.
 	ComparesReservations bool
-	Breaker              loop.Breaker       // limits how many nodes may drift at once because of a change in AWS
+	Breaker              loop.Breaker       // holds replacements if too many nodes drift at once because of a change in AWS
 	Events               loop.EventRecorder // emits events
 	Metrics              *metrics.Metrics   // the metrics of this process
 	Log                  *slog.Logger       // the log of this process
 	Now                  loop.Clock         // the clock; nil uses time.Now
 
 	failures  loop.Backoff            // makes the loop log a lasting error only once
-	instances map[string]ec2.Instance // instances of the cluster by provider ID
+	instances map[string]ec2.Instance // instances of the cluster, by provider ID
 	listed    time.Time               // when instances was last read from EC2
 
 	mu    sync.Mutex
@@ -67,7 +67,7 @@ const (
 	driftInterval = 5 * time.Second                            // between two passes
 	MaxListAge    = time.Minute                                // maximum age of the list of instances
 	FitAfter      = time.Minute                                // how long a node must have been initialized to count as fit for pods
-	maxYoungAge   = 2*lifecycle.RegistrationTimeout + FitAfter // how long a claim may take to register, be initialized and be fit
+	maxYoungAge   = 2*lifecycle.RegistrationTimeout + FitAfter // one timeout to register, one to be initialized, then FitAfter
 )
 
 // Start runs the loop until ctx ends.
@@ -142,20 +142,20 @@ func (d *Reconciler) listInstances(ctx context.Context, now time.Time) error {
 }
 
 type driftInput struct {
-	pools    []*karpv1.NodePool               // pools whose nodes can drift, sorted by name
-	classes  map[string]*awsv1.EC2NodeClass   // by name
-	claims   map[string][]*karpv1.NodeClaim   // by pool: claims that have an instance and are not being deleted
-	ready    map[string]bool                  // provider IDs of ready Nodes
-	ofPool   map[string]drift.Origin          // by pool: hash and parts of its present spec
-	ofClass  map[string]drift.Origin          // by class: hash and parts of its present spec
-	types    map[string]map[string]typeOffers // offerings by pool and instance type; inner map nil: not known now
-	settings map[string]driftSettings         // by pool: its drift settings
+	pools        []*karpv1.NodePool               // pools whose nodes can drift, sorted by name
+	classes      map[string]*awsv1.EC2NodeClass   // by name
+	claims       map[string][]*karpv1.NodeClaim   // by pool: claims that have an instance and are not being deleted
+	ready        map[string]bool                  // provider IDs of ready Nodes
+	poolOrigins  map[string]drift.Origin          // by pool: hash and parts of its present spec
+	classOrigins map[string]drift.Origin          // by class: hash and parts of its present spec
+	types        map[string]map[string]typeOffers // offerings by pool and instance type; inner map nil: not known now
+	settings     map[string]driftSettings         // by pool: its drift settings
 }
 
 func (d *Reconciler) read(ctx context.Context, now time.Time) (driftInput, error) {
 	seen := driftInput{
-		classes: map[string]*awsv1.EC2NodeClass{}, claims: map[string][]*karpv1.NodeClaim{}, ofPool: map[string]drift.Origin{},
-		ofClass: map[string]drift.Origin{}, types: map[string]map[string]typeOffers{}, settings: map[string]driftSettings{},
+		classes: map[string]*awsv1.EC2NodeClass{}, claims: map[string][]*karpv1.NodeClaim{}, poolOrigins: map[string]drift.Origin{},
+		classOrigins: map[string]drift.Origin{}, types: map[string]map[string]typeOffers{}, settings: map[string]driftSettings{},
 	}
 	var pools karpv1.NodePoolList
 	var classes awsv1.EC2NodeClassList
@@ -175,7 +175,7 @@ func (d *Reconciler) read(ctx context.Context, now time.Time) (driftInput, error
 		if err != nil {
 			return seen, err
 		}
-		seen.classes[class.Name], seen.ofClass[class.Name] = class, origin
+		seen.classes[class.Name], seen.classOrigins[class.Name] = class, origin
 	}
 	for i := range pools.Items {
 		pool := &pools.Items[i]
@@ -186,7 +186,7 @@ func (d *Reconciler) read(ctx context.Context, now time.Time) (driftInput, error
 		if err != nil {
 			return seen, err
 		}
-		seen.pools, seen.ofPool[pool.Name] = append(seen.pools, pool), origin
+		seen.pools, seen.poolOrigins[pool.Name] = append(seen.pools, pool), origin
 		seen.settings[pool.Name] = driftSettingsOf(pool, now)
 		seen.types[pool.Name] = d.offersByType(seen.classes[pool.Spec.Template.Spec.NodeClassRef.Name], pool.Name, now)
 	}
@@ -234,7 +234,7 @@ func (d *Reconciler) stampAll(ctx context.Context, seen driftInput) error {
 		return err
 	}
 	for i, pool := range seen.pools {
-		written, err := d.stampPool(ctx, pool, seen.ofPool[pool.Name].Stamp)
+		written, err := d.stampPool(ctx, pool, seen.poolOrigins[pool.Name].Stamp)
 		if err != nil {
 			return err
 		}
@@ -244,7 +244,7 @@ func (d *Reconciler) stampAll(ctx context.Context, seen driftInput) error {
 		if class.DeletionTimestamp != nil {
 			continue
 		}
-		written, err := d.stampClass(ctx, class, seen.ofClass[name].Stamp)
+		written, err := d.stampClass(ctx, class, seen.classOrigins[name].Stamp)
 		if err != nil {
 			return err
 		}
@@ -257,9 +257,9 @@ func (d *Reconciler) stampAll(ctx context.Context, seen driftInput) error {
 // hashes are those of the present configuration, unless the claim already drifts. Karpenter does the same.
 func (d *Reconciler) stamp(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv1.NodePool, seen driftInput) error {
 	recordedPool, recordedClass := conversion.RecordedFields(claim, pool)
-	nowPool, nowClass := seen.ofPool[pool.Name], seen.ofClass[claim.Spec.NodeClassRef.Name]
+	presentPool, presentClass := seen.poolOrigins[pool.Name], seen.classOrigins[claim.Spec.NodeClassRef.Name]
 	_, drifts := claim.StatusConditions().Find(karpv1.ConditionDrifted)
-	wantPool, wantClass := originToWrite(recordedPool, nowPool, drifts), originToWrite(recordedClass, nowClass, drifts)
+	wantPool, wantClass := originToWrite(recordedPool, presentPool, drifts), originToWrite(recordedClass, presentClass, drifts)
 	if wantPool == nil && wantClass == nil {
 		return nil
 	}

@@ -26,10 +26,10 @@ type poolDrift struct {
 	class          *awsv1.EC2NodeClass      // the node class of the pool
 	settings       driftSettings            // the drift settings of the pool
 	nodes          []nodeDrift              // sorted by name of the claim
-	hold           drift.MassDrift          // mass drift: many nodes drift because of a change in AWS; zero: none
-	isHeld         bool                     // the breaker is open, and the user has not allowed this mass drift
+	massDrift      drift.MassDrift          // many nodes drift because of a change in AWS; zero: no mass drift
+	isHeld         bool                     // there is a mass drift, and the user has not approved it
 	state          string                   // short hash of the objects that the selectors found in AWS
-	unresolvedHold string                   // message of an open breaker that cannot be evaluated now for lack of data; else empty
+	unresolvedHold string                   // message of an earlier mass drift that cannot be judged now for lack of data; else empty
 	proven         map[string]bool          // by target: more nodes with this target are fit than have failed
 	failed         map[string]drift.Failure // by target: failures of the targets that are in use
 	setbacks       []drift.ReplacedImage    // images of the class that are not used, because their nodes failed
@@ -48,7 +48,7 @@ type nodeDrift struct {
 
 type driftSettings struct {
 	disruption.Policy
-	allowed string // token of the mass drift that the user has allowed
+	allowed string // token of the mass drift that the user has approved
 	problem string // the setting that cannot be parsed, which blocks replacements; empty: all settings are valid
 }
 
@@ -78,7 +78,7 @@ func (d *Reconciler) offersByType(class *awsv1.EC2NodeClass, pool string, now ti
 }
 
 // has reports whether there is an offering for a node with these labels. For a node with capacity type reserved, an
-// on-demand offering counts too.
+// on-demand offering counts too: the instance keeps running as on-demand when its reservation ends.
 func (t typeOffers) has(labels map[string]string) bool {
 	capacityType := labels[karpv1.LabelCapacityType]
 	return slices.ContainsFunc(t, func(o catalog.Offering) bool {
@@ -100,8 +100,8 @@ func (d *Reconciler) judge(seen driftInput, pool *karpv1.NodePool, now time.Time
 	slices.SortFunc(out.nodes, func(a, b nodeDrift) int { return compareNames(a.claim, b.claim) })
 	selected := selectedText(class, d.Authority)
 	out.state = drift.Short(selected)
-	hold, isMass := drift.FindMassDrift(judged, selected, drift.Breaker(d.Breaker), isWaiting(pool, class, out.state))
-	out.hold, out.isHeld = hold, isMass && out.settings.allowed != hold.Token && !out.settings.ObserveDrift
+	massDrift, isMass := drift.FindMassDrift(judged, selected, drift.Breaker(d.Breaker), isWaiting(pool, class, out.state))
+	out.massDrift, out.isHeld = massDrift, isMass && out.settings.allowed != massDrift.Token && !out.settings.ObserveDrift
 	if !isMass && !out.settings.ObserveDrift && isUndecided(out) {
 		out.unresolvedHold = openBreakerMessage(pool)
 	}
@@ -133,7 +133,7 @@ func isWaiting(pool *karpv1.NodePool, class *awsv1.EC2NodeClass, state string) b
 	return before != "" && (before == state || len(storedSelections(class).Outside(currentSelections(class))) > 0)
 }
 
-// openBreakerMessage returns the message of the mass drift that waits for the user's approval; empty if none waits.
+// openBreakerMessage returns the message of the mass drift that waits for the user's approval; empty if there is none.
 func openBreakerMessage(pool *karpv1.NodePool) string {
 	c, _ := pool.StatusConditions().Find(karpv1.ConditionDriftHeld)
 	if pool.Annotations[nodestate.AnnotationDriftState] == "" || c.Reason != karpv1.ReasonMassDriftHeld {
@@ -169,7 +169,7 @@ func (d *Reconciler) judgeNode(seen driftInput, pool *karpv1.NodePool, claim *ka
 	out := nodeDrift{claim: claim, verdicts: drift.Judge(n, desired), isUnknown: !known, undecided: drift.Unknown(n, desired)}
 	class := seen.classes[pool.Spec.Template.Spec.NodeClassRef.Name]
 	image, _ := ami.For(offerings.ImagesOf(class), claim.Labels)
-	out.target = drift.Target(seen.ofPool[pool.Name].Stamp, seen.ofClass[class.Name].Stamp, image.ID, groupIDs(class))
+	out.target = drift.Target(seen.poolOrigins[pool.Name].Stamp, seen.classOrigins[class.Name].Stamp, image.ID, groupIDs(class))
 	initialized, ok := claim.StatusConditions().Find(karpv1.ConditionInitialized)
 	out.isYoung = claim.DeletionTimestamp == nil && n.Age < maxYoungAge
 	out.isFit = ok && initialized.Status == "True" && now.Sub(initialized.LastTransitionTime.Time) >= FitAfter &&
@@ -183,7 +183,7 @@ func (d *Reconciler) desiredFor(seen driftInput, pool *karpv1.NodePool, claim *k
 	desired := drift.Desired{
 		PoolName:  pool.Name,
 		ClassName: claim.Spec.NodeClassRef.Name,
-		Pool:      seen.ofPool[pool.Name],
+		Pool:      seen.poolOrigins[pool.Name],
 		Ignored:   seen.settings[pool.Name].IgnoreDrift,
 	}
 	for _, r := range pool.Spec.Template.Spec.Requirements {
@@ -194,7 +194,7 @@ func (d *Reconciler) desiredFor(seen driftInput, pool *karpv1.NodePool, claim *k
 	if class == nil || class.DeletionTimestamp != nil {
 		return desired
 	}
-	desired.Class = seen.ofClass[class.Name]
+	desired.Class = seen.classOrigins[class.Name]
 	if offered := seen.types[pool.Name]; offered != nil && class.Name == pool.Spec.Template.Spec.NodeClassRef.Name {
 		isOffered := offered[claim.Labels[catalog.LabelInstanceType]].has(claim.Labels)
 		desired.Offered = &isOffered
@@ -211,11 +211,11 @@ func (d *Reconciler) desiredFor(seen driftInput, pool *karpv1.NodePool, claim *k
 		desired.Placement = &group.ID
 	}
 	stored := storedSelections(class)
-	// Outside has the selectors that find other objects although the user did not change them.
+	// Outside has the selectors that find other objects although the user did not change the selectors.
 	desired.Outside, desired.PastGroups = stored.Outside(currentSelections(class)), stored.EverSelected(drift.FieldGroups)
 	if !selectsByTags(class) {
-		// A user who selects images by alias, name or parameter wants new images to be used. So drift because of a new
-		// image does not count as a change from outside.
+		// A user who selects images by alias, name or parameter expects new images. So drift because of a new image
+		// does not count as a change from outside.
 		delete(desired.Outside, drift.FieldImages)
 	}
 	return desired

@@ -59,8 +59,8 @@ func (d *Reconciler) CurrentFailures(pool *karpv1.NodePool, now time.Time) map[s
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for target, f := range d.fresh[pool.Name] {
-		// The cache shows the failure now, or a user has removed it.
-		if now.Sub(f.At) >= MaxCacheLag || len(out[target].Claims) >= len(f.Claims) {
+		// The cache shows the failure, or MaxCacheLag has passed and a user has removed it.
+		if len(out[target].Claims) >= len(f.Claims) || now.Sub(f.At) >= MaxCacheLag {
 			delete(d.fresh[pool.Name], target)
 			continue
 		}
@@ -101,7 +101,7 @@ func storeJSON(o client.Object, key string, value any, isEmpty bool) {
 	Annotate(o, key, string(text))
 }
 
-// StoreImages writes the images that have joined or failed into an annotation of the class.
+// StoreImages writes the images whose nodes became fit or failed into an annotation of the class.
 func StoreImages(class *awsv1.EC2NodeClass, m drift.ImageHistory) {
 	storeJSON(class, kubeclient.AnnotationImages, m, len(m.Good) == 0 && len(m.Bad) == 0)
 }
@@ -114,9 +114,9 @@ func storeFailures(pool *karpv1.NodePool, byTarget map[string]drift.Failure) {
 
 // SlotOf returns the slot of an image: the requirements of the image on instance types, as text. Images with the same
 // slot replace each other.
-func SlotOf(requirements []requirements.Requirement) string {
+func SlotOf(ofImage []requirements.Requirement) string {
 	var out []string
-	for _, r := range requirements {
+	for _, r := range ofImage {
 		out = append(out, r.Key+" "+string(r.Operator)+" "+strings.Join(r.Values, ","))
 	}
 	slices.Sort(out)
@@ -141,8 +141,8 @@ func (d *Reconciler) writeClasses(ctx context.Context, seen driftInput, pools ma
 			continue
 		}
 		drifting := map[string]bool{} // selectors because of which nodes drift: Settle keeps their stored objects
-		stored, memory := storedSelections(class), ImageHistoryOf(class)
-		next := memory
+		stored, history := storedSelections(class), ImageHistoryOf(class)
+		next := history
 		for _, pool := range seen.pools {
 			for _, n := range pools[pool.Name].nodes {
 				if n.claim.Spec.NodeClassRef.Name != name {
@@ -153,7 +153,7 @@ func (d *Reconciler) writeClasses(ctx context.Context, seen driftInput, pools ma
 			}
 		}
 		settled := stored.Settle(currentSelections(class), drifting)
-		if settled.Equal(stored) && sameMemory(next, memory) {
+		if settled.Equal(stored) && sameHistory(next, history) {
 			continue
 		}
 		_, err := d.Objects.PatchClass(ctx, class, func(c *awsv1.EC2NodeClass) {
@@ -198,7 +198,7 @@ func recordGoodImage(m drift.ImageHistory, class *awsv1.EC2NodeClass, n nodeDrif
 	return m
 }
 
-func sameMemory(a, b drift.ImageHistory) bool {
+func sameHistory(a, b drift.ImageHistory) bool {
 	return slices.Equal(a.Good, b.Good) && slices.Equal(a.Bad, b.Bad)
 }
 
@@ -232,8 +232,9 @@ func (d *Reconciler) RecordFailure(ctx context.Context, claim *karpv1.NodeClaim,
 	if _, err := d.Objects.PatchPool(ctx, pool, func(p *karpv1.NodePool) { storeFailures(p, failures) }); err != nil {
 		return err
 	}
-	d.noteFailure(pool.Name, f, fit > len(f.Claims))
-	if fit > len(f.Claims) {
+	isProven := fit > len(f.Claims)
+	d.noteFailure(pool.Name, f, isProven)
+	if isProven {
 		return nil
 	}
 	return d.recordBadImage(ctx, claim, class, f)
@@ -265,11 +266,11 @@ func (d *Reconciler) recordBadImage(ctx context.Context, claim *karpv1.NodeClaim
 		return nil // the class has changed since the claim was created
 	}
 	image := images[index]
-	memory := ImageHistoryOf(class)
-	next := memory.WithBad(drift.BadImage{
+	history := ImageHistoryOf(class)
+	next := history.WithBad(drift.BadImage{
 		Image: drift.Image{ID: image.ID, Name: image.Name, Slot: SlotOf(image.Requirements)}, Generation: class.Generation, At: f.At, Why: f.Why,
 	})
-	if sameMemory(memory, next) {
+	if sameHistory(history, next) {
 		return nil
 	}
 	if _, err := d.Objects.PatchClass(ctx, class, func(c *awsv1.EC2NodeClass) { StoreImages(c, next) }); err != nil {

@@ -8,11 +8,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/disruption/drift"
 )
 
-// Waves returns the names of the drifted Nodes of a pool that may be replaced now, in order. stays has a sentence for
-// each drifted Node that must wait. candidates are the Nodes that the caller may replace; nil: all. moving are the
+// Waves returns the names of the drifted Nodes of a pool that may be replaced now, first the one that
+// drifted first. waits has, by Node name,
+// why a drifted Node must wait. candidates are the Nodes that the caller may replace; nil: all. moving are the
 // Nodes of the pool whose replacement has started, until their claims are gone. Before the first pass, no Node may be
 // replaced. The caller applies budgets.
-func (d *Reconciler) Waves(pool string, candidates, moving []string) (allowed []string, stays map[string]string) {
+func (d *Reconciler) Waves(pool string, candidates, moving []string) (allowed []string, waits map[string]string) {
 	d.mu.Lock()
 	p, known := d.last[pool]
 	d.mu.Unlock()
@@ -25,7 +26,7 @@ func (d *Reconciler) Waves(pool string, candidates, moving []string) (allowed []
 	if p.isHeld {
 		_, in.Held = p.holdCondition()
 	}
-	in.Moving = make([]string, p.countDeleting(moving)) // for a node whose claim is being deleted the target is empty
+	in.Moving = make([]string, p.countDeleting(moving)) // empty targets: those of deleted claims are not known
 	for _, n := range p.nodes {
 		node := n.claim.Status.NodeName
 		if slices.Contains(moving, node) || n.isMoving() {
@@ -33,7 +34,7 @@ func (d *Reconciler) Waves(pool string, candidates, moving []string) (allowed []
 			continue
 		}
 		_, drifts := drift.First(n.verdicts)
-		if len(n.verdicts) == 0 && n.isYoung && !n.isFit { // it tries its target, and is not fit yet
+		if len(n.verdicts) == 0 && n.isYoung && !n.isFit { // the node tries its target
 			in.Trying = append(in.Trying, n.target)
 		}
 		isCandidate := node != "" && (candidates == nil || slices.Contains(candidates, node))
@@ -60,8 +61,8 @@ func (p poolDrift) countDeleting(moving []string) int {
 	return count
 }
 
-// HoldReason returns why the drifted nodes of the pool are not replaced before the user approves a mass drift. It is empty
-// if there is no such mass drift, or if there was no pass yet.
+// HoldReason returns why the user must approve a mass drift of the pool before its drifted nodes are replaced. It is
+// empty if no mass drift waits for approval, or before the first pass.
 func (d *Reconciler) HoldReason(pool string) string {
 	if d == nil {
 		return ""
@@ -79,8 +80,5 @@ func (d *Reconciler) HoldReason(pool string) string {
 // isMoving reports whether a condition of the claim shows that its node is being replaced because of drift.
 func (n nodeDrift) isMoving() bool {
 	c, ok := n.claim.StatusConditions().Find(karpv1.ConditionDisruptionReason)
-	return ok && c.Status == "True" && c.Reason == string(disruptionDrifted)
+	return ok && c.Status == "True" && c.Reason == string(disruption.Drifted)
 }
-
-// disruptionDrifted is the reason of disruption for drift, as budgets name it.
-const disruptionDrifted = disruption.Reason(karpv1.DisruptionDrifted)

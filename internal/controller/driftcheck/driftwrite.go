@@ -42,8 +42,8 @@ func (p poolDrift) holdCondition() (reason, message string) {
 			otherApproval = fmt.Sprintf(" (%s=%s approves another change)", nodestate.AnnotationDriftAllow, p.settings.allowed)
 		}
 		return karpv1.ReasonMassDriftHeld, fmt.Sprintf("%s. No node is replaced because of it. If the change is intended: kubectl annotate nodepool %s %s=%s --overwrite%s; "+
-			"if not, undo the change in AWS, or select by id", p.hold.Message, p.pool.Name, nodestate.AnnotationDriftAllow, p.hold.Token,
-			otherApproval)
+			"if not, undo the change in AWS, or select by id", p.massDrift.Message, p.pool.Name, nodestate.AnnotationDriftAllow,
+			p.massDrift.Token, otherApproval)
 	}
 	if p.unresolvedHold != "" {
 		return karpv1.ReasonMassDriftHeld, p.unresolvedHold
@@ -118,8 +118,8 @@ func (d *Reconciler) writePool(ctx context.Context, p poolDrift, now time.Time) 
 // into use again.
 const maxFailureAge = 24 * time.Hour
 
-// writeClaim updates the condition Drifted of a claim. If AWS has not answered, the condition stays: its removal would
-// undo the moves that were started because of the drift.
+// writeClaim updates the condition Drifted of a claim. If it cannot be decided now whether the claim still drifts,
+// the condition stays: its removal would undo the moves that were started because of the drift.
 func (d *Reconciler) writeClaim(ctx context.Context, p poolDrift, n nodeDrift, now time.Time) error {
 	v, drifts := drift.First(n.verdicts)
 	before, wasDrifted := n.claim.StatusConditions().Find(karpv1.ConditionDrifted)
@@ -156,7 +156,8 @@ func (d *Reconciler) writeClaim(ctx context.Context, p poolDrift, n nodeDrift, n
 	return nil
 }
 
-// isWritten reports whether the conditions of a claim are up to date.
+// isWritten reports whether the claim's conditions are up to date. v is valid if drifts is true. With observe, the
+// condition is DriftObserved, else Drifted.
 func isWritten(claim *karpv1.NodeClaim, observe bool, v drift.Verdict, drifts bool) bool {
 	drifted, isDrifted := claim.StatusConditions().Find(karpv1.ConditionDrifted)
 	observed, isObserved := claim.StatusConditions().Find(karpv1.ConditionDriftObserved)

@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// Comparison compares the nodes of a cluster with a plan for the same pods that starts without these nodes.
+// Comparison is the result of Compare: the compared nodes, and the prices of a plan that replaces them all.
 type Comparison struct {
 	Pods   int           // number of pods on the compared nodes
 	Claims []string      // names of the NodeClaims of the compared nodes, in the order of the snapshot
@@ -24,20 +24,20 @@ const maxRounds = 4
 // of an unusable NodePool, and nodes with a pod that the plan refuses: such a pod runs, but no node could be launched for
 // it now. The second result is false if the plan still refuses a pod after maxRounds.
 func Compare(s cluster.Snapshot, solve func(cluster.Snapshot) packing.Plan) (Comparison, bool) {
-	isLeftOut := map[string]bool{}
+	isLeftOut := map[string]bool{} // by name of the node
 	for range maxRounds {
-		fresh := withoutComparedNodes(s, isLeftOut)
-		out := Comparison{Pods: len(fresh.snapshot.Pods), Claims: fresh.claims}
+		start := withoutComparedNodes(s, isLeftOut)
+		out := Comparison{Pods: len(start.snapshot.Pods), Claims: start.claims}
 		if out.Pods == 0 {
 			return out, true
 		}
-		plan := solve(fresh.snapshot)
+		plan := solve(start.snapshot)
 		if len(plan.Refusals) == 0 {
 			out.Plan, out.Bound = plan.Price, plan.LowerBound
 			return out, true
 		}
 		for _, r := range plan.Refusals {
-			isLeftOut[fresh.nodeOf[r.Pod]] = true
+			isLeftOut[start.nodeOf[r.Pod]] = true
 		}
 	}
 	return Comparison{}, false
@@ -51,17 +51,17 @@ type freshStart struct {
 }
 
 // withoutComparedNodes returns s without the compared nodes; their pods are pending. Of s.Pods it keeps only the pods
-// that still run on a compared node, which is leaving.
+// of compared nodes that are leaving.
 func withoutComparedNodes(s cluster.Snapshot, isLeftOut map[string]bool) freshStart {
 	out := freshStart{snapshot: s, nodeOf: map[string]string{}}
-	in := &out.snapshot
-	in.Nodes, in.Pods, in.Pools = nil, nil, slices.Clone(s.Pools)
+	fresh := &out.snapshot
+	fresh.Nodes, fresh.Pods, fresh.Pools = nil, nil, slices.Clone(s.Pools)
 	isCompared := map[string]bool{}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
-		pool := poolOf(in.Pools, n.Pool)
+		pool := poolOf(fresh.Pools, n.Pool)
 		if n.Claim == "" || pool == nil || pool.Unusable != "" || isLeftOut[n.Name] {
-			in.Nodes = append(in.Nodes, *n)
+			fresh.Nodes = append(fresh.Nodes, *n)
 			continue
 		}
 		isCompared[n.Name] = true
@@ -76,7 +76,7 @@ func withoutComparedNodes(s cluster.Snapshot, isLeftOut map[string]bool) freshSt
 			out.addPod(p, p.Node) // its node is leaving
 		}
 	}
-	slices.SortFunc(in.Pods, cluster.ComparePods)
+	slices.SortFunc(fresh.Pods, cluster.ComparePods)
 	return out
 }
 

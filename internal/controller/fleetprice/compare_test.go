@@ -9,7 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// fleet has two nodes of pool a, one of them leaving, a node of the static pool s, and a node of another owner.
+// fleet has two nodes of pool a, one of them leaving, a node of the static pool s, and the node other, which has
+// no NodeClaim.
 func fleet() cluster.Snapshot {
 	capacity := resources.Amounts{CPU: 2000}
 	pod := func(name string) cluster.Pod { return cluster.Pod{Namespace: "ns", Name: name} }
@@ -80,13 +81,13 @@ func TestCompareLeavesOut(t *testing.T) {
 	}
 	got, ok = Compare(fleet(), refuse(""))
 	if !ok || got.Pods != 0 || len(got.Claims) != 0 {
-		t.Errorf("no pod can be planned: Compare returns %+v, %t; want no pods, true", got, ok)
+		t.Errorf("every pod is refused: Compare returns %+v, %t; want no pods and no claims, true", got, ok)
 	}
-	many := fleet() // gets more nodes than maxRounds, and each round leaves out one
+	many := fleet() // has more compared nodes than maxRounds, and each round leaves out one
 	for _, name := range []string{"b1", "b2", "b3", "b4", "b5"} {
 		many.Nodes = append(many.Nodes, cluster.Node{Name: name, Claim: name, Pool: "a", Pods: []cluster.Pod{{Namespace: name, Name: name}}})
 	}
 	if _, ok = Compare(many, refuse("")); ok {
-		t.Error("Compare returns true although the last plan refused a pod")
+		t.Error("Compare returns true although the plan of the last round refused a pod, want false")
 	}
 }

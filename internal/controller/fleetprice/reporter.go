@@ -19,8 +19,7 @@ import (
 const (
 	// Interval is the shortest time between two comparisons.
 	Interval = 15 * time.Second
-	// pauseFactor is the pause after a comparison, as a multiple of its duration. So the loop works at most 1 % of the
-	// time.
+	// pauseFactor is the pause after a comparison, as a multiple of its duration: the loop works for at most 1 %.
 	pauseFactor = 100
 	// logInterval is the shortest time between two log lines.
 	logInterval = 5 * time.Minute
@@ -30,7 +29,7 @@ type objectReader interface {
 	Objects(ctx context.Context) (snapshot.Objects, error)
 }
 
-// Reporter sets the metrics of the price of the nodes, and logs them when they change.
+// Reporter sets the metrics of the comparison, and logs it when the price of the nodes has changed.
 type Reporter struct {
 	Cluster nodestate.Snapshots  // reads cluster state from the informers
 	Reader  objectReader         // reads the objects behind the snapshot
@@ -64,8 +63,8 @@ func (r *Reporter) Start(ctx context.Context) error {
 	}
 }
 
-// Pass makes one comparison. The metrics keep their values while the offerings of EC2 are not known, and while pods run
-// that no plan can place.
+// Pass makes one comparison. The metrics keep their values while the offerings of EC2 are not known, and when Compare
+// returns false.
 func (r *Reporter) Pass(ctx context.Context, now time.Time) error {
 	defer loop.Working(ctx, loop.LoopFleetPrice, "").End()
 	// 1. read
@@ -122,10 +121,11 @@ func (r *Reporter) log(c Comparison, price catalog.Price, now time.Time) {
 		return
 	}
 	r.logged, r.loggedAt = price, now
-	over := "unknown"
+	percent := "unknown"
 	if c.Bound > 0 {
-		over = fmt.Sprintf("%.1f", 100*(price.Dollars()/c.Bound.Dollars()-1))
+		percent = fmt.Sprintf("%.1f", 100*(price.Dollars()/c.Bound.Dollars()-1))
 	}
 	r.Log.Info("compared the price of the nodes with a plan for the same pods", "nodes", len(c.Claims), "pods", c.Pods,
-		"pricePerHour", price.String(), "planPricePerHour", c.Plan.String(), "lowerBoundPerHour", c.Bound.String(), "percentOverBound", over)
+		"pricePerHour", price.String(), "planPricePerHour", c.Plan.String(), "lowerBoundPerHour", c.Bound.String(),
+		"percentOverBound", percent)
 }

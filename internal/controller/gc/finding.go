@@ -14,11 +14,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// finding is a finding of the collector that needs a decision of the user.
+// finding is a problem that the collector leaves to the user.
 type finding struct {
 	key     string            // identifies the subject; a finding is logged once while it lasts
 	reason  kubeclient.Reason // reason of the event
-	message string            // what was found
+	message string            // the problem, and why Joiner does not act
 	hint    string            // what the user can do
 }
 
@@ -69,7 +69,7 @@ func ownerFacts(instances []ec2.Instance) string {
 	return out
 }
 
-// quoted returns the cluster's name in quotes, after a comma, for a message. It returns "" for an empty name.
+// quoted returns the cluster's name in quotes, after a comma; "" for an empty name.
 func quoted(name string) string {
 	if name == "" {
 		return ""

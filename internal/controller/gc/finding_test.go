@@ -7,14 +7,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/ec2"
 )
 
-// TestFindings: a finding names the instances and a fix.
+// TestFindings: each open breaker, each other cluster with our name, and the instances without a cluster UID are one
+// finding with a hint.
 func TestFindings(t *testing.T) {
 	t.Parallel()
 	tagged := func(id, uid, pool, claim string) ec2.Instance {
 		return ec2.Instance{ID: id, VPC: "vpc-9", Profile: "arn:aws:iam::111122223333:instance-profile/them/NodesOfThem",
 			Tags: map[string]string{ec2.TagUID: uid, ec2.TagNodePool: pool, ec2.TagNodeClaim: claim}}
 	}
-	result := SweepResult{
+	result := SweepResult{ // two instances of the cluster uid-b result in one finding
 		Held: []openBreaker{{"instance", 40, 90}},
 		SameName: []ec2.Instance{tagged("i-3", "uid-b", "web", "web-1"), tagged("i-2", "uid-c", "db", "db-1"),
 			tagged("i-1", "uid-b", "api", "api-1")},

@@ -17,7 +17,7 @@ import (
 // labelPartitions labels claims and their Nodes with the placement group partition that EC2 has chosen. The response to
 // a launch does not contain the partition.
 func (s *Collector) labelPartitions(ctx context.Context, instances []ec2.Instance, claims []*karpv1.NodeClaim) error {
-	chosen := map[string]ec2.PlacementRef{} // by provider ID
+	chosen := map[string]ec2.PlacementRef{} // by provider ID; only placements in a partition
 	for _, i := range instances {
 		if i.Placement.Partition > 0 && !i.State.Ended() {
 			chosen[i.ProviderID()] = i.Placement
@@ -38,21 +38,21 @@ func (s *Collector) labelPartition(ctx context.Context, claim *karpv1.NodeClaim,
 	if err != nil {
 		return err
 	}
-	put := func(to *map[string]string) {
-		if *to == nil {
-			*to = map[string]string{}
+	addTo := func(all *map[string]string) {
+		if *all == nil {
+			*all = map[string]string{}
 		}
 		for key, value := range labels {
-			(*to)[key] = value
+			(*all)[key] = value
 		}
 	}
 	for _, n := range nodes { // Nodes first, because a claim that still lacks the label is processed again
-		_, err := s.Objects.PatchNode(ctx, n, func(n *corev1.Node) { put(&n.Labels) })
+		_, err := s.Objects.PatchNode(ctx, n, func(n *corev1.Node) { addTo(&n.Labels) })
 		if err != nil && kubeclient.Classify(err) != kubeclient.Gone {
 			return err
 		}
 	}
-	_, err = s.Objects.PatchClaim(ctx, claim, func(c *karpv1.NodeClaim) { put(&c.Labels) })
+	_, err = s.Objects.PatchClaim(ctx, claim, func(c *karpv1.NodeClaim) { addTo(&c.Labels) })
 	if err != nil && kubeclient.Classify(err) != kubeclient.Gone {
 		return err
 	}

@@ -33,8 +33,8 @@ func (s *Collector) sweepProfiles(ctx context.Context, now time.Time, instances 
 	if s.Profiles == nil || now.Sub(s.profilesSwept) < ProfileSweepInterval {
 		return nil
 	}
-	s.profilesSwept = now // set before the call, so that a missing permission to list profiles does not repeat the call in each pass
-	// Profiles are listed before classes. So a profile that a class creates between the two calls is not in the list.
+	s.profilesSwept = now // set before the calls: a failed sweep is repeated after ProfileSweepInterval, not in the next pass
+	// Profiles are listed before classes. So a profile that a class creates between the two lists is not deleted.
 	all, err := s.Profiles.Profiles(ctx)
 	if err != nil {
 		return fmt.Errorf("sweep instance profiles: %w", err)

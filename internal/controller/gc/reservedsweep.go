@@ -45,23 +45,22 @@ func (s *Collector) updateReserved(ctx context.Context, now time.Time, instances
 			expiring[r.ID] = expiring[r.ID] || r.State == awsv1.CapacityReservationExpiring
 		}
 	}
-	demoted := map[string]bool{} // by provider ID: the instance runs as on-demand now
+	isOnDemand := map[string]bool{} // by provider ID: the instance runs as on-demand now
 	for _, i := range instances {
-		demoted[i.ProviderID()] = i.State == ec2.Running && i.CapacityType == catalog.OnDemand
+		isOnDemand[i.ProviderID()] = i.State == ec2.Running && i.CapacityType == catalog.OnDemand
 	}
 	// 2. decide, 3. act, 4. report
 	var errs []error
 	for _, c := range reservedClaims {
-		if _, since := interruptions.MarkOf(c); expiring[c.Labels[awsv1.LabelCapacityReservationID]] && since.IsZero() {
+		if _, markedAt := interruptions.MarkOf(c); expiring[c.Labels[awsv1.LabelCapacityReservationID]] && markedAt.IsZero() {
 			errs = append(errs, s.markExpiring(ctx, c, now))
-		} else if demoted[c.Status.ProviderID] {
-			errs = append(errs, s.demote(ctx, c))
+		} else if isOnDemand[c.Status.ProviderID] {
+			errs = append(errs, s.relabel(ctx, c))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// markExpiring marks the claim as interrupted, because its capacity block expires.
 func (s *Collector) markExpiring(ctx context.Context, claim *karpv1.NodeClaim, now time.Time) error {
 	_, err := s.Objects.PatchClaim(ctx, claim, func(c *karpv1.NodeClaim) { interruptions.Mark(c, interruption.BlockExpiring, now) })
 	if err != nil && kubeclient.Classify(err) != kubeclient.Gone {
@@ -72,7 +71,8 @@ func (s *Collector) markExpiring(ctx context.Context, claim *karpv1.NodeClaim, n
 	return nil
 }
 
-func (s *Collector) demote(ctx context.Context, claim *karpv1.NodeClaim) error {
+// relabel labels the claim of an ended reservation, and its Nodes, as on-demand.
+func (s *Collector) relabel(ctx context.Context, claim *karpv1.NodeClaim) error {
 	nodes, err := nodestate.NodesOf(ctx, s.Cluster, claim)
 	if err != nil {
 		return err

@@ -49,17 +49,17 @@ const (
 // Sweep decides which objects are orphans.
 func Sweep(in SweepInput) SweepResult {
 	var out SweepResult
-	claimed := map[string]bool{} // provider IDs of claims
-	waiting := map[string]bool{} // names of claims that have not recorded an instance yet, but may have one
+	claimed := map[string]bool{}   // provider IDs of claims
+	launching := map[string]bool{} // names of claims without a provider ID: an instance may have been launched for them
 	for _, c := range in.Claims {
 		if c.Status.ProviderID != "" {
 			claimed[c.Status.ProviderID] = true
 			continue
 		}
-		waiting[c.Name] = true
+		launching[c.Name] = true
 	}
-	alive := map[string]bool{}
-	ours := 0
+	alive := map[string]bool{} // provider IDs of instances that have not ended
+	ours := 0                  // instances of this cluster
 	for _, i := range in.Instances {
 		if i.State.Ended() {
 			continue
@@ -68,7 +68,7 @@ func Sweep(in SweepInput) SweepResult {
 		switch i.Owner {
 		case ec2.Ours:
 			ours++
-			if !claimed[i.ProviderID()] && !waiting[i.Claim()] && in.Now.Sub(i.Launched) > SweepGrace && !i.Launched.IsZero() {
+			if !claimed[i.ProviderID()] && !launching[i.Claim()] && in.Now.Sub(i.Launched) > SweepGrace && !i.Launched.IsZero() {
 				out.Instances = append(out.Instances, i)
 			}
 		case ec2.SameName:
@@ -86,7 +86,7 @@ func Sweep(in SweepInput) SweepResult {
 	return out
 }
 
-// lostClaims returns the claims whose instances are missing in alive, which has the provider IDs of running instances.
+// lostClaims returns the claims whose instances are not in alive. A claim with a ready Node is not lost.
 func (in SweepInput) lostClaims(alive map[string]bool) []*karpv1.NodeClaim {
 	var out []*karpv1.NodeClaim
 	for _, c := range in.Claims {
@@ -106,8 +106,8 @@ func (in SweepInput) lostClaims(alive map[string]bool) []*karpv1.NodeClaim {
 }
 
 // applyBreaker applies the breaker to the orphans of a kind. It returns all of them if the breaker stays closed. The
-// breaker opens if the orphans exceed both its count and its share of total. Then applyBreaker adds the open breaker to
-// out, and returns nil.
+// breaker opens if the orphans exceed both its count and its share of total. Then applyBreaker adds it to out.Held, and
+// returns nil.
 func applyBreaker[T any](out *SweepResult, b loop.Breaker, kind string, orphans []T, total int) []T {
 	count, share := cmp.Or(b.Count, config.BreakerCount), cmp.Or(b.Share, config.BreakerShare)
 	if len(orphans) <= count || float64(len(orphans)) <= share*float64(total) {

@@ -39,9 +39,9 @@ type fleet interface {
 type Collector struct {
 	Cache         client.Reader             // reads objects from the informers
 	Live          client.Reader             // reads claims from the API server before a termination; nil: only the cache is read
-	Cluster       loop.NodeReader           // reads cluster state from the informers
+	Cluster       loop.NodeReader           // reads Nodes and their pods from the informers
 	Name          string                    // name of the cluster
-	Fleet         fleet                     // lists the instances of the cluster
+	Fleet         fleet                     // instances and launch templates of the cluster
 	Profiles      ProfileStore              // reads and deletes instance profiles; nil: IAM cannot be reached, and no profile is deleted
 	Instances     loop.InstanceClient       // describes and terminates instances
 	Objects       loop.ObjectWriter         // writes objects to the API server
@@ -49,7 +49,7 @@ type Collector struct {
 	LaunchBackoff *poolhealth.LaunchBackoff // pools whose launches are on hold
 	Breaker       loop.Breaker              // limits how many objects one pass deletes
 	Drift         *driftcheck.Reconciler    // records instances that end before they join; nil disables this
-	Market        *offerings.Catalogs       // the zones with a zonal shift; nil: no zone is shifted
+	Market        *offerings.Catalogs       // zones with a zonal shift, and the region; nil: no zone is shifted
 	Events        loop.EventRecorder        // emits events
 	Metrics       *metrics.Metrics          // the metrics of this process
 	Log           *slog.Logger              // the log of this process
@@ -134,9 +134,8 @@ func (s *Collector) read(ctx context.Context) ([]*karpv1.NodeClaim, map[string]b
 	return out, nodes, nil
 }
 
-// hasClaim reports whether the instance has a claim. The claim is the one that the instance's tags name. Its provider
-// ID must be that of the instance, or still empty. hasClaim reads from the API server, because the cache may be far
-// behind.
+// hasClaim reports whether the claim that the instance's tags name exists, and has the provider ID of the instance or
+// none yet. It reads from the API server, because the cache may be far behind.
 func (s *Collector) hasClaim(ctx context.Context, i ec2.Instance) (bool, error) {
 	if s.Live == nil || i.Claim() == "" {
 		return false, nil
@@ -221,8 +220,7 @@ func (s *Collector) deleteLost(ctx context.Context, claim *karpv1.NodeClaim, now
 	return nil
 }
 
-// reportUntagged emits an event if the claim's instance has lost its tags. EC2 then does not list the instance as one of
-// this cluster.
+// reportUntagged emits an event if the instance has lost its tags, so that Fleet.Instances does not return it.
 func (s *Collector) reportUntagged(claim *karpv1.NodeClaim, i ec2.Instance) {
 	if i.Owner == ec2.Untagged && s.Market != nil {
 		s.Events.Emit(claim, kubeclient.ReasonTagsMissing, nodeclaim.UntaggedOf(s.Instances, s.Market.Region, claim, i).String())

@@ -13,17 +13,16 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// Limits for tagging instances: per pass, and concurrently. Tags are not urgent, and launches need the API rate limit
-// more.
+// How many instances are tagged per pass, and concurrently. Launches need the API rate limit more than tags do.
 const (
 	maxTaggedPerPass = 100
 	maxParallelTags  = 10
 )
 
 // tagInstances adds tags to the instances of claims whose Nodes have joined, because the name of the Node was not known
-// at launch. It records on the claim that its instance is tagged, as Karpenter does.
+// at launch. It annotates the claim as tagged, as Karpenter does.
 func (s *Collector) tagInstances(ctx context.Context, instances []ec2.Instance, claims []*karpv1.NodeClaim) error {
-	untagged := map[string]*karpv1.NodeClaim{} // by provider ID
+	untagged := map[string]*karpv1.NodeClaim{} // by provider ID: claims not annotated yet
 	for _, c := range claims {
 		if c.Status.ProviderID != "" && c.Status.NodeName != "" && c.DeletionTimestamp == nil && nodestate.IsServed(c.Spec.NodeClassRef) &&
 			c.Annotations[awsv1.AnnotationTagged] != "true" {

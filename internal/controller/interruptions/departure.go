@@ -58,19 +58,19 @@ const MaxPlanWait = 10 * time.Second
 
 // DrainMarked drains and deletes marked claims until ctx ends.
 func (i *Handler) DrainMarked(ctx context.Context) {
-	var woken time.Time
+	var lastMark time.Time
 	for ctx.Err() == nil {
 		waiting, err := i.DrainPass(ctx)
 		i.backOff(ctx, "departures", "cannot remove interrupted nodes", err)
 		wait := idleDrainInterval
-		if waiting > 0 || err != nil || time.Since(woken) < busyAfterMark {
+		if waiting > 0 || err != nil || time.Since(lastMark) < busyAfterMark {
 			wait = drainInterval
 		}
 		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
 		case <-i.Wake:
-			woken = time.Now()
+			lastMark = time.Now()
 		case <-timer.C:
 		}
 		timer.Stop()
@@ -113,18 +113,18 @@ func (i *Handler) DrainPass(ctx context.Context) (int, error) {
 		})
 	}
 	_ = group.Wait() // errors are logged above
-	waiting, isAsking := 0, false
+	waiting, needsPlan := 0, false
 	for n, s := range steps {
 		if s.isGone {
 			i.drain.removed[claims[n].UID] = true
 			continue
 		}
 		waiting++
-		isAsking = isAsking || s.action == askForPlan
+		needsPlan = needsPlan || s.action == askForPlan
 	}
-	if isAsking && now.Sub(i.drain.lastAsked) >= nodestate.MinPlanNowInterval {
+	if needsPlan && now.Sub(i.drain.lastAsked) >= nodestate.MinPlanNowInterval {
 		i.drain.lastAsked = now
-		i.Batch.AskNow(nodestate.AnnotationInterrupted)
+		i.Batch.AskNow(nodestate.AnnotationInterrupted) // one request for all marked claims
 	}
 	return waiting, nil
 }
@@ -151,11 +151,10 @@ func (i *Handler) markedClaims(ctx context.Context) ([]*karpv1.NodeClaim, error)
 	return out, nil
 }
 
-// drainAction is the next step for a marked claim.
 type drainAction int
 
 const (
-	taintNodes  drainAction = iota // taint its nodes
+	taintNodes  drainAction = iota // cordon and taint its Nodes
 	askForPlan                     // request a plan and wait for it
 	deleteClaim                    // delete the claim
 )
@@ -164,12 +163,13 @@ const (
 type drainStep struct {
 	claim  *karpv1.NodeClaim
 	kind   interruption.Kind // why the claim is marked
-	nodes  []*corev1.Node    // its Nodes
-	action drainAction       // the next step
-	isGone bool              // the claim was deleted
+	nodes  []*corev1.Node
+	action drainAction
+	isGone bool // the claim was deleted
 }
 
-// decideDrainStep reads the Nodes of a marked claim and decides its next step.
+// decideDrainStep reads the Nodes of a marked claim and decides its next step. A claim that need not or cannot wait for
+// a plan is deleted at once.
 func (i *Handler) decideDrainStep(ctx context.Context, claim *karpv1.NodeClaim, now time.Time) (drainStep, error) {
 	d := drainStep{claim: claim}
 	var since time.Time

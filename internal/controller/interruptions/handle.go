@@ -24,7 +24,6 @@ type claimIndex struct {
 	reservations  map[string]bool                // IDs of the reservations that node classes have found
 }
 
-// readIndex reads the claims by instance and by reservation, and the known reservations.
 func (i *Handler) readIndex(ctx context.Context) (claimIndex, error) {
 	var list karpv1.NodeClaimList
 	if err := i.Cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -66,7 +65,7 @@ func (i *Handler) isOurs(c *karpv1.NodeClaim) bool {
 	return nodestate.IsServed(c.Spec.NodeClassRef) && (uid == "" || uid == i.ClusterUID)
 }
 
-// resolve sets the claims that the message is about, and the instances without a claim.
+// resolve sets claims and unclaimed of the message.
 func (x claimIndex) resolve(q *queuedMessage) {
 	for _, id := range q.parsed.Instances {
 		if c := x.byInstance[id]; c != nil {
@@ -80,8 +79,8 @@ func (x claimIndex) resolve(q *queuedMessage) {
 	}
 }
 
-// maxContradicted is how often a message about an ended instance is received while EC2 answers that the instance runs.
-// The answer may be half a minute old, so the message returns to the queue until then. SQS delivers it again after
+// maxContradicted is the receipt with which a message about an ended instance is dropped if EC2 still shows the instance
+// as running. EC2's data may be half a minute old, so SQS delivers the message again before that, after
 // interruption.VisibilityTimeout.
 const maxContradicted = 4
 
@@ -101,11 +100,11 @@ func (i *Handler) handle(ctx context.Context, claim *karpv1.NodeClaim, q *queued
 	if err := i.announce(ctx, claim, parsed); err != nil {
 		return false, err
 	}
-	known, _ := MarkOf(claim)
-	if known != parsed.Kind { // a repeated message is no new shortage
+	markedKind, _ := MarkOf(claim)
+	if markedKind != parsed.Kind { // a repeated message is no new shortage
 		i.noteShortage(claim, parsed.Kind, now)
 	}
-	if parsed.Kind == interruption.RebalanceRecommended || !parsed.Kind.Outranks(known) {
+	if parsed.Kind == interruption.RebalanceRecommended || !parsed.Kind.Outranks(markedKind) {
 		return true, nil // the message needs no action, is a repeat, or is another sign of the same interruption
 	}
 	err := i.mark(ctx, claim, parsed, now)
@@ -145,7 +144,7 @@ func (i *Handler) mark(ctx context.Context, claim *karpv1.NodeClaim, parsed inte
 	return nil
 }
 
-// hasEnded reports whether EC2 shows the claim's instance as stopped or terminated. The message that reports the end may
+// hasEnded reports whether EC2 shows the claim's instance neither as running nor as pending. The message that reports the end may
 // be outdated: a stopped instance may have been started again.
 func (i *Handler) hasEnded(ctx context.Context, claim *karpv1.NodeClaim) (bool, error) {
 	id, _ := ec2.ParseProviderID(claim.Status.ProviderID)

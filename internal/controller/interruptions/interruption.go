@@ -39,7 +39,7 @@ type queue interface {
 type Handler struct {
 	Queue            queue                       // the interruption queue; nil: no queue is read, and only marked claims are drained
 	Cache            client.Reader               // reads objects from the informers
-	Cluster          loop.NodeReader             // reads cluster state from the informers
+	Cluster          loop.NodeReader             // reads Nodes and their pods from the informers
 	Objects          loop.ObjectWriter           // writes objects to the API server
 	Instances        loop.InstanceClient         // describes and terminates instances
 	StatusChecks     StatusChecks                // status checks and scheduled events; nil: they are not read from EC2
@@ -57,7 +57,7 @@ type Handler struct {
 	Log     *slog.Logger       // the log of this process
 	Now     loop.Clock         // the clock; nil uses time.Now
 
-	newest   loop.NewestVersions         // the last version of each claim that this loop wrote
+	newest   loop.NewestVersions         // the last version of each claim that these loops wrote
 	owners   owners                      // owners of instances without a claim
 	failures loop.Backoff                // back-off after failures, by loop or claim
 	logged   map[interruption.Cause]bool // causes of broken messages that were logged
@@ -159,13 +159,13 @@ func (i *Handler) logError(ctx context.Context, key, message string, err error) 
 	return until
 }
 
-// queuedMessage is a message of the queue with the objects that it is about.
+// queuedMessage is a message of the queue, with the claims and instances that it is about.
 type queuedMessage struct {
 	message   interruption.Message
-	parsed    interruption.ParsedMessage // the parsed message
-	claims    []*karpv1.NodeClaim        // our claims that the message is about
-	unclaimed []string                   // IDs of the instances in the message that have no claim of ours
-	keep      atomic.Bool                // the message stays in the queue, and is delivered again
+	parsed    interruption.ParsedMessage
+	claims    []*karpv1.NodeClaim // our claims that the message is about
+	unclaimed []string            // IDs of the instances in the message that have no claim of ours
+	keep      atomic.Bool         // the message stays in the queue, and is delivered again
 }
 
 // Pass processes messages, and deletes the messages that are no longer needed.
@@ -228,9 +228,9 @@ func (i *Handler) dropOtherCapacityTypes(q *queuedMessage) {
 //   - The message is about instances or a reservation that none of our claims has.
 //   - The message reports the end of one of our instances, which EC2 must confirm.
 func (q *queuedMessage) needsEC2() bool {
-	isAlive := func(c *karpv1.NodeClaim) bool { return c.DeletionTimestamp == nil }
+	isActive := func(c *karpv1.NodeClaim) bool { return c.DeletionTimestamp == nil }
 	return len(q.unclaimed) > 0 || q.parsed.Reservation != "" && len(q.claims) == 0 ||
-		q.parsed.Kind.IsEnd() && slices.ContainsFunc(q.claims, isAlive)
+		q.parsed.Kind.IsEnd() && slices.ContainsFunc(q.claims, isActive)
 }
 
 // processUnverified processes the messages in i.unverified, many at once, until ctx ends.
@@ -246,7 +246,7 @@ func (i *Handler) processUnverified(ctx context.Context) {
 		for len(queued) < maxAskedAtOnce && len(i.unverified) > 0 {
 			queued = append(queued, <-i.unverified)
 		}
-		i.backOff(ctx, "doubts", "cannot process interruption messages", i.verifyAndProcess(ctx, queued))
+		i.backOff(ctx, "unverified", "cannot process interruption messages", i.verifyAndProcess(ctx, queued))
 		select {
 		case <-ctx.Done():
 		case <-time.After(askPause):
@@ -261,10 +261,10 @@ func (i *Handler) verifyAndProcess(ctx context.Context, queued []*queuedMessage)
 		return nil
 	}
 	// 1. read
-	owners := i.owners.find(ctx, i.Instances, othersOf(queued), i.Now.Now())
+	ownerOf := i.owners.find(ctx, i.Instances, othersOf(queued), i.Now.Now())
 	// 2. decide
 	for _, q := range queued {
-		owner, isReturned := mustReturn(q, owners)
+		owner, isReturned := mustReturn(q, ownerOf)
 		switch {
 		case isReturned:
 			q.keep.Store(true)
@@ -356,7 +356,7 @@ func (i *Handler) reportBroken(b *interruption.ParseError) {
 }
 
 // processAll processes the messages. It processes messages about the same claim one after another, and different claims
-// concurrently. If it fails for a claim, the messages about that claim stay in the queue.
+// concurrently. A message that is not done stays in the queue.
 func (i *Handler) processAll(ctx context.Context, queued []*queuedMessage) {
 	now := i.Now.Now()
 	byClaim := map[string][]*queuedMessage{}
@@ -386,6 +386,7 @@ func (i *Handler) processAll(ctx context.Context, queued []*queuedMessage) {
 	_ = group.Wait() // errors are logged above
 }
 
+// discard deletes the messages from the queue, except those with keep.
 func (i *Handler) discard(ctx context.Context, queued []*queuedMessage) error {
 	var done []interruption.Message
 	for _, q := range queued {

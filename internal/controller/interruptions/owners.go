@@ -106,19 +106,19 @@ const ownerUnknown = "unknown"
 // ownerNone is the value of the metric's label owner for instances without a NodeClaim in any cluster with our name.
 const ownerNone = "nobody"
 
-// maxReturns is how often a message about an instance without an owner is returned to the queue. A returned message may
-// be received by another cluster that reads the same queue. After maxReturns the message is dropped, because it would only
-// fill the queue.
-const maxReturns = 3
+// maxReceipts is how often a message about an instance without an owner is received. Before that, it returns to the queue,
+// because another cluster that reads the same queue may receive it. Then it is dropped, because it would only fill the
+// queue.
+const maxReceipts = 3
 
 // mustReturn returns the owner of the message's instances, as the value of a metric label, and whether the message must be
 // returned to the queue:
 //   - always, if the owner is not known yet
 //   - always, if the owner is another cluster with our name, which reads the same queue but has not received the message
-//   - at most maxReturns times, if no claim has the instance
+//   - until it was received maxReceipts times, if no claim has the instance
 func mustReturn(q *queuedMessage, owners map[string]ownership) (owner string, isReturned bool) {
-	mayReturn := q.message.Received < maxReturns
-	if q.parsed.Kind == interruption.BlockExpiring && len(q.claims) == 0 {
+	mayReturn := q.message.Received < maxReceipts
+	if q.parsed.Kind == interruption.BlockExpiring && len(q.claims) == 0 { // it names a reservation and no instance
 		return ownerNone, mayReturn
 	}
 	for _, id := range q.unclaimed {

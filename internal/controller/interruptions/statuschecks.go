@@ -34,9 +34,9 @@ func (i *Handler) checkStatusLoop(ctx context.Context) {
 	for ctx.Err() == nil {
 		pause := statusInterval
 		if err := i.CheckStatus(ctx); err == nil {
-			i.failures.Clear("troubles")
+			i.failures.Clear("status checks")
 		} else {
-			i.logError(ctx, "troubles", "cannot read status checks and scheduled events from EC2", err)
+			i.logError(ctx, "status checks", "cannot read status checks and scheduled events from EC2", err)
 			if awserr.Is(err, awserr.Denied) {
 				pause = deniedStatusInterval // Karpenter's older policies lack the permission
 			}
@@ -50,9 +50,9 @@ func (i *Handler) checkStatusLoop(ctx context.Context) {
 
 // impairment is a failed status check or scheduled event of a claim's instance.
 type impairment struct {
-	claim   *karpv1.NodeClaim
-	kind    interruption.Kind
-	trouble ec2.StatusProblem
+	claim    *karpv1.NodeClaim
+	kind     interruption.Kind
+	reported ec2.StatusProblem // as EC2 reports it
 }
 
 // CheckStatus reads the status checks once, and marks the claims whose instances fail a check or have a scheduled event.
@@ -129,7 +129,7 @@ func (i *Handler) markImpaired(ctx context.Context, problem impairment, now time
 	if claim.DeletionTimestamp != nil || !problem.kind.Outranks(known) {
 		return nil
 	}
-	parsed := interruption.ParsedMessage{Kind: problem.kind, Instances: []string{problem.trouble.ID}, At: problem.trouble.Since}
+	parsed := interruption.ParsedMessage{Kind: problem.kind, Instances: []string{problem.reported.ID}, At: problem.reported.Since}
 	if err := i.announce(ctx, claim, parsed); err != nil {
 		return fmt.Errorf("mark nodeclaim %s as interrupted: %w", claim.Name, err)
 	}
@@ -137,9 +137,9 @@ func (i *Handler) markImpaired(ctx context.Context, problem impairment, now time
 		return fmt.Errorf("mark nodeclaim %s as interrupted: %w", claim.Name, err)
 	}
 	i.Metrics.Failing.WithLabelValues(string(problem.kind)).Inc()
-	i.Log.Warn("EC2 reports a problem with an instance", "NodeClaim", claim.Name, "instance", problem.trouble.ID,
+	i.Log.Warn("EC2 reports a problem with an instance", "NodeClaim", claim.Name, "instance", problem.reported.ID,
 		"category", string(problem.kind),
-		"since", problem.trouble.Since, "detail", problem.trouble.Detail)
+		"since", problem.reported.Since, "detail", problem.reported.Detail)
 	return nil
 }
 
@@ -147,5 +147,5 @@ func (i *Handler) markImpaired(ctx context.Context, problem impairment, now time
 func (i *Handler) reportBlocked(problem impairment, failing, total int) {
 	i.Events.Emit(problem.claim, kubeclient.ReasonRepairBlocked, fmt.Sprintf(
 		"The instance is not replaced although its %s check fails: the checks of %d of %s fail, more than a fifth, so the cause is probably not the instances",
-		problem.trouble.Kind, failing, loop.Count(total, "instance")))
+		problem.reported.Kind, failing, loop.Count(total, "instance")))
 }

@@ -25,8 +25,8 @@ func (b *Backoff) Fail(now time.Time, key, cause string) (until time.Time, isNew
 }
 
 // FailFor records a failure at now and returns when to try again. The delay is firstDelay after the first failure,
-// doubles with each further failure, and is at most maxDelay. isNews reports whether the cause differs from that of the
-// previous failure.
+// doubles with each further failure, and is at most maxDelay. isNews reports whether this is the first failure, or its
+// cause differs from that of the previous one.
 func (b *Backoff) FailFor(now time.Time, key, cause string, firstDelay, maxDelay time.Duration) (until time.Time, isNews bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -19,14 +19,14 @@ func TestBackoff(t *testing.T) {
 		}
 	}
 	if _, isNews := fail("a", "y"); !isNews {
-		t.Error("isNews is false for another cause")
+		t.Error("isNews is false for another cause, want true")
 	}
 	// 6 failures with cause x and one with cause y.
 	if until, times, cause := b.Held(now, "a"); until.Sub(now) != 10*time.Second || times != 7 || cause != "y" {
 		t.Errorf("held until %s after %d failures, because of %q; want 10s from now, 7 failures, \"y\"", until, times, cause)
 	}
 	if until, _, _ := b.Held(now.Add(time.Minute), "a"); !until.IsZero() {
-		t.Errorf("held until %s, although the wait is over", until)
+		t.Errorf("held until %s after the wait, want the zero time", until)
 	}
 	b.Clear("a")
 	if until, _ := fail("a", "x"); until.Sub(now) != time.Second {

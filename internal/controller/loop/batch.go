@@ -9,11 +9,11 @@ import (
 // Batch collects requests for a plan, so that pods that arrive together are planned together. Its methods may be called
 // concurrently, but only one goroutine may call Wait.
 //
-// Each namespace has a window of its own. The window stays open until no new pod of the namespace has arrived for a
-// while. The first window that closes ends the batch. So a namespace with a steady stream of pods does not delay the
-// pods of other namespaces.
+// The requests of each namespace form a group. A group is complete when the namespace has had no new pod for idle, and at
+// the latest after most. The first complete group ends the batch. So a namespace with a steady stream of pods does not
+// delay the pods of other namespaces.
 type Batch struct {
-	idle, most time.Duration // longest time that a window stays open without a new request, and in total
+	idle, most time.Duration // limits for a group: time without a new request, and in total
 
 	mu       sync.Mutex
 	requests map[string]time.Time // by ID of the request: when the plan was first requested
@@ -60,8 +60,7 @@ func (b *Batch) AskFor(namespace, id string) {
 	b.signal()
 }
 
-// AskNow requests a plan like Ask, and ends the batch at once. It is called, for example, when a planned node cannot be
-// launched or is lost.
+// AskNow requests a plan like Ask, and ends the batch at once, for example because a planned node was lost.
 func (b *Batch) AskNow(id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -72,7 +71,6 @@ func (b *Batch) AskNow(id string) {
 	b.signal()
 }
 
-// signal wakes Wait.
 func (b *Batch) signal() {
 	select {
 	case b.changed <- struct{}{}:

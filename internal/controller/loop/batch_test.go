@@ -49,7 +49,7 @@ func TestBatch(t *testing.T) {
 					time.Sleep(100 * time.Millisecond)
 				}
 			},
-			wantSize: 14, wantOpen: 1300 * time.Millisecond, // other asks at 300 ms, and is idle for 1 s
+			wantSize: 14, wantOpen: 1300 * time.Millisecond, // other asks at 300 ms and is idle for 1 s: 13 pods of many
 		},
 		"AskNow ends the batch at once": {
 			ask:      func(b *Batch) { b.Ask("a"); time.Sleep(500 * time.Millisecond); b.AskNow("b") },

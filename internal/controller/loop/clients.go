@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// NodeReader reads the Nodes, pods and volume attachments of an instance or a Node.
+// NodeReader reads the Nodes of an instance, and the pods and volume attachments of a Node.
 type NodeReader interface {
 	NodesOf(ctx context.Context, providerID string) ([]*corev1.Node, error)
 	PodsOn(ctx context.Context, node string) ([]*corev1.Pod, error)
@@ -26,7 +26,7 @@ type ObjectWriter interface {
 	Delete(ctx context.Context, object client.Object) error
 }
 
-// InstanceClient reads and terminates instances.
+// InstanceClient reads and terminates instances, and returns the tags of a launch.
 type InstanceClient interface {
 	Instance(ctx context.Context, id string) (ec2.Instance, error)
 	Terminate(ctx context.Context, id string, proof ec2.Proof) error

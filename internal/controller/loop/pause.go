@@ -51,8 +51,8 @@ func (p PauseState) Requested() PauseState {
 	return p
 }
 
-// Current returns the pause at now. If the switch cannot be read, all pools are paused, because ignoring a pause is
-// worse than an unnecessary one.
+// Current returns the pause at now. After pauseValueLife without a successful read, all pools are paused: ignoring a
+// pause is worse than an unnecessary one.
 func (p *Pauses) Current(ctx context.Context, now time.Time) PauseState {
 	if p == nil {
 		return PauseState{}

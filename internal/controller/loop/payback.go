@@ -30,22 +30,22 @@ func MedianJoinTime(claims []*karpv1.NodeClaim) time.Duration {
 	return median(took)
 }
 
-// fitFactor is the initialization timeout of a replacement, as a multiple of the median time in its pool.
+// fitFactor is the initialization timeout of a replacement, as a multiple of the median in its pool.
 const fitFactor = 2
 
 // InitializationTimeout returns how long the replacements may take from registration to initialization. It is at least
 // replacement.DefaultInitializationTimeout, and at least fitFactor times the median of the initialized claims in the
-// pool of each replacement. Nodes of some pools must install drivers first.
+// pool of each replacement: nodes of some pools must install drivers first.
 func InitializationTimeout(claims, replacements []*karpv1.NodeClaim) time.Duration {
 	out := replacement.DefaultInitializationTimeout
 	for _, r := range replacements {
 		var took []time.Duration
 		for _, c := range claims {
 			conditions := c.StatusConditions()
-			joined, _ := conditions.Find(karpv1.ConditionRegistered)
+			registered, _ := conditions.Find(karpv1.ConditionRegistered)
 			initialized, _ := conditions.Find(karpv1.ConditionInitialized)
 			if c.Labels[karpv1.LabelNodePool] == r.Labels[karpv1.LabelNodePool] && initialized.Status == "True" {
-				took = append(took, initialized.LastTransitionTime.Sub(joined.LastTransitionTime.Time))
+				took = append(took, initialized.LastTransitionTime.Sub(registered.LastTransitionTime.Time))
 			}
 		}
 		if len(took) > 0 {

@@ -64,11 +64,11 @@ type Progress struct {
 	Now     Clock            // the clock; nil uses time.Now
 
 	mu     sync.Mutex
-	works  map[*Work]bool  // the unfinished units of work
+	works  map[*Work]bool  // work that has not ended
 	logged map[string]bool // loops that were logged as stalled
 }
 
-// Work is one unit of work of a loop. Its methods accept a nil receiver.
+// Work is a unit of work of a loop, with its current step. Its methods accept a nil receiver.
 type Work struct {
 	progress *Progress
 	loop     string    // name of the loop
@@ -153,7 +153,7 @@ func (p *Progress) oldestSteps() []runningStep {
 	byLoop := map[string]runningStep{}
 	for w := range p.works {
 		age := now.Sub(w.since)
-		if other, ok := byLoop[w.loop]; !ok || age > other.age || age == other.age && w.step < other.step { // equal age: first by name
+		if other, ok := byLoop[w.loop]; !ok || age > other.age || age == other.age && w.step < other.step { // equal age: the first name
 			byLoop[w.loop] = runningStep{w.loop, w.step, age}
 		}
 	}
