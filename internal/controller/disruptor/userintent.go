@@ -53,7 +53,7 @@ type userIntent struct {
 // forbiddenBy returns which setting forbids disrupting the claim's node for the reason; empty if no setting does.
 func (u userIntent) forbiddenBy(c *karpv1.NodeClaim, reason disruption.Reason) string {
 	pool := c.Labels[karpv1.LabelNodePool]
-	p, poolExists := u.policies[pool]
+	p, hasPool := u.policies[pool]
 	problem, isForbidden := p.Forbidden(reason)
 	switch kept := u.kept[c.Status.NodeName]; {
 	case p.Paused != "":
@@ -62,7 +62,7 @@ func (u userIntent) forbiddenBy(c *karpv1.NodeClaim, reason disruption.Reason) s
 		return "node " + c.Status.NodeName + " is kept by " + kept
 	case isForbidden:
 		return "NodePool " + pool + " no longer allows the move: " + problem.String()
-	case poolExists && reason == disruption.Underutilized && (p.After == nil || !p.Method.Allows(reason)): // nil: consolidateAfter is Never
+	case hasPool && reason == disruption.Underutilized && (p.After == nil || !p.Method.Allows(reason)): // nil: consolidateAfter is Never
 		return "NodePool " + pool + " no longer allows disruption to save money"
 	}
 	return ""

@@ -8,11 +8,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/disruption/drift"
 )
 
-// Waves returns the names of the drifted Nodes of a pool that may be replaced now, first the one that
-// drifted first. waits has, by Node name,
-// why a drifted Node must wait. candidates are the Nodes that the caller may replace; nil: all. moving are the
-// Nodes of the pool whose replacement has started, until their claims are gone. Before the first pass, no Node may be
-// replaced. The caller applies budgets.
+// Waves returns the names of the drifted Nodes of a pool that may be replaced now, in the order in which they drifted.
+// waits has, by Node name, why a drifted Node must wait. candidates are the Nodes that the caller may replace; nil: all.
+// moving are the Nodes of the pool whose replacement has started, until their claims are gone. Before the first pass,
+// no Node may be replaced. The caller applies budgets.
 func (d *Reconciler) Waves(pool string, candidates, moving []string) (allowed []string, waits map[string]string) {
 	d.mu.Lock()
 	p, known := d.last[pool]

@@ -50,8 +50,7 @@ type freshStart struct {
 	nodeOf   map[string]string // by "namespace/name" of a pod: its node
 }
 
-// withoutComparedNodes returns s without the compared nodes; their pods are pending. Of s.Pods it keeps only the pods
-// of compared nodes that are leaving.
+// withoutComparedNodes returns the fresh start of s. Of s.Pods it keeps only pods of compared nodes that are leaving.
 func withoutComparedNodes(s cluster.Snapshot, isLeftOut map[string]bool) freshStart {
 	out := freshStart{snapshot: s, nodeOf: map[string]string{}}
 	fresh := &out.snapshot

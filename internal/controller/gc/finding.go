@@ -77,7 +77,6 @@ func quoted(name string) string {
 	return fmt.Sprintf(", %q", name)
 }
 
-// subjectAndVerb returns the subject and the verb of a message about n instances.
 func subjectAndVerb(n int) string {
 	if n == 1 {
 		return "an instance has"

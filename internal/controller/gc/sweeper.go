@@ -26,7 +26,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// fleet reads and tags the instances of this cluster, and deletes its launch templates.
 type fleet interface {
 	Instances(ctx context.Context) ([]ec2.Instance, error)
 	SweepTemplates(ctx context.Context, keep func(ec2.Template) bool) (int, error)

@@ -159,7 +159,6 @@ const (
 	deleteClaim                    // delete the claim
 )
 
-// drainStep is a marked claim and its next step.
 type drainStep struct {
 	claim  *karpv1.NodeClaim
 	kind   interruption.Kind // why the claim is marked

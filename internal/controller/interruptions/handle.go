@@ -79,8 +79,8 @@ func (x claimIndex) resolve(q *queuedMessage) {
 	}
 }
 
-// maxContradicted is the receipt with which a message about an ended instance is dropped if EC2 still shows the instance
-// as running. EC2's data may be half a minute old, so SQS delivers the message again before that, after
+// maxContradicted is how often a message about an ended instance is received before it is dropped, if EC2 shows the
+// instance as running each time. EC2's data may be half a minute old; the times between the receipts are
 // interruption.VisibilityTimeout.
 const maxContradicted = 4
 
@@ -144,8 +144,8 @@ func (i *Handler) mark(ctx context.Context, claim *karpv1.NodeClaim, parsed inte
 	return nil
 }
 
-// hasEnded reports whether EC2 shows the claim's instance neither as running nor as pending. The message that reports the end may
-// be outdated: a stopped instance may have been started again.
+// hasEnded reports whether EC2 shows the claim's instance neither as running nor as pending. The message about the end
+// may be outdated: a stopped instance may have been started again.
 func (i *Handler) hasEnded(ctx context.Context, claim *karpv1.NodeClaim) (bool, error) {
 	id, _ := ec2.ParseProviderID(claim.Status.ProviderID)
 	instance, err := i.Instances.Instance(ctx, id)
@@ -183,7 +183,6 @@ func (i *Handler) noteEnding(reservation string, kind interruption.Kind, now tim
 	}
 }
 
-// endingReasons returns the reason of the shortage of an ending reservation, by the kind of the message.
 func endingReasons() map[interruption.Kind]string {
 	return map[interruption.Kind]string{
 		interruption.ReservationInterrupted: "CapacityReservationInterrupted", interruption.BlockExpiring: "CapacityBlockExpiring",

@@ -78,7 +78,6 @@ const ParallelCalls = 10
 // them again later.
 const maxUnverified = 2000
 
-// maxParallelClaims is how many claims are marked or deleted concurrently.
 const maxParallelClaims = 20
 
 // Start runs the loops until ctx ends.
@@ -356,7 +355,7 @@ func (i *Handler) reportBroken(b *interruption.ParseError) {
 }
 
 // processAll processes the messages. It processes messages about the same claim one after another, and different claims
-// concurrently. A message that is not done stays in the queue.
+// concurrently. If a message is not done for a claim, it stays in the queue.
 func (i *Handler) processAll(ctx context.Context, queued []*queuedMessage) {
 	now := i.Now.Now()
 	byClaim := map[string][]*queuedMessage{}

@@ -106,9 +106,8 @@ const ownerUnknown = "unknown"
 // ownerNone is the value of the metric's label owner for instances without a NodeClaim in any cluster with our name.
 const ownerNone = "nobody"
 
-// maxReceipts is how often a message about an instance without an owner is received. Before that, it returns to the queue,
-// because another cluster that reads the same queue may receive it. Then it is dropped, because it would only fill the
-// queue.
+// maxReceipts is how often a message about an instance without an owner is received before it is dropped. Until then it
+// returns to the queue, because another cluster that reads the same queue may receive it.
 const maxReceipts = 3
 
 // mustReturn returns the owner of the message's instances, as the value of a metric label, and whether the message must be

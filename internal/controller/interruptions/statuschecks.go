@@ -143,7 +143,6 @@ func (i *Handler) markImpaired(ctx context.Context, problem impairment, now time
 	return nil
 }
 
-// reportBlocked emits an event that a failing instance is not replaced, because too many instances fail.
 func (i *Handler) reportBlocked(problem impairment, failing, total int) {
 	i.Events.Emit(problem.claim, kubeclient.ReasonRepairBlocked, fmt.Sprintf(
 		"The instance is not replaced although its %s check fails: the checks of %d of %s fail, more than a fifth, so the cause is probably not the instances",

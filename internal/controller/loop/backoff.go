@@ -12,7 +12,6 @@ type Backoff struct {
 	fails map[string]failure
 }
 
-// failure has the consecutive failures of one key.
 type failure struct {
 	times int       // number of failures
 	cause string    // cause of the last failure

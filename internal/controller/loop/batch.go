@@ -9,8 +9,8 @@ import (
 // Batch collects requests for a plan, so that pods that arrive together are planned together. Its methods may be called
 // concurrently, but only one goroutine may call Wait.
 //
-// The requests of each namespace form a group. A group is complete when the namespace has had no new pod for idle, and at
-// the latest after most. The first complete group ends the batch. So a namespace with a steady stream of pods does not
+// The requests of each namespace form a group. A group is complete when it has had no new request for idle, and at the
+// latest after most. The first complete group ends the batch, so that a namespace with a steady stream of pods does not
 // delay the pods of other namespaces.
 type Batch struct {
 	idle, most time.Duration // limits for a group: time without a new request, and in total
@@ -22,7 +22,6 @@ type Batch struct {
 	closeNow bool                 // the batch must end at once
 }
 
-// group has the times of the first and the last request of a namespace.
 type group struct{ first, last time.Time }
 
 // Window describes the requests of one batch that has ended.

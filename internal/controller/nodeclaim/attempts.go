@@ -21,14 +21,14 @@ type Attempt struct {
 	clean bool
 
 	requestEnded time.Time // when the last request ended, with or without an answer of EC2; zero: no request was sent
-	answered     time.Time // when the first request ended, or the last one that EC2 throttled; zero: never
+	timeoutFrom  time.Time // start of LaunchTimeout: when the first request ended, or the last throttled one; zero: not started
 	shortage     bool      // EC2 has reported insufficient capacity
 	notBefore    time.Time // earliest time of the next launch; zero: now
 	doubtSince   time.Time // since when EC2 reports that the token was used with other contents; zero: no such report
 	failures     int       // consecutive failures
 }
 
-// attempts holds the attempts of all claims. Its methods may be called concurrently for different claims.
+// attempts holds the attempts by UID of the claim. Its methods may be called concurrently for different claims.
 type attempts struct {
 	mu      sync.Mutex
 	byClaim map[types.UID]*Attempt

@@ -38,11 +38,11 @@ type InstanceLauncher interface {
 // Reconciler reconciles NodeClaims from their creation to their deletion.
 type Reconciler struct {
 	Cache         client.Reader             // reads objects from the informers
-	Cluster       loop.NodeReader           // reads cluster state from the informers
+	Cluster       loop.NodeReader           // reads Nodes and their pods from the informers
 	Objects       loop.ObjectWriter         // writes objects to the API server
 	Evictor       Evictor                   // evicts and deletes pods
 	Nominator     Nominator                 // nominates pods to new Nodes, which are tainted until then; nil: no such taint
-	Pods          *nodestate.PodWatch       // when kube-scheduler last tried to schedule a pod; nil: unknown
+	Pods          *nodestate.PodWatch       // the attempts and bindings of kube-scheduler; nil: unknown
 	Launcher      InstanceLauncher          // launches instances and finds earlier launches
 	Instances     loop.InstanceClient       // describes and terminates instances
 	Offers        *offerings.RequestBuilder // builds launch requests
@@ -73,8 +73,8 @@ type Reconciler struct {
 	absences loop.ClaimsSince    // claims whose Node is missing
 	refusals refusals            // reports about Nodes with a claim's provider ID that are not the claim's Node
 	// Edits limits, by pool name, how often a NodePool's claims are replaced after an edit of the pool or its class.
-	// The cause of an entry is what triggered the last replacement: the configuration after the edit, or the time since
-	// which the cause of a failed join is fixed.
+	// The cause of an entry is the trigger of the last replacement: the configuration after the edit, or the time at
+	// which the problem that kept the instance from joining was fixed.
 	Edits    loop.Backoff
 	untagged loop.ClaimsSince // deleted claims whose instance has lost its tags
 	leaving  loop.ClaimsSince // claims whose Node is being deleted

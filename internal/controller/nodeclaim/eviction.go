@@ -30,10 +30,9 @@ type eviction struct {
 	log     *slog.Logger
 }
 
-// parallelEvictions is the number of pods of one node that are evicted concurrently.
 const parallelEvictions = 10
 
-// run evicts the step's pods from the node. A pod that cannot be evicted now does not block the others.
+// run evicts the step's pods from the node. A pod that cannot be evicted now does not block other pods.
 func (e eviction) run(ctx context.Context, node *corev1.Node, step drain.Step, reason string) error {
 	var wait sync.WaitGroup
 	slots := make(chan struct{}, parallelEvictions)
@@ -100,18 +99,18 @@ func forcedPods(forced []drain.Forced) []drain.Pod {
 	return out
 }
 
-// evict requests the eviction of one pod, and counts and reports the answer. A pod that a PodDisruptionBudget protects
-// now is not an error.
+// evict requests the eviction of one pod, and counts and reports its outcome. It returns no error for a pod that a
+// PodDisruptionBudget protects now.
 func (e eviction) evict(ctx context.Context, node *corev1.Node, pod drain.Pod, reason string) error {
-	answer, err := e.evictor.Evict(ctx, ref(pod))
+	outcome, err := e.evictor.Evict(ctx, ref(pod))
 	switch {
 	case err != nil:
 		e.metrics.Evictions.WithLabelValues("500").Inc()
 		return err
-	case answer.Result == writer.Blocked:
+	case outcome.Result == writer.Blocked:
 		e.metrics.Evictions.WithLabelValues("429").Inc()
-		e.events.Emit(node, kubeclient.ReasonFailedDraining, "Pod "+pod.ID()+" cannot be evicted now: "+answer.Message)
-	case answer.Result == writer.PodGone:
+		e.events.Emit(node, kubeclient.ReasonFailedDraining, "Pod "+pod.ID()+" cannot be evicted now: "+outcome.Message)
+	case outcome.Result == writer.PodGone:
 		e.metrics.Evictions.WithLabelValues("404").Inc()
 	default:
 		e.metrics.Evictions.WithLabelValues("200").Inc()

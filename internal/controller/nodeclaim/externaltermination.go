@@ -20,9 +20,9 @@ const (
 	EndedUnknown = "unknown" // EC2 no longer returns the instance
 )
 
-// HowEnded classifies the state reason of a terminated instance. The result is empty if AWS terminated the instance:
-// after a spot interruption, or because a volume could not be created. known is false if EC2 no longer returns the
-// instance.
+// HowEnded classifies why, the state reason of a terminated instance. The result is empty if AWS terminated the
+// instance: after a spot interruption, or because a volume could not be created. known is false if EC2 no longer
+// returns the instance.
 func HowEnded(why string, known bool) string {
 	switch {
 	case !known:
@@ -66,8 +66,8 @@ func (o ExternalTermination) Report(events loop.EventRecorder, m *metrics.Metric
 	log.Warn("an instance was terminated from outside Joiner", "NodeClaim", o.Claim.Name, "instance", id, "how", o.How, "stateReason", o.Why, "hint", hint)
 }
 
-// FindExternalTermination reads from EC2 why an instance ended. If EC2 does not answer, the result is empty, so that
-// pods do not wait for EC2.
+// FindExternalTermination reads from EC2 why an instance ended. The result is empty if the end is not confirmed. If
+// EC2 does not answer, it is empty too: pods must not wait for EC2.
 func FindExternalTermination(ctx context.Context, instances loop.InstanceClient, claim *karpv1.NodeClaim) ExternalTermination {
 	id, ok := ec2.ParseProviderID(claim.Status.ProviderID)
 	if !ok {

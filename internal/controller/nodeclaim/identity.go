@@ -34,7 +34,6 @@ type refusedNode struct {
 	why     string            // a sentence without a full stop
 }
 
-// message returns the event and condition message about a Node that does not belong to the instance.
 func (r refusedNode) message() string {
 	return fmt.Sprintf("Node %s has the provider ID %s but is not the Node of that instance, so it is not registered: %s; if Nodes of this EC2NodeClass have a domain of their own, add the domain to its annotation joiner.sh/node-domains; else find out who created the Node, then run: kubectl delete node %s",
 		r.node.Name, r.node.Spec.ProviderID, r.why, r.node.Name)
@@ -56,7 +55,7 @@ func (c *Reconciler) identify(ctx context.Context, claim *karpv1.NodeClaim, node
 	if len(unchecked) == 0 {
 		return accepted, nil, nil
 	}
-	ofInstance, isGone, err := c.identityOf(ctx, claim)
+	identity, isGone, err := c.identityOf(ctx, claim)
 	if err != nil {
 		if len(accepted) > 0 {
 			return accepted, nil, nil // the other Nodes with this provider ID can wait
@@ -71,7 +70,7 @@ func (c *Reconciler) identify(ctx context.Context, claim *karpv1.NodeClaim, node
 			}
 			continue
 		}
-		verdict, why := ofInstance.Judge(ClaimantOf(n))
+		verdict, why := identity.Judge(ClaimantOf(n))
 		if verdict == lifecycle.IdentityMatches {
 			accepted = append(accepted, n)
 			continue
@@ -106,7 +105,7 @@ func (c *Reconciler) identityOf(ctx context.Context, claim *karpv1.NodeClaim) (o
 func InstanceIdentity(i ec2.Instance, class *awsv1.EC2NodeClass) lifecycle.Identity {
 	out := lifecycle.Identity{Instance: i.ID, PrivateDNS: i.PrivateDNS, Addresses: i.Addresses}
 	if class.Spec.UserData != nil {
-		if m := hostnameForm.FindStringSubmatch(*class.Spec.UserData); m != nil {
+		if m := hostnameOverride.FindStringSubmatch(*class.Spec.UserData); m != nil {
 			out.Names = append(out.Names, cmp.Or(m[1], m[2]))
 		}
 	}
@@ -118,9 +117,9 @@ func InstanceIdentity(i ec2.Instance, class *awsv1.EC2NodeClass) lifecycle.Ident
 	return out
 }
 
-// hostnameForm matches a node name that user data sets with a Bottlerocket setting or a kubelet flag. It does not match
-// a name that a script computes.
-var hostnameForm = regexp.MustCompile(`(?m)^[ \t]*(?:settings\.kubernetes\.)?"?hostname-override"?[ \t]*=[ \t]*["']([A-Za-z0-9.-]+)["']|--hostname-override[= ]([A-Za-z0-9.-]+)`)
+// hostnameOverride matches a node name that user data sets with a Bottlerocket setting or a kubelet flag. It does not
+// match a name that a script computes.
+var hostnameOverride = regexp.MustCompile(`(?m)^[ \t]*(?:settings\.kubernetes\.)?"?hostname-override"?[ \t]*=[ \t]*["']([A-Za-z0-9.-]+)["']|--hostname-override[= ]([A-Za-z0-9.-]+)`)
 
 // ClaimantOf returns the identity that the Node object states: its name, instance ID and addresses.
 func ClaimantOf(n *corev1.Node) lifecycle.NodeIdentity {
@@ -141,7 +140,6 @@ func isRegistered(claim *karpv1.NodeClaim, n *corev1.Node) bool {
 	return snapshot.IsNodeOf(claim, n) && claim.StatusConditions().IsTrue(karpv1.ConditionRegistered)
 }
 
-// isOwnedBy reports whether the Node names the claim as its owner.
 func isOwnedBy(n *corev1.Node, claim *karpv1.NodeClaim) bool {
 	return slices.ContainsFunc(n.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == claim.UID })
 }
@@ -191,7 +189,6 @@ type refusals struct {
 	reported map[types.UID]refusal
 }
 
-// refusal is the last report about one Node.
 type refusal struct {
 	why string    // the reported cause
 	at  time.Time // when it was reported

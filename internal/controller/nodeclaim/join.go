@@ -47,7 +47,7 @@ func (c *Reconciler) register(ctx context.Context, v View, now time.Time) (*karp
 	c.LaunchBackoff.Joined(now, pool)
 	c.Edits.Clear(pool)
 	if !v.seen.Claim.Registered {
-		c.Registrations.Note(claim, true) // joined
+		c.Registrations.Note(claim, true) // true: the node joined
 		c.expectPods(ctx, claim)
 		c.Metrics.Join.WithLabelValues("registered", pool).Observe(now.Sub(claim.CreationTimestamp.Time).Seconds())
 	}
@@ -171,7 +171,7 @@ func (c *Reconciler) wait(ctx context.Context, v View, step lifecycle.Step, now 
 		}
 	case lifecycle.Registered:
 		if step.Reason == lifecycle.WaitOpening {
-			return v.Claim, nil // the claim waits less than a second
+			return v.Claim, nil // no condition: the claim waits less than a second
 		}
 		condition, message = karpv1.ConditionInitialized, waitingFor(step)
 	case lifecycle.Ready:
@@ -193,7 +193,7 @@ func (c *Reconciler) wait(ctx context.Context, v View, step lifecycle.Step, now 
 	})
 }
 
-// waitingFor returns the message of the condition Initialized: what the initialization waits for.
+// waitingFor returns the message of the condition Initialized.
 func waitingFor(step lifecycle.Step) string {
 	switch step.Reason {
 	case lifecycle.WaitReady:

@@ -39,8 +39,8 @@ func (c *Reconciler) Launch(ctx context.Context, v View, now time.Time) (*karpv1
 			return v.Claim, nil
 		}
 		if err != nil {
-			// No request was sent to EC2, so the next attempt has the same number. A previous process may have sent a
-			// request with that number.
+			// No request was sent to EC2, so the next attempt has the same number: EC2 then recognizes a request that a
+			// previous process may have sent.
 			return c.LaunchFailed(ctx, v, a, ec2.Launch{}, err, now)
 		}
 		a.Request, a.clean = &request, false // from here on, EC2 may launch an instance that this process does not know
@@ -50,8 +50,8 @@ func (c *Reconciler) Launch(ctx context.Context, v View, now time.Time) (*karpv1
 	launch, err := c.Launcher.Launch(ctx, *a.Request)
 	observeCall(c.Metrics, "Create", started, err)
 	a.requestEnded = c.Now.Now()
-	if a.answered.IsZero() || awserr.Is(err, awserr.Throttled) {
-		a.answered = a.requestEnded // a throttled request starts LaunchTimeout again
+	if a.timeoutFrom.IsZero() || awserr.Is(err, awserr.Throttled) {
+		a.timeoutFrom = a.requestEnded
 	}
 	c.attempts.set(v.Claim.UID, a)
 	c.Offers.NoteShortages(c.Now.Now(), launch.Shortages)
@@ -93,7 +93,7 @@ func (c *Reconciler) resolveDoubt(ctx context.Context, v View, a Attempt, cause 
 	case now.Sub(a.doubtSince) < DoubtTimeout:
 		a.notBefore = now.Add(doubtInterval)
 	default:
-		a = Attempt{number: a.number + 1, clean: true, failures: a.failures, requestEnded: a.requestEnded, answered: a.answered}
+		a = Attempt{number: a.number + 1, clean: true, failures: a.failures, requestEnded: a.requestEnded, timeoutFrom: a.timeoutFrom}
 	}
 	c.attempts.set(v.Claim.UID, a)
 	return v.Claim, nil
@@ -109,9 +109,9 @@ func (c *Reconciler) LaunchFailed(ctx context.Context, v View, a Attempt, launch
 		a.number++
 	}
 	if f.Kind == awserr.Denied || f.Kind == awserr.Misconfigured {
-		// The next request is built from the class as it is then. The number stays the same. If the answer to an
-		// earlier request was lost, EC2 reports for the next one that the token was used with other contents. Then
-		// resolveDoubt searches for the instance.
+		// The next request is built from the class as it is then, with the same number. If the response to an earlier
+		// request was lost, EC2 reports that the token was used with other contents, and resolveDoubt searches for the
+		// instance.
 		a.Request = nil
 	}
 	if a.Request == nil {
@@ -249,7 +249,7 @@ func noteOverlays(claim *karpv1.NodeClaim, facts offerings.Facts) {
 // dropUnrequestedEFA drops EFA interfaces from the status of a claim that did not request them: its instance is
 // launched without them.
 func dropUnrequestedEFA(claim *karpv1.NodeClaim) {
-	if _, asked := claim.Spec.Resources.Requests[awsv1.ResourceEFA]; asked {
+	if _, isRequested := claim.Spec.Resources.Requests[awsv1.ResourceEFA]; isRequested {
 		return
 	}
 	for _, list := range []corev1.ResourceList{claim.Status.Capacity, claim.Status.Allocatable} {

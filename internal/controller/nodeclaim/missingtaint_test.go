@@ -19,6 +19,6 @@ func TestMissingTaintMessage(t *testing.T) {
 	}
 	node.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "taint-cleaner", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:taints":{}}}`)}}
 	if got := missingTaintMessage(node); !strings.HasSuffix(got, "it was taken away by taint-cleaner") {
-		t.Errorf("for a Node whose taints taint-cleaner wrote: %s; want its name", got)
+		t.Errorf("for a Node whose taints taint-cleaner wrote: %s; want taint-cleaner as the writer that removed the taint", got)
 	}
 }

@@ -33,7 +33,7 @@ type claimFinder interface {
 type OrphanReconciler struct {
 	Cache     client.Reader       // reads objects from the informers
 	Finder    claimFinder         // finds the claims of a Node
-	Cluster   loop.NodeReader     // reads cluster state from the informers
+	Cluster   loop.NodeReader     // reads Nodes and their pods from the informers
 	Objects   loop.ObjectWriter   // writes objects to the API server
 	Evictor   Evictor             // evicts and deletes pods
 	Instances loop.InstanceClient // describes and terminates instances
@@ -70,8 +70,8 @@ func (o *OrphanReconciler) visit(ctx context.Context, name string) (time.Time, e
 	}
 	now := time.Now()
 	if len(claims) > 0 {
-		// A claim drains the Node that it was registered with. This loop handles Nodes that no claim drains.
-		if isOther := !slices.ContainsFunc(claims, func(c *karpv1.NodeClaim) bool { return handlesDeletion(c, node) }); isOther {
+		// The reconciler of a claim drains the Node that the claim was registered with.
+		if !slices.ContainsFunc(claims, func(c *karpv1.NodeClaim) bool { return handlesDeletion(c, node) }) {
 			return time.Time{}, o.releaseWithoutDrain(ctx, node, "its NodeClaim was registered with another Node")
 		}
 		return time.Time{}, nil
@@ -106,8 +106,8 @@ func (o *OrphanReconciler) releaseWithoutDrain(ctx context.Context, node *corev1
 	return nil
 }
 
-// IsOrphan reports whether this loop handles the Node: the Node is being deleted and has our finalizer and node class
-// label.
+// IsOrphan reports whether this loop handles the Node if it has no claim: the Node is being deleted, and has our
+// finalizer and node class label.
 func IsOrphan(node *corev1.Node) bool {
 	return node.DeletionTimestamp != nil && node.Labels[awsv1.LabelNodeClass] != "" &&
 		slices.Contains(node.Finalizers, karpv1.FinalizerTermination)
@@ -134,17 +134,17 @@ func (o *OrphanReconciler) see(ctx context.Context, node *corev1.Node, now time.
 	if err != nil {
 		return seen, drain.Step{}, err
 	}
-	var leaving []drain.Pod
+	var drainPods []drain.Pod
 	for _, pod := range pods {
-		leaving = append(leaving, nodestate.DrainPodOf(pod))
+		drainPods = append(drainPods, nodestate.DrainPodOf(pod))
 	}
-	step := drain.Next(leaving, time.Time{}, now)
+	step := drain.Next(drainPods, time.Time{}, now) // zero: no deadline
 	seen.Node.Pods = step.Waiting
 	return seen, step, nil
 }
 
-// mismatch returns why the Node does not belong to the instance; empty if it does, and always empty for a terminated
-// instance.
+// mismatch returns why the Node is not confirmed as the Node of the instance; empty if it is, or if the instance has
+// ended.
 func (o *OrphanReconciler) mismatch(ctx context.Context, node *corev1.Node, i ec2.Instance) (string, error) {
 	if i.State.Ended() {
 		return "", nil

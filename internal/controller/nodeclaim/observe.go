@@ -189,9 +189,9 @@ func (c *Reconciler) seeLaunch(ctx context.Context, v *View, now time.Time) erro
 		v.Class, s.NodeClass = class, classSeen(class)
 	}
 	a := c.attempts.of(v.Claim.UID)
-	s.Shortage, s.NotBefore, s.FirstResponse = a.shortage, a.notBefore, a.answered
+	s.Shortage, s.NotBefore, s.FirstResponse = a.shortage, a.notBefore, a.timeoutFrom
 	if now.Sub(s.Created) < lifecycle.LaunchTimeout || a.requestEnded.IsZero() && c.Ledger.IsOwn(v.Claim.UID) {
-		return nil // a repeated launch request finds an earlier instance, or no launch was requested yet
+		return nil // the launch request is repeated and finds an earlier instance, or no launch was requested yet
 	}
 	return seeLaunched(ctx, c.Launcher, v)
 }
@@ -290,11 +290,11 @@ func (c *Reconciler) seePods(ctx context.Context, v *View, now time.Time) error 
 	if err != nil {
 		return err
 	}
-	leaving := make([]drain.Pod, 0, len(pods))
+	drainPods := make([]drain.Pod, 0, len(pods))
 	for _, pod := range pods {
-		leaving = append(leaving, nodestate.DrainPodOf(pod))
+		drainPods = append(drainPods, nodestate.DrainPodOf(pod))
 	}
-	v.drain = drain.Next(leaving, v.seen.Claim.Deadline, now)
+	v.drain = drain.Next(drainPods, v.seen.Claim.Deadline, now)
 	if len(v.drain.Evict) > 0 {
 		turn, err := c.turns.see(ctx, c.Cache, v.Claim, now)
 		if err != nil {
@@ -306,20 +306,20 @@ func (c *Reconciler) seePods(ctx context.Context, v *View, now time.Time) error 
 	if v.drain.Waiting > 0 {
 		return nil
 	}
-	v.seen.Node.Volumes, err = c.countVolumes(ctx, node.Name, pods, leaving, now)
+	v.seen.Node.Volumes, err = c.countVolumes(ctx, node.Name, pods, drainPods, now)
 	return err
 }
 
-// countVolumes counts the volumes attached to the Node, except the volumes of pods that stay on the Node.
-func (c *Reconciler) countVolumes(ctx context.Context, node string, pods []*corev1.Pod, leaving []drain.Pod, now time.Time) (int, error) {
+// countVolumes counts the volumes attached to the Node, except those of pods that stay on it. drainPods[i] is pods[i].
+func (c *Reconciler) countVolumes(ctx context.Context, node string, pods []*corev1.Pod, drainPods []drain.Pod, now time.Time) (int, error) {
 	attachments, err := c.Cluster.AttachmentsOn(ctx, node)
 	if err != nil || len(attachments) == 0 {
 		return 0, err
 	}
-	staying := map[string]bool{} // names of PersistentVolumes
+	staying := map[string]bool{} // names of PersistentVolumes of pods that stay
 	for i, pod := range pods {
-		if leaving[i].Finished || leaving[i].MustLeave(now) {
-			continue
+		if drainPods[i].Finished || drainPods[i].MustLeave(now) {
+			continue // finished, or to be evicted
 		}
 		if err := addVolumes(ctx, c.Cache, pod, staying); err != nil {
 			return 0, err
@@ -334,6 +334,7 @@ func (c *Reconciler) countVolumes(ctx context.Context, node string, pods []*core
 	return n, nil
 }
 
+// addVolumes adds the names of the pod's PersistentVolumes to into.
 func addVolumes(ctx context.Context, cache client.Reader, pod *corev1.Pod, into map[string]bool) error {
 	for _, volume := range pod.Spec.Volumes {
 		var name string
@@ -345,12 +346,12 @@ func addVolumes(ctx context.Context, cache client.Reader, pod *corev1.Pod, into 
 		default:
 			continue
 		}
-		var request corev1.PersistentVolumeClaim
-		err := cache.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: name}, &request)
+		var pvc corev1.PersistentVolumeClaim
+		err := cache.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: name}, &pvc)
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("read persistentvolumeclaim %s/%s: %w", pod.Namespace, name, err)
 		}
-		into[request.Spec.VolumeName] = true
+		into[pvc.Spec.VolumeName] = true
 	}
 	return nil
 }

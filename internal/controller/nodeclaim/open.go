@@ -22,7 +22,6 @@ type Nominator interface {
 	Nominate(ctx context.Context, pod writer.PodRef, node string) error
 }
 
-// parallelNominations is how many nominations for one Node are written at the same time.
 const parallelNominations = 10
 
 // isHeld reports whether the Node that registers now is kept closed until its pods are nominated to it. A Node with
@@ -58,7 +57,6 @@ func tolerates(all []corev1.Toleration, taint *corev1.Taint) bool {
 	})
 }
 
-// actOnRegistered carries out the steps that concern only a registered Node.
 func (c *Reconciler) actOnRegistered(ctx context.Context, v View, step lifecycle.Step, now time.Time) (*karpv1.NodeClaim, error) {
 	if step.Action == lifecycle.RemoveNominationTaint {
 		return c.open(ctx, v, now)
@@ -109,7 +107,6 @@ func (c *Reconciler) OpenWhenStopped(ctx context.Context) error {
 	return nil
 }
 
-// openAllWithin limits the time for opening all Nodes before the controller ends.
 const openAllWithin = 5 * time.Second
 
 func removeTaint(n *corev1.Node) {
@@ -119,7 +116,7 @@ func removeTaint(n *corev1.Node) {
 // waitingPod is a pod that kube-scheduler has not bound yet.
 type waitingPod struct {
 	writer.PodRef
-	nominated string // the node that it is nominated to; or empty
+	nominated string // name of the node that the pod is nominated to; may be empty
 }
 
 // waitingPods returns the pending pods that the claim was created for.

@@ -9,7 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// TestOpenings: Nodes are opened one after the other, and only after kube-scheduler has tried all pods.
+// TestOpenings: Nodes are opened one after the other, and only after kube-scheduler has tried all pods. Times without a
+// unit are nanoseconds after start.
 func TestOpenings(t *testing.T) {
 	t.Parallel()
 	var o openings
@@ -23,7 +24,7 @@ func TestOpenings(t *testing.T) {
 		}
 	}
 	ask("a", never, at(0), at(0))
-	ask("b", never, at(0), at(2*quietTime)) // a is being opened
+	ask("b", never, at(0), at(2*quietTime)) // once for the turn of a, once for b's place
 	ask("a", never, at(1), at(1))           // the same turn
 	o.done("a", at(5))
 	ask("b", never, at(10), at(5+quietTime)) // a was opened a moment ago

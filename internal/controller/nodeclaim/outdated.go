@@ -79,7 +79,6 @@ func outdatedText(diagnoses *diagnoser.Diagnoser, claim *karpv1.NodeClaim) strin
 	return out + "its NodePool or EC2NodeClass has changed since its launch: the instance is replaced at once"
 }
 
-// isReadyNow reports whether the class is ready with its current spec.
 func isReadyNow(class *awsv1.EC2NodeClass) bool {
 	ready, ok := class.StatusConditions().Find(karpv1.ConditionReady)
 	return ok && ready.Status == "True" && ready.ObservedGeneration == class.Generation && class.DeletionTimestamp == nil
@@ -89,19 +88,19 @@ func isReadyNow(class *awsv1.EC2NodeClass) bool {
 // differ from the claim's. Hashes of another hash version are ignored. authority is Reconciler.Authority.
 func launchOf(claim *karpv1.NodeClaim, pool *karpv1.NodePool, class *awsv1.EC2NodeClass,
 	authority string) (launch string, differs bool, err error) {
-	nowPool, err := conversion.CurrentPoolFields(pool)
+	presentPool, err := conversion.CurrentPoolFields(pool)
 	if err != nil {
 		return "", false, err
 	}
-	nowClass, err := conversion.CurrentClassFields(class, authority)
+	presentClass, err := conversion.CurrentClassFields(class, authority)
 	if err != nil {
 		return "", false, err
 	}
 	recordedPool, recordedClass := conversion.RecordedFields(claim, pool)
 	isImageGone := claim.Status.ImageID != "" && len(class.Status.AMIs) > 0 &&
 		!slices.ContainsFunc(class.Status.AMIs, func(i awsv1.AMI) bool { return i.ID == claim.Status.ImageID })
-	launch = fmt.Sprint(nowPool.Stamp, nowClass.Stamp, class.Status.AMIs)
-	return launch, recordedPool.Stamp.Differs(nowPool.Stamp) || recordedClass.Stamp.Differs(nowClass.Stamp) || isImageGone, nil
+	launch = fmt.Sprint(presentPool.Stamp, presentClass.Stamp, class.Status.AMIs)
+	return launch, recordedPool.Stamp.Differs(presentPool.Stamp) || recordedClass.Stamp.Differs(presentClass.Stamp) || isImageGone, nil
 }
 
 func latest(a, b time.Time) time.Time {

@@ -18,7 +18,7 @@ func TestNodeMatters(t *testing.T) {
 	now := metav1.Now()
 	closeNode := func(n *corev1.Node) { nodestate.CloseNode(n) }
 	for name, c := range map[string]struct {
-		before, change func(*corev1.Node)
+		before, change func(*corev1.Node) // before the update, and the update; nil: none
 		want           bool
 	}{
 		"tainted":                  {nil, closeNode, true},
@@ -40,7 +40,7 @@ func TestNodeMatters(t *testing.T) {
 		node := old.DeepCopy()
 		c.change(node)
 		if got := nodestate.NodeMatters().Update(event.UpdateEvent{ObjectOld: old, ObjectNew: node}); got != c.want {
-			t.Errorf("%s: NodeMatters returns %t, want the opposite", name, got)
+			t.Errorf("%s: NodeMatters returns %t, want %t", name, got, c.want)
 		}
 	}
 }

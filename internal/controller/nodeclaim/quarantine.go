@@ -48,7 +48,7 @@ type UntaggedInstance struct {
 	region     string
 }
 
-// String returns the finding, what follows from it, and the commands that fix it.
+// String returns the problem, what follows, and the commands that fix it.
 func (u UntaggedInstance) String() string {
 	var tags []string
 	for _, key := range slices.Sorted(maps.Keys(u.launchTags)) {
@@ -57,16 +57,16 @@ func (u UntaggedInstance) String() string {
 		}
 	}
 	id, consequence := u.instance.ID, "so it will not be terminated when the NodeClaim is deleted. "
-	remove := ""
+	alternative := ""
 	if u.claim.DeletionTimestamp != nil {
 		consequence = "so it is not terminated, and costs money. "
-		remove = fmt.Sprintf(". Or terminate the instance: aws ec2 terminate-instances --region %s --instance-ids %s", u.region, id)
+		alternative = fmt.Sprintf(". Or terminate the instance: aws ec2 terminate-instances --region %s --instance-ids %s", u.region, id)
 	}
 	return fmt.Sprintf("Instance %s of NodeClaim %s has lost the tags that mark it as this cluster's, %sRestore them: aws ec2 create-tags --region %s --resources %s --tags %s%s",
-		id, u.claim.Name, consequence, u.region, id, strings.Join(tags, " "), remove)
+		id, u.claim.Name, consequence, u.region, id, strings.Join(tags, " "), alternative)
 }
 
-// UntaggedOf returns the claim and its instance, with the expected tags.
+// UntaggedOf returns the claim and its instance, with the tags of a launch.
 func UntaggedOf(c loop.InstanceClient, region string, claim *karpv1.NodeClaim, i ec2.Instance) UntaggedInstance {
 	return UntaggedInstance{claim, i, c.OwnershipTags(claim.Labels[karpv1.LabelNodePool], claim.Spec.NodeClassRef.Name, claim.Name), region}
 }

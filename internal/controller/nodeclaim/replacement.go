@@ -20,13 +20,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// Replacements finds room for the pods of expired nodes before the nodes are deleted. It taints the expired node, so
-// that the next plan includes its pods. The node is deleted when the nodes launched for its pods are ready. The pool's
+// Replacements finds room for the pods of expired nodes before the nodes are deleted. An expired node is tainted, so
+// that the next plan includes its pods. It is deleted when the nodes launched for its pods are ready. The pool's
 // budgets without a schedule limit how many nodes are replaced at once. Its methods are safe for concurrent use. With a
 // nil receiver, expired nodes are drained without replacement.
 type Replacements struct {
 	Cache            client.Reader               // reads objects from the informers
-	Cluster          loop.NodeReader             // reads cluster state from the informers
+	Cluster          loop.NodeReader             // reads Nodes and their pods from the informers
 	PlannedEvictions *nodestate.PlannedEvictions // claims whose pods were in the last plan; the provisioner writes them
 	Ledger           *snapshot.Ledger            // claims created by this process that the cache may not show yet
 	Batch            *loop.Batch                 // collects requests for the next plan
@@ -79,11 +79,11 @@ func (r *Replacements) see(ctx context.Context, claim *karpv1.NodeClaim, node *c
 	found, err := r.find(ctx, pods)
 	state := lifecycle.ReplacementRequested
 	switch found {
-	case placesReady:
+	case nodesReady:
 		state = lifecycle.ReplacementReady
-	case placesLost:
+	case nodesLost:
 		r.askNow(claim, now)
-	case placesComing:
+	case nodesComing:
 	}
 	return lifecycle.Replacement{State: state, Since: since}, err
 }
@@ -123,12 +123,11 @@ func (r *Replacements) seeStatic(ctx context.Context, claim *karpv1.NodeClaim, p
 	case !since.IsZero() && counts.ready >= int(*pool.Spec.Replicas): // enough without this node
 		out.State = lifecycle.ReplacementReady
 	case isFull && (since.IsZero() || counts.coming == 0): // no room for a new node, and none is coming
-		return lifecycle.Replacement{}, nil
+		return lifecycle.Replacement{}, nil // no state: no replacement
 	}
 	return out, nil
 }
 
-// staticCounts has numbers of claims of a static pool.
 type staticCounts struct {
 	all    int // all claims
 	ready  int // initialized claims that are neither deleted nor being replaced
@@ -181,19 +180,19 @@ func (r *Replacements) movable(ctx context.Context, node string, now time.Time) 
 type plannedNodesState int
 
 const (
-	placesComing plannedNodesState = iota // a node is not initialized yet, or the state is unknown
-	placesReady                           // all nodes are initialized
-	placesLost                            // a node has failed: the next plan must find other nodes
+	nodesComing plannedNodesState = iota // a node is not initialized yet, or the state is unknown
+	nodesReady                           // all nodes are initialized
+	nodesLost                            // a node has failed: the next plan must find other nodes
 )
 
 // find returns the state of the nodes that were planned for the pods:
-//   - placesLost if a claim that was created for one of the pods has failed;
-//   - else placesComing if such a claim is not initialized yet;
-//   - else placesReady. Pods that were placed on existing nodes, or not placed, wait for no claim.
+//   - nodesLost if a claim that was created for one of the pods has failed;
+//   - else nodesComing if such a claim is not initialized yet;
+//   - else nodesReady. Pods that were placed on existing nodes, or not placed, wait for no claim.
 func (r *Replacements) find(ctx context.Context, pods map[string]bool) (plannedNodesState, error) {
 	var list karpv1.NodeClaimList
 	if err := r.Cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return placesComing, fmt.Errorf("list nodeclaims: %w", err)
+		return nodesComing, fmt.Errorf("list nodeclaims: %w", err)
 	}
 	known := map[types.UID]bool{}
 	isComing := false
@@ -215,11 +214,11 @@ func (r *Replacements) find(ctx context.Context, pods map[string]bool) (plannedN
 	}
 	switch {
 	case r.PlannedEvictions.AnyLost(pods, known):
-		return placesLost, nil
+		return nodesLost, nil
 	case isComing:
-		return placesComing, nil
+		return nodesComing, nil
 	}
-	return placesReady, nil
+	return nodesReady, nil
 }
 
 // noteLost records the claim as lost if it ends before it is initialized. It does nothing for other claims.
@@ -281,24 +280,24 @@ func (r *Replacements) count(ctx context.Context, name string, now time.Time) (p
 	pool := &karpv1.NodePool{}
 	err := r.Cache.Get(ctx, client.ObjectKey{Name: name}, pool)
 	if apierrors.IsNotFound(err) {
-		return poolRoom{counted: now, left: 1 << 30}, nil // no budget applies
+		return poolRoom{counted: now, left: 1 << 30}, nil // the pool is gone: no budget applies
 	}
 	if err != nil {
 		return poolRoom{}, fmt.Errorf("read nodepool %s: %w", name, err)
 	}
 	policy := nodestate.PolicyOf(pool, now)
 	policy.Budgets = slices.DeleteFunc(policy.Budgets, func(b disruption.Budget) bool { return b.Schedule != nil })
-	total, out, err := r.countInitialized(ctx, name)
+	total, unavailable, err := r.countInitialized(ctx, name)
 	if err != nil {
 		return poolRoom{}, err
 	}
-	// most is the room if no node were out.
-	most, left := policy.Room(disruption.Expired, total, 0, now), policy.Room(disruption.Expired, total, out, now)
+	// most is the room if all nodes were available.
+	most, left := policy.Room(disruption.Expired, total, 0, now), policy.Room(disruption.Expired, total, unavailable, now)
 	return poolRoom{counted: now, left: left.Nodes, isBlocked: most.Nodes == 0}, nil
 }
 
-// countInitialized counts the initialized nodes of a pool (total), and those that are leaving or not ready (out).
-func (r *Replacements) countInitialized(ctx context.Context, pool string) (total, out int, err error) {
+// countInitialized counts the initialized nodes of a pool (total), and which are leaving or not ready (unavailable).
+func (r *Replacements) countInitialized(ctx context.Context, pool string) (total, unavailable int, err error) {
 	var claims karpv1.NodeClaimList
 	if err := r.Cache.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
 		return 0, 0, fmt.Errorf("list nodeclaims: %w", err)
@@ -314,10 +313,10 @@ func (r *Replacements) countInitialized(ctx context.Context, pool string) (total
 		}
 		total++
 		if c.DeletionTimestamp != nil || !ready[c.Status.ProviderID] || nodestate.IsLeaving(c) || r.granted[c.UID] {
-			out++
+			unavailable++
 		}
 	}
-	return total, out, nil
+	return total, unavailable, nil
 }
 
 // askNow requests a plan at once, but at most one per nodestate.MinPlanNowInterval.
@@ -330,7 +329,6 @@ func (r *Replacements) askNow(claim *karpv1.NodeClaim, now time.Time) {
 	}
 }
 
-// forget drops the records of a claim that no longer exists.
 func (r *Replacements) forget(claim types.UID) {
 	if r == nil {
 		return

@@ -30,17 +30,16 @@ type sequences struct {
 	byMove map[string]*sequence // by the ID of the move
 }
 
-// sequence is the progress of one move.
 type sequence struct {
 	next    string            // the pod to evict next
 	since   time.Time         // when next was set
-	late    bool              // a pod took longer than drain.MaxTurnTime: all pods are evicted at once, from all nodes
-	atStart map[types.UID]int // how many scheduled pods each owner had at the start
+	isLate  bool              // a pod took longer than drain.MaxTurnTime: all pods are evicted at once, from all nodes
+	atStart map[types.UID]int // how many scheduled pods each owner of ordered pods had at the start
 }
 
 // see returns which pod of the move may be evicted next from the claim's node, or a zero Turn if the pods need no
-// order. pods reads from the informers.
-func (t *sequences) see(ctx context.Context, pods client.Reader, claim *karpv1.NodeClaim, now time.Time) (drain.Turn, error) {
+// order.
+func (t *sequences) see(ctx context.Context, cache client.Reader, claim *karpv1.NodeClaim, now time.Time) (drain.Turn, error) {
 	mark, err := nodestate.MoveOf(claim)
 	if mark == nil || err != nil {
 		return drain.Turn{}, nil // the loop of moves reports an unreadable mark
@@ -49,7 +48,7 @@ func (t *sequences) see(ctx context.Context, pods client.Reader, claim *karpv1.N
 	if !isOrdered || claim.Annotations[nodestate.AnnotationInterrupted] != "" {
 		return drain.Turn{}, nil // the pods need no order, or the node must be drained fast
 	}
-	scheduled, err := placedPods(ctx, pods, mark.EvictionOrder)
+	scheduled, err := readScheduled(ctx, cache, mark.EvictionOrder)
 	if err != nil {
 		return drain.Turn{}, err
 	}
@@ -74,7 +73,7 @@ func (t *sequences) see(ctx context.Context, pods client.Reader, claim *karpv1.N
 	if s.next != next {
 		s.next, s.since = next, now
 	}
-	if s.late = s.late || now.Sub(s.since) >= drain.MaxTurnTime; s.late {
+	if s.isLate = s.isLate || now.Sub(s.since) >= drain.MaxTurnTime; s.isLate {
 		return drain.Turn{}, nil
 	}
 	turn.Since = s.since
@@ -88,8 +87,8 @@ type scheduledPods struct {
 	owners  map[types.UID]bool // owners of the pods in ordered
 }
 
-// placedPods reads the scheduled pods in the namespaces of the order.
-func placedPods(ctx context.Context, pods client.Reader, order []string) (scheduledPods, error) {
+// readScheduled reads the scheduled pods in the namespaces of the order.
+func readScheduled(ctx context.Context, cache client.Reader, order []string) (scheduledPods, error) {
 	out := scheduledPods{map[string]bool{}, map[types.UID]int{}, map[types.UID]bool{}}
 	isOrdered, namespaces := loop.SetOf(order), map[string]bool{}
 	for _, id := range order {
@@ -98,7 +97,7 @@ func placedPods(ctx context.Context, pods client.Reader, order []string) (schedu
 	}
 	for namespace := range namespaces {
 		var list corev1.PodList
-		if err := pods.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		if err := cache.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 			return out, err
 		}
 		for i := range list.Items {
