@@ -9,7 +9,7 @@ import (
 )
 
 // Waves returns the names of the drifted Nodes of a pool that may be replaced now, in the order in which they drifted.
-// waits has, by Node name, why a drifted Node must wait. candidates are the Nodes that the caller may replace; nil: all.
+// waits has, by Node, why a drifted Node must wait. candidates are the Nodes that the caller may replace; nil: all.
 // moving are the Nodes of the pool whose replacement has started, until their claims are gone. Before the first pass,
 // no Node may be replaced. The caller applies budgets.
 func (d *Reconciler) Waves(pool string, candidates, moving []string) (allowed []string, waits map[string]string) {

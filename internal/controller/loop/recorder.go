@@ -25,7 +25,7 @@ type RateLimitedRecorder struct {
 	last   string                   // the namespace whose event was emitted last
 }
 
-// QueuedEvent is an event that waits until the rate limit lets it be emitted.
+// QueuedEvent is an event that waits until the rate limit allows it.
 type QueuedEvent struct {
 	About   client.Object     // the object of the event
 	Reason  kubeclient.Reason // the machine-readable reason

@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
-// FindingText describes a finding: the cause, then the fix as a command that can be pasted into a shell.
+// FindingText describes a finding: "perhaps" if it is not certain, the cause, and the fix as a command for a shell.
 func FindingText(f diagnosis.Finding) string {
 	text := fix.Visible(f.Cause)
 	if f.Verdict != diagnosis.Broken || f.Certainty == diagnosis.Possible {
