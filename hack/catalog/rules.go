@@ -10,13 +10,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// This file has the rules that EC2's documentation states for whole families. fakes_test.go compares them with real API
-// responses.
+// This file has the rules that EC2's documentation states for whole families. fakes_test.go compares them with recorded
+// API responses.
 
 //go:embed efa.txt
 var efaText string
 
-// efaTypes returns the names of the types that support EFA. A line of efa.txt has a family and its sizes.
+// efaTypes returns the names of the types that support EFA. A line of efa.txt has a family and its sizes with EFA.
 func efaTypes() map[string]bool {
 	types := map[string]bool{}
 	for line := range strings.Lines(efaText) {
@@ -76,8 +76,8 @@ func network(limits *instancetype.VPCLimits, baseline int64) catalog.Network {
 	return n
 }
 
-// applyRules sets the facts that EC2's documentation states for whole families. efa is true if the type supports EFA.
-func applyRules(f *catalog.Facts, efa bool) {
+// applyRules sets the facts that follow from the type's family.
+func applyRules(f *catalog.Facts, supportsEFA bool) {
 	family, _, _ := strings.Cut(f.Name, ".")
 	nitro := f.Hypervisor == "nitro" || f.BareMetal
 	if nitro {
@@ -93,8 +93,8 @@ func applyRules(f *catalog.Facts, efa bool) {
 	if f.Network.IPv6 {
 		f.Network.IPv6PerInterface = f.Network.IPv4PerInterface
 	}
-	if efa {
-		f.Network.EFAInterfaces = int64(len(f.Network.Cards))
+	if supportsEFA {
+		f.Network.EFAInterfaces = int64(len(f.Network.Cards)) // one per card
 	}
 	f.Processor.ThreadsPerCore = threadsPerCore(f.Processor, family)
 	f.Processor.Cores = f.Processor.VCPUs / f.Processor.ThreadsPerCore

@@ -11,11 +11,10 @@ import (
 
 // scheme derives the data of a type from its name, for types that are newer than the records. The size gives the vCPUs.
 // The letter before the generation gives the memory per vCPU, and the letter after the generation gives the processor.
-// Source: EC2 Instance Types guide, "Naming conventions". The scheme is used only if all records to which it applies
-// follow it; see newScheme.
+// Source: EC2 Instance Types guide, "Naming conventions". The scheme is used only if no record contradicts it.
 type scheme struct {
-	broken []string           // names of the records that contradict the scheme
-	price  map[string]float64 // dollars per hour in us-east-1, by type
+	contradicting []string           // names of the records that contradict the scheme
+	prices        map[string]float64 // dollars per hour in us-east-1, by type
 }
 
 // schemeName matches the names to which the scheme may apply, such as m8gd.metal-48xl. Its groups 1 to 4 are the
@@ -38,7 +37,7 @@ var processors = map[string]catalog.Processor{
 
 // newScheme returns the scheme after checking it against all records to which it applies.
 func newScheme(src sources) scheme {
-	s := scheme{price: src.usEast1}
+	s := scheme{prices: src.usEast1}
 	for _, name := range sortedNames(src.records) {
 		r := src.records[name]
 		p, memory, ok := deriveFromName(name)
@@ -47,21 +46,21 @@ func newScheme(src sources) scheme {
 		}
 		if p.VCPUs != r.VCPU || memory != int64(r.MemoryGiB*1024) || p.Manufacturer != manufacturer(r.Processor) ||
 			p.Architectures[0] != r.Arch[0] {
-			s.broken = append(s.broken, name)
+			s.contradicting = append(s.contradicting, name)
 		}
 	}
 	return s
 }
 
-// describeFromName fills f from the type's name. If that is not possible, it returns the reason as text.
+// describeFromName fills f from the type's name. If that is not possible, it returns the reason.
 func (s scheme) describeFromName(f *catalog.Facts) string {
 	const unknown = "no source says its vCPUs and memory"
 	p, memory, ok := deriveFromName(f.Name)
 	if !ok {
 		return unknown
 	}
-	if len(s.broken) > 0 {
-		return unknown + ", and the naming scheme is broken by " + strings.Join(s.broken, ", ")
+	if len(s.contradicting) > 0 {
+		return unknown + ", and the naming scheme is broken by " + strings.Join(s.contradicting, ", ")
 	}
 	if why := s.checkPrice(f.Name, p.VCPUs); why != "" {
 		return unknown + ", and " + why
@@ -73,14 +72,15 @@ func (s scheme) describeFromName(f *catalog.Facts) string {
 	f.PlacementStrategies = placement(family, true)
 	f.EBS.Optimized = "default"
 	f.Unknown = append(f.Unknown, catalog.UnknownClock, catalog.UnknownEBS)
+	// Family i and the letter d mean local disks; the name does not give their size.
 	if m := schemeName.FindStringSubmatch(f.Name); m[1] == "i" || strings.Contains(m[4], "d") {
 		f.Unknown = append(f.Unknown, catalog.UnknownStorage)
 	}
 	return ""
 }
 
-// deriveFromName derives the processor and the memory in MiB from a type's name; false if the scheme does not apply to
-// the name.
+// deriveFromName derives the processor and the memory in MiB from a type's name. It returns false if the scheme does
+// not apply.
 func deriveFromName(name string) (catalog.Processor, int64, bool) {
 	m := schemeName.FindStringSubmatch(name)
 	if m == nil || m[1] == "x" && strings.Contains(m[4], "e") { // x…e: the memory per vCPU differs between generations
@@ -108,14 +108,14 @@ func deriveFromName(name string) (catalog.Processor, int64, bool) {
 	return p, p.VCPUs * ratio.perVCPU, true
 }
 
-// checkPrice compares a type's price per vCPU with that of its family's xlarge, which has 4 vCPUs. It returns an error
-// text if the prices differ, because the type may then have another number of vCPUs than the scheme assumes. It also
-// returns an error text if one of the prices is missing. Prices from 2 % below to 12 % above that of the xlarge are
-// accepted: bare metal types have the price of dedicated tenancy, up to 10 % more.
+// checkPrice compares a type's price per vCPU with that of its family's xlarge, which has 4 vCPUs. If the prices differ
+// or one is missing, it returns an error text: the type may have another number of vCPUs than the scheme assumes.
+// Prices from 2 % below to 12 % above that of the xlarge count as equal: bare metal types have the price of dedicated
+// tenancy, up to 10 % more.
 func (s scheme) checkPrice(name string, vcpus int64) string {
 	family, _, _ := strings.Cut(name, ".")
-	xlarge, hasXlarge := s.price[family+".xlarge"]
-	price, hasPrice := s.price[name]
+	xlarge, hasXlarge := s.prices[family+".xlarge"]
+	price, hasPrice := s.prices[name]
 	if !hasXlarge || !hasPrice {
 		return "its family has no price to check the naming scheme against"
 	}

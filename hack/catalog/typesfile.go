@@ -63,11 +63,11 @@ func typesFile(types []catalog.Facts) ([]byte, error) {
 	writeLine := func(defaults, f catalog.Facts) {
 		var cells []string
 		for _, c := range columns {
-			cells = append(cells, cmp.Or(differing(c, defaults, f), "-"))
+			cells = append(cells, cmp.Or(cellIfDiffers(c, defaults, f), "-"))
 		}
 		var others []string
 		for _, c := range rare {
-			if cell := differing(c, defaults, f); cell != "" {
+			if cell := cellIfDiffers(c, defaults, f); cell != "" {
 				others = append(others, c.Name+"="+cell)
 			}
 		}
@@ -101,8 +101,8 @@ func checkTypesFile(text string, types []catalog.Facts) error {
 	return nil
 }
 
-// differing returns the cell of a fact of f; empty if the fact has the default value.
-func differing(c catalog.TypeColumn, defaults, f catalog.Facts) string {
+// cellIfDiffers returns the cell of a fact of f; empty if the fact has the default value.
+func cellIfDiffers(c catalog.TypeColumn, defaults, f catalog.Facts) string {
 	if cell := cellOf(c.Field(&f)); cell != cellOf(c.Field(&defaults)) {
 		return cell
 	}
@@ -137,8 +137,8 @@ func cellOf(field any) string {
 	}
 }
 
-// structures returns the notation of a list of structures. fields returns pointers to the fields of a structure, the
-// count first.
+// structures returns the notation of a list of structures. fields returns pointers to a structure's fields, the count
+// first.
 func structures[T any](list []T, fields func(T) []any) string {
 	var out []string
 	for _, element := range list {
@@ -163,7 +163,7 @@ func cards(list []catalog.NetworkCard) string {
 	}
 	var groups []equalCards
 	for _, c := range list {
-		c.Index = 0 // the position in the list
+		c.Index = 0 // not in the file: it is the position in the list
 		if last := len(groups) - 1; last >= 0 && groups[last].card == c {
 			groups[last].count++
 		} else {

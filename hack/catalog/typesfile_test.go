@@ -32,13 +32,14 @@ func TestTypesFile(t *testing.T) {
 	}
 }
 
-// TestEveryFact checks that types.tsv can represent every field of Facts, with the default and with another value.
+// TestEveryFact checks that types.tsv can represent every field of Facts: with its default, as zero, and with another
+// value.
 func TestEveryFact(t *testing.T) {
 	t.Parallel()
 	same, zero, full := commonFacts, catalog.Facts{Name: "b.large"}, catalog.Facts{}
 	same.Name = "a.large"
-	number := int64(0)
-	fill(reflect.ValueOf(&full).Elem(), &number)
+	counter := int64(0)
+	fill(reflect.ValueOf(&full).Elem(), &counter)
 	full.Name = "c.large"
 	for i := range full.Network.Cards { // the file has no index: it is the position in the list
 		full.Network.Cards[i].Index = int64(i)
@@ -48,23 +49,23 @@ func TestEveryFact(t *testing.T) {
 	}
 }
 
-// fill sets all fields of a value: bools to true, other fields to different values.
-func fill(v reflect.Value, number *int64) {
-	*number++
+// fill sets all fields of a value: bools to true, other fields to different values, made from the counter.
+func fill(v reflect.Value, counter *int64) {
+	*counter++
 	switch v.Kind() {
 	case reflect.Struct:
 		for i := range v.NumField() {
-			fill(v.Field(i), number)
+			fill(v.Field(i), counter)
 		}
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
 		for i := range v.Len() {
-			fill(v.Index(i), number)
+			fill(v.Index(i), counter)
 		}
 	case reflect.String:
-		v.SetString("text " + strings.Repeat("x", int(*number)))
+		v.SetString("text " + strings.Repeat("x", int(*counter)))
 	case reflect.Int64:
-		v.SetInt(*number)
+		v.SetInt(*counter)
 	case reflect.Bool:
 		v.SetBool(true)
 	default:

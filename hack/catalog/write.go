@@ -29,6 +29,7 @@ type row struct {
 	zones    string // last character of the ID of each zone; "?": not known
 }
 
+// file is a file of the table.
 type file struct {
 	name string
 	data []byte
@@ -60,13 +61,12 @@ func regions(src sources, types []catalog.Facts) []region {
 	return out
 }
 
-// rowOf returns a type's prices and zones in a region. It returns false if the type has no on-demand price in the
-// region. In us-east-1 it uses the on-demand prices of the provider's price list, which is a year newer than the
-// records. A type that this list does not contain has no price in us-east-1.
-func (s sources) rowOf(region, typ string) (row, bool) {
+// rowOf returns a type's prices and zones in a region; false if the type has no on-demand price there. In us-east-1 it
+// takes the on-demand price only from the provider's price list, which is a year newer than the records.
+func (s sources) rowOf(regionName, typ string) (row, bool) {
 	r := s.records[typ]
-	out := row{typ: typ, onDemand: r.Pricing[region].Linux.OnDemand, spot: "-", zones: "?"}
-	if region == newerRegion {
+	out := row{typ: typ, onDemand: r.Pricing[regionName].Linux.OnDemand, spot: "-", zones: "?"}
+	if regionName == newerRegion {
 		out.onDemand = ""
 		if price, ok := s.usEast1[typ]; ok {
 			out.onDemand = strconv.FormatFloat(price, 'f', -1, 64)
@@ -76,10 +76,10 @@ func (s sources) rowOf(region, typ string) (row, bool) {
 	if err != nil || price == 0 {
 		return row{}, false
 	}
-	if mean := r.Pricing[region].Linux.SpotMean; mean != "" && mean != "N/A" {
+	if mean := r.Pricing[regionName].Linux.SpotMean; mean != "" && mean != "N/A" {
 		out.spot = mean
 	}
-	if ids := slices.Sorted(slices.Values(r.Zones[region])); len(ids) > 0 {
+	if ids := slices.Sorted(slices.Values(r.Zones[regionName])); len(ids) > 0 {
 		var suffixes strings.Builder
 		for _, id := range ids {
 			suffixes.WriteString(id[len(id)-1:])

@@ -25,7 +25,7 @@ const (
 type query struct {
 	where, text string // where: title of the panel, or name of the alert
 	legend      string // legend of the panel, with labels that the result must have: "{{nodepool}}"
-	isAlert     bool   // an alert must not fire for a healthy controller
+	isAlert     bool   // the expression is an alert's
 }
 
 // dashboard has the used fields of Grafana's dashboard model.
@@ -157,7 +157,7 @@ var legendLabel = regexp.MustCompile(`\{\{(\w+)\}\}`)
 // labels of its legend, and no alert fires.
 func TestHealthyController(t *testing.T) {
 	t.Parallel()
-	c := newController(t)
+	c := newHealthyController(t)
 	for _, q := range queries(t) {
 		result := c.ask(t, q.text)
 		switch {
@@ -185,7 +185,7 @@ func TestAlertsFire(t *testing.T) {
 		for _, r := range g.Rules {
 			if r.Alert == "JoinerIsAbsent" {
 				if got := newAbsent().ask(t, r.Expr); len(got) != 1 {
-					t.Errorf("%s does not fire when nothing is scraped: %v", r.Alert, got)
+					t.Errorf("%s has %v when nothing is scraped, want one alert", r.Alert, got)
 				}
 				continue
 			}
@@ -240,7 +240,7 @@ func TestRulesAreComplete(t *testing.T) {
 			}
 			if r.For != "" {
 				if _, err := time.ParseDuration(r.For); err != nil {
-					t.Errorf("%s: %v", r.Alert, err)
+					t.Errorf("%s: for: %v", r.Alert, err)
 				}
 			}
 			if !strings.HasSuffix(r.Annotations["summary"], ".") || r.Annotations["description"] == "" {
@@ -276,7 +276,7 @@ func TestRunbook(t *testing.T) {
 				t.Errorf("%s has no section %s", page, r.Alert)
 				continue
 			}
-			const minText = 20 // characters; fewer are no text
+			const minText = 20 // bytes
 			for _, part := range []string{"**Meaning.**", "**Look at.**", "**Do.**"} {
 				if _, after, ok := strings.Cut(body, part); !ok || len(strings.TrimSpace(after)) < minText {
 					t.Errorf("%s: the section %s lacks %s", page, r.Alert, part)
@@ -305,21 +305,21 @@ func TestDashboardMetrics(t *testing.T) {
 			}
 		}
 	}
-	for _, metric := range []string{
+	for _, part := range []string{
 		"joiner_join_failures_total", "joiner_drifted_nodeclaims", "joiner_drift_held", "joiner_disruption_deadlocks", `capacity_type="spot"`,
 	} {
-		if !strings.Contains(all.String(), metric) {
-			t.Errorf("no panel shows %s", metric)
+		if !strings.Contains(all.String(), part) {
+			t.Errorf("no panel has a query with %s", part)
 		}
 	}
 	for _, name := range []string{"datasource", "cluster", "job"} {
 		if !slices.ContainsFunc(d.Templating.List, func(v variable) bool { return v.Name == name }) {
-			t.Errorf("no variable %s", name)
+			t.Errorf("the dashboard has no variable %s", name)
 		}
 	}
 }
 
-// TestDashboardLayout checks that panels have titles and unique ids, and do not overlap.
+// TestDashboardLayout checks that panels have titles and unique ids, and do not overlap, and that all rows exist.
 func TestDashboardLayout(t *testing.T) {
 	t.Parallel()
 	d := readDashboard(t)
@@ -351,7 +351,7 @@ func TestDashboardLayout(t *testing.T) {
 		}) bool {
 			return p.Type == "row" && p.Title == want
 		}) {
-			t.Errorf("no row %q", want)
+			t.Errorf("the dashboard has no row %q", want)
 		}
 	}
 }

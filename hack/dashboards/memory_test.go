@@ -17,7 +17,7 @@ import (
 )
 
 // memory contains the scraped series by the text of their labels. A query gets the samples of all times; the engine
-// selects those that it needs.
+// selects those of the queried time.
 type memory map[string]*scraped
 
 type scraped struct {
@@ -46,11 +46,11 @@ func (m memory) scrape(t *testing.T, page string, at time.Time) {
 		for name, value := range s.Metric {
 			byName[string(name)] = string(value)
 		}
-		all := labels.FromMap(byName)
-		if m[all.String()] == nil {
-			m[all.String()] = &scraped{labels: all}
+		set := labels.FromMap(byName)
+		if m[set.String()] == nil {
+			m[set.String()] = &scraped{labels: set}
 		}
-		m[all.String()].points = append(m[all.String()].points, point{at.UnixMilli(), float64(s.Value)})
+		m[set.String()].points = append(m[set.String()].points, point{at.UnixMilli(), float64(s.Value)})
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/interruption"
 )
 
+// pattern is the event pattern of an EventBridge rule.
 type pattern struct {
 	Source     []string            `json:"source"`
 	DetailType []string            `json:"detail-type"`
@@ -79,11 +80,11 @@ func TestRules(t *testing.T) {
 	for name, rules := range map[string]map[string]pattern{
 		"Terraform": rulesOfPlan(t, planJoiner(t, nil)), "CloudFormation": rulesOfStack(t, joinerStack(t, nil)),
 	} {
-		var unprocessed []interruption.Event // all events of the rules, then without the processed ones
+		var unprocessed []interruption.Event // events of the rules; the loop over interruption.Events removes its events
 		for _, p := range rules {
 			for _, source := range p.Source {
-				for _, kind := range p.DetailType {
-					unprocessed = append(unprocessed, interruption.Event{Source: source, DetailType: kind})
+				for _, detailType := range p.DetailType {
+					unprocessed = append(unprocessed, interruption.Event{Source: source, DetailType: detailType})
 				}
 			}
 		}
@@ -109,7 +110,7 @@ func TestRules(t *testing.T) {
 		if len(unprocessed) > 0 {
 			t.Errorf("%s: the rules send events that package interruption does not process: %v", name, unprocessed)
 		}
-		// Spot interruption, rebalance recommendation, state change, AWS Health, reservation and capacity block.
+		// Spot interruption, rebalance recommendation, state change, AWS Health, reservation, capacity block.
 		if len(rules) != 6 {
 			t.Errorf("%s has %d rules, want 6: %v", name, len(rules), rules)
 		}
@@ -130,6 +131,7 @@ func details() []map[string]string {
 	return out
 }
 
+// isProcessed reports whether package interruption acts on an event.
 func isProcessed(t *testing.T, e interruption.Event, detail map[string]string) bool {
 	t.Helper()
 	const id = "i-0123456789abcdef0"

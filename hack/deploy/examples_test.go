@@ -13,7 +13,7 @@ import (
 
 const examples = "../../deploy/terraform/examples"
 
-// externalOutputs returns the outputs of the external modules that the examples use, by the name of the call.
+// externalOutputs returns the outputs of the external modules that the examples use, by the name of the module block.
 func externalOutputs() map[string]cty.Value {
 	subnets := cty.ListVal([]cty.Value{cty.StringVal("subnet-1"), cty.StringVal("subnet-2"), cty.StringVal("subnet-3")})
 	return map[string]cty.Value{
@@ -57,8 +57,8 @@ func TestManagedNodeGroup(t *testing.T) {
 	checkManifests(t, p)
 }
 
-// TestFargateOnly checks the example fargate-only. The cluster must authorize the profile's pod execution role. The
-// profile must select Joiner and CoreDNS, which must run before the first node exists.
+// TestFargateOnly checks the example fargate-only. The cluster must authorize the Fargate profile's pod execution role.
+// The profile must select Joiner and CoreDNS: both must run before the first node exists.
 func TestFargateOnly(t *testing.T) {
 	t.Parallel()
 	p := planExample(t, "fargate-only", nil)
@@ -83,13 +83,14 @@ func TestFargateOnly(t *testing.T) {
 	checkManifests(t, p)
 }
 
-// checkManifests checks that the EC2NodeClass of an example names the role that the cluster authorizes.
+// checkManifests checks that an example's output manifests has an EC2NodeClass and a NodePool, and that the
+// EC2NodeClass has the role that the cluster authorizes.
 func checkManifests(t *testing.T, p *Plan) {
 	t.Helper()
 	role := p.properties(t, "module.joiner.aws_iam_role.node[0]")
 	if entry := p.properties(t, "module.joiner.aws_eks_access_entry.node[0]"); entry["principal_arn"] != role["arn"] ||
 		entry["type"] != "EC2_LINUX" {
-		t.Errorf("the entry of nodes is %v, want EC2_LINUX and role %v", entry, role["arn"])
+		t.Errorf("the access entry of nodes is %v, want type EC2_LINUX and principal %v", entry, role["arn"])
 	}
 	kinds := []string{}
 	for part := range strings.SplitSeq(p.Outputs["manifests"].AsString(), "---\n") {

@@ -45,11 +45,10 @@ func functions() map[string]function.Function {
 	}
 }
 
-// stringPredicate converts f to a Terraform function. f returns a Boolean for two strings. name is the description of
-// the Terraform function.
-func stringPredicate(name string, f func(a, b string) cty.Value) function.Function {
+// stringPredicate converts f, which returns a Boolean for two strings, to a Terraform function.
+func stringPredicate(description string, f func(a, b string) cty.Value) function.Function {
 	return function.New(&function.Spec{
-		Description: name,
+		Description: description,
 		Params:      []function.Parameter{{Name: "a", Type: cty.String}, {Name: "b", Type: cty.String}},
 		Type:        function.StaticReturnType(cty.Bool),
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {

@@ -10,8 +10,8 @@ import (
 // noValue is the value of AWS::NoValue. A property with this value is left out.
 type noValue struct{}
 
-// attributes returns the values of Fn::GetAtt, by resource type and attribute. The value of the attribute "Ref" is that
-// of Ref. {name} stands for the resource's logical name.
+// attributes returns the values of Fn::GetAtt, by resource type and attribute; the entry "Ref" is the value of the
+// function Ref. {name} stands for the resource's logical name.
 func attributes() map[string]map[string]string {
 	arn := func(service, kind string) string {
 		region := "us-east-1"
@@ -88,7 +88,7 @@ func intrinsic(v any) (name string, argument any, ok bool) {
 	}
 	for name, argument := range object {
 		if name == "Ref" || name == "Condition" || strings.HasPrefix(name, "Fn::") {
-			if _, nested := argument.(map[string]any); name == "Condition" && nested {
+			if _, isObject := argument.(map[string]any); name == "Condition" && isObject {
 				return "", nil, false // the Condition of an IAM policy statement
 			}
 			return name, argument, true
@@ -175,7 +175,7 @@ func (s *Stack) ref(name string) (any, error) {
 	return s.attribute(name, "Ref")
 }
 
-// attribute returns an attribute of a resource. A resource that the stack does not create is an error.
+// attribute returns an attribute of a resource. It returns an error if the stack does not create the resource.
 func (s *Stack) attribute(resource, attribute string) (any, error) {
 	exists, err := s.exists(resource)
 	if err != nil {

@@ -22,7 +22,7 @@ type Module struct {
 	Locals    map[string]hcl.Expression   // by name
 	Resources map[string]*hclsyntax.Block // by "aws_iam_role.node", data sources by "data.aws_region.current"
 	Calls     map[string]*hclsyntax.Block // module blocks by name
-	Others    []*hclsyntax.Block          // terraform, provider, moved
+	Others    []*hclsyntax.Block          // the blocks terraform, provider and moved
 }
 
 // Variable is an input variable of a module.
@@ -40,7 +40,7 @@ type Variable struct {
 // Output is an output value.
 type Output struct {
 	Name, Description string         // as in the source
-	Value             hcl.Expression // unevaluated
+	Value             hcl.Expression // not evaluated
 }
 
 // Read reads the .tf files of a folder.

@@ -25,7 +25,7 @@ type Plan struct {
 	Resources map[string]cty.Value // by address: aws_iam_role.node[0], aws_iam_policy.controller["launch"], module.joiner.…
 	Outputs   map[string]cty.Value // by name
 	Moved     map[string]string    // old address → new address, without instance keys
-	DependsOn map[string][]string  // resource or data source → the resources in its depends_on
+	DependsOn map[string][]string  // resource or data source → the resources and modules in its depends_on
 
 	planner *planner
 }
@@ -249,7 +249,7 @@ func (p *planner) planModule(name string) error {
 	}
 	defer done()
 	arguments := map[string]cty.Value{}
-	for _, a := range block.Body.Attributes {
+	for _, a := range block.Body.Attributes { // all but the meta-arguments set variables of the module
 		if slices.Contains([]string{"source", "version", "providers", "depends_on", "count", "for_each"}, a.Name) {
 			continue
 		}

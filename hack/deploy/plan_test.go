@@ -77,7 +77,7 @@ func tryPlan(t *testing.T, s settings) (*Plan, error) {
 	return NewPlan(m, Inputs{Variables: all.values(t), Data: awsData()})
 }
 
-// properties returns the properties of a resource as JSON values; JSON in strings is parsed.
+// properties returns the properties of a resource, as jsonValue converts them.
 func (p *Plan) properties(t *testing.T, address string) map[string]any {
 	t.Helper()
 	v, ok := p.Resources[address]
@@ -87,7 +87,7 @@ func (p *Plan) properties(t *testing.T, address string) map[string]any {
 	return jsonValue(t, v).(map[string]any)
 }
 
-// jsonValue converts a value to maps, lists and scalars as JSON has them. It parses strings that contain JSON.
+// jsonValue converts a value to maps, lists and scalars. It parses strings that contain JSON objects.
 func jsonValue(t *testing.T, v cty.Value) any {
 	t.Helper()
 	text, err := ctyjson.SimpleJSONValue{Value: v}.MarshalJSON()
@@ -101,7 +101,6 @@ func jsonValue(t *testing.T, v cty.Value) any {
 	return parseStrings(out)
 }
 
-// parseStrings parses the strings in v that contain JSON objects.
 func parseStrings(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -149,7 +148,7 @@ func TestPolicies(t *testing.T) {
 	}{
 		"nothing set": {nil, scope},
 		"UID":         {settings{"cluster_uid": uid}, withUID},
-		"roles of nodes": {settings{
+		"roles, queue, parameters": {settings{
 			"cluster_uid": uid, "create_node_iam_role": false, "node_iam_role_arn": "arn:aws:iam::" + account +
 				":role/path/mine", "queue_name": "notices",
 			"additional_node_iam_role_arns": []string{"arn:aws:iam::" + account + ":role/other"},
@@ -169,7 +168,7 @@ func TestPolicies(t *testing.T) {
 			checkJSON(t, name+": policy "+policy.Name, p.properties(t, `aws_iam_policy.controller["`+policy.Name+`"]`)["policy"], string(want))
 			attachment := p.properties(t, `aws_iam_role_policy_attachment.controller["`+policy.Name+`"]`)
 			if attachment["role"] != "KarpenterController-2026" || !strings.Contains(attachment["policy_arn"].(string), policy.Name) {
-				t.Errorf("%s: policy %s has the attachment %v, want the role's", name, policy.Name, attachment)
+				t.Errorf("%s: policy %s is attached by %v, want role KarpenterController-2026", name, policy.Name, attachment)
 			}
 		}
 	}
@@ -179,7 +178,7 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// TestTrust checks the trust policy of the controller's role for each way to provide credentials.
+// TestTrust checks the trust policy of the controller's role with Pod Identity and with IRSA.
 func TestTrust(t *testing.T) {
 	t.Parallel()
 	const provider = "arn:aws:iam::" + account + ":oidc-provider/oidc.eks.us-east-1.amazonaws.com/id/ABC"
@@ -270,14 +269,13 @@ func TestFargateRejects(t *testing.T) {
 		all := maps.Clone(fargate)
 		maps.Copy(all, c.change)
 		if _, err := tryPlan(t, all); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: the error of the plan is %v, want one with %q", name, err, c.want)
+			t.Errorf("%s: the error of the plan is %v, want one that contains %q", name, err, c.want)
 		}
 	}
 }
 
-// TestReplacesKarpenterModule checks that the module has the variables and outputs of Karpenter's submodule, and
-// creates the same resources with the same addresses and names. Therefore a user only has to change the source of the
-// module.
+// TestReplacesKarpenterModule checks that the module has the variables, outputs and resources of Karpenter's submodule,
+// with the same addresses and names. Then a user only has to change the source of the module.
 func TestReplacesKarpenterModule(t *testing.T) {
 	t.Parallel()
 	p := planJoiner(t, nil)
@@ -305,7 +303,7 @@ func TestReplacesKarpenterModule(t *testing.T) {
 		}
 	}
 	if p.Moved["aws_eks_pod_identity_association.karpenter"] != "aws_eks_pod_identity_association.controller" {
-		t.Errorf("the moved blocks are %v, want a new address for the Pod Identity association", p.Moved)
+		t.Errorf("the moved blocks are %v, want one from Karpenter's address of the Pod Identity association", p.Moved)
 	}
 	m, err := Read(joiner)
 	if err != nil {

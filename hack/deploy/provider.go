@@ -76,8 +76,7 @@ func schemas() map[string]schema {
 	}
 }
 
-// newResource checks the arguments of a resource, and returns the resource: its arguments and the computed attributes.
-// It adds the computed attributes to arguments.
+// newResource checks the arguments of a resource, adds the computed attributes to arguments, and returns all of them.
 func newResource(typ, address string, arguments map[string]cty.Value) (cty.Value, error) {
 	s, ok := schemas()[typ]
 	if !ok {
@@ -107,12 +106,12 @@ func newResource(typ, address string, arguments map[string]cty.Value) (cty.Value
 			return cty.NilVal, fmt.Errorf("name %q and name_prefix %q: set exactly one of them", name, prefix)
 		}
 		if name == "" {
-			arguments["name"] = cty.StringVal(prefix + "2026") // the provider appends a time and a number
+			arguments["name"] = cty.StringVal(prefix + "2026") // 2026: for the time and number that the provider appends
 		}
 	}
-	replace := strings.NewReplacer("{name}", text("name", ""), "{path}", text("path", "/"), "{address}", address)
+	replacer := strings.NewReplacer("{name}", text("name", ""), "{path}", text("path", "/"), "{address}", address)
 	for name, pattern := range s.computed {
-		arguments[name] = cty.StringVal(replace.Replace(pattern))
+		arguments[name] = cty.StringVal(replacer.Replace(pattern))
 	}
 	return cty.ObjectVal(arguments), nil
 }

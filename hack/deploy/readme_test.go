@@ -29,11 +29,11 @@ func TestReadme(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(m.Variables)) {
 		v := m.Variables[name]
 		checkDescription(t, "variable "+name, v.Description)
-		value := "must be set"
+		defaultCell := "must be set"
 		if v.DefaultText != "" {
-			value = "`" + v.DefaultText + "`"
+			defaultCell = "`" + v.DefaultText + "`"
 		}
-		fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s |\n", name, strings.Join(strings.Fields(v.TypeText), " "), value, cell(v.Description))
+		fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s |\n", name, strings.Join(strings.Fields(v.TypeText), " "), defaultCell, cell(v.Description))
 	}
 	b.WriteString("\n## Outputs\n\n| name | |\n|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(m.Outputs)) {
@@ -54,14 +54,14 @@ func TestReadmeOfTemplate(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(template.Parameters)) {
 		p := template.Parameters[name]
 		checkDescription(t, "parameter "+name, p.Description)
-		value := "must be set"
+		defaultCell := "must be set"
 		if p.Default != nil {
-			value = "`" + *p.Default + "`"
+			defaultCell = "`" + *p.Default + "`"
 		}
-		if value == "``" {
-			value = "none"
+		if defaultCell == "``" {
+			defaultCell = "none"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, value, cell(p.Description))
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, defaultCell, cell(p.Description))
 	}
 	b.WriteString("\n## Outputs\n\n| name | |\n|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(template.Outputs)) {
@@ -72,14 +72,14 @@ func TestReadmeOfTemplate(t *testing.T) {
 	checkTables(t, filepath.Join(filepath.Dir(cloudformation), "README.md"), b.String())
 }
 
-// checkTables checks that a README has the tables, or writes them with -rewrite.
+// checkTables checks that a README has the tables between two comments, or writes them with -rewrite.
 func checkTables(t *testing.T, file, tables string) {
 	t.Helper()
 	text, err := os.ReadFile(file) //nolint:gosec // a file of the repository
 	if err != nil {
 		t.Fatal(err)
 	}
-	const begin, end = "-run TestReadme -rewrite -->\n", "\n<!-- end -->"
+	const begin, end = "-run TestReadme -rewrite -->\n", "\n<!-- end -->" // begin: the end of the first comment
 	before, rest, hasBegin := strings.Cut(string(text), begin)
 	_, after, hasEnd := strings.Cut("\n"+rest, end) // "\n": without tables, end follows begin directly
 	if !hasBegin || !hasEnd {
@@ -116,8 +116,8 @@ func TestVariablesAreUsed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if known := slices.Sorted(maps.Keys(m.Variables)); !slices.Equal(known, m.UsedVariables()) {
-			t.Errorf("%s declares the variables %v\nand uses %v", folder, known, m.UsedVariables())
+		if declared := slices.Sorted(maps.Keys(m.Variables)); !slices.Equal(declared, m.UsedVariables()) {
+			t.Errorf("%s declares the variables %v\nand uses %v", folder, declared, m.UsedVariables())
 		}
 	}
 }

@@ -90,7 +90,7 @@ func (p *planner) evalForEach(address string, block *hclsyntax.Block) (cty.Value
 	return cty.ObjectVal(all), nil
 }
 
-// evalInstance evaluates one instance: its arguments, and the attributes that AWS computes.
+// evalInstance evaluates one instance of a resource or a data source, and adds the resource to the plan.
 func (p *planner) evalInstance(address string, block *hclsyntax.Block, extra map[string]cty.Value) (cty.Value, error) {
 	arguments, err := p.evalBody(block.Body, extra)
 	if err != nil {

@@ -21,7 +21,7 @@ type Template struct {
 	Resources  map[string]templateResource `yaml:"-"`          // by logical name; unevaluated
 	Outputs    map[string]map[string]any   `yaml:"-"`          // by name; unevaluated
 
-	root map[string]any // the whole template
+	root map[string]any // the whole template, decoded
 }
 
 type parameter struct {
@@ -85,7 +85,7 @@ func decode(n *yaml.Node) (any, error) {
 		untagged := *n
 		untagged.Tag = ""
 		if untagged.Kind == yaml.ScalarNode {
-			untagged.Tag = "!!str"
+			untagged.Tag = "!!str" // decode must not make it a number
 		}
 		inner, err := decode(&untagged)
 		if err != nil {
@@ -136,7 +136,7 @@ type Stack struct {
 
 	template   *Template
 	parameters map[string]any  // values of the parameters, by name
-	used       map[string]bool // names of the parameters and conditions that the template uses
+	used       map[string]bool // names of the parameters and conditions that the evaluation read
 }
 
 // NewStack evaluates a template. Parameter values are strings; the items of a list are separated by commas.
@@ -185,8 +185,8 @@ func NewStack(t *Template, parameters map[string]string) (*Stack, error) {
 	return s, nil
 }
 
-// setParameters sets the parameters: to their given values, else to their defaults. A value that contradicts the
-// declaration in the template is an error.
+// setParameters sets the parameters to their given values, else to their defaults. A value that the template does not
+// allow is an error.
 func (s *Stack) setParameters(given map[string]string) error {
 	for name := range given {
 		if _, ok := s.template.Parameters[name]; !ok {
@@ -225,7 +225,7 @@ func (s *Stack) setParameters(given map[string]string) error {
 	return nil
 }
 
-// checkRules checks the rules of the template. A rule without a RuleCondition is an error.
+// checkRules checks the assertions of each rule that applies. A rule without a RuleCondition is an error.
 func (s *Stack) checkRules() error {
 	for name, rule := range s.template.Rules {
 		applies, err := s.evalBool(rule["RuleCondition"])

@@ -120,7 +120,7 @@ func TestTemplateParameters(t *testing.T) {
 		"not allowed": {map[string]string{"Identity": "Pods"}, "must be one of"},
 	} {
 		if _, err := tryStack(t, c.parameters); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: the error of the stack is %v, want one with %q", name, err, c.want)
+			t.Errorf("%s: the error of the stack is %v, want one that contains %q", name, err, c.want)
 		}
 	}
 }
@@ -169,7 +169,7 @@ func TestTemplateLikeModule(t *testing.T) {
 		`[{"Namespace": "kube-system", "Labels": [{"Key": "app.kubernetes.io/name", "Value": "joiner"}]}]`)
 	condition := p.properties(t, "aws_sqs_queue_policy.this[0]")["policy"].(map[string]any)["Statement"].([]any)[0].(map[string]any)["Condition"]
 	if text, _ := json.Marshal(condition); strings.Count(string(text), "arn:aws:events:") != len(rulesOfStack(t, s)) {
-		t.Errorf("the module's queue accepts events of the rules %s, but the template has another number of rules", text)
+		t.Errorf("the module's queue accepts events of the rules %s, want as many as the template's rules", text)
 	}
 	queuePolicy, _ := json.Marshal(s.Resources["QueuePolicy"].Properties)
 	for _, name := range slices.Sorted(maps.Keys(rulesOfStack(t, s))) {
@@ -179,7 +179,8 @@ func TestTemplateLikeModule(t *testing.T) {
 	}
 }
 
-// normalize returns a policy without Sids, which have no effect in a trust policy. It replaces single strings by lists.
+// normalize returns a policy without Sids, which have no effect in a trust policy. It replaces strings by lists, except
+// the Version and the Effect.
 func normalize(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

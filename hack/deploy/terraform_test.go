@@ -18,7 +18,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// terraform runs the command in a folder, without the user's own configuration.
+// terraform runs the command terraform in a folder, without the user's own configuration.
 func terraform(ctx context.Context, folder string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "terraform", args...)
 	cmd.Dir, cmd.Env = folder, append(os.Environ(), "TF_CLI_CONFIG_FILE="+os.DevNull, "CHECKPOINT_DISABLE=1", "TF_IN_AUTOMATION=1")
@@ -26,8 +26,8 @@ func terraform(ctx context.Context, folder string, args ...string) ([]byte, erro
 }
 
 // TestTerraformAgrees compares this package's plans with the values that Terraform computes, if Terraform is installed.
-// Terraform's providers are not available everywhere. So the test replaces references to resources by locals with the
-// planned values, and makes each argument of a resource an output.
+// The test needs no providers: it replaces references to resources by locals with the planned values, and makes each
+// argument of a resource an output.
 func TestTerraformAgrees(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("terraform"); err != nil {

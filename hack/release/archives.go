@@ -95,19 +95,19 @@ func pack(entries []entry) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// krewManifest returns krew's manifest, from the template at path, with the version and the checksums of the archives.
-// If the template names a platform without an archive, krewManifest returns an error.
+// krewManifest renders the template at path with the version and the checksums of the archives. A platform of the
+// template without a checksum is an error.
 func krewManifest(path, release string, sums map[platform]string) ([]byte, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
 	t, err := template.New(filepath.Base(path)).Option("missingkey=error").Funcs(template.FuncMap{
-		"sum": func(os, arch string) (string, error) {
-			if s := sums[platform{os, arch}]; s != "" {
+		"sum": func(system, arch string) (string, error) {
+			if s := sums[platform{system, arch}]; s != "" {
 				return s, nil
 			}
-			return "", fmt.Errorf("there is no archive for %s/%s", os, arch)
+			return "", fmt.Errorf("there is no archive for %s/%s", system, arch)
 		},
 	}).Parse(string(text))
 	if err != nil {

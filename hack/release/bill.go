@@ -80,7 +80,7 @@ func billOf(binary, release string) ([]byte, error) {
 		}
 		c := componentOf("library", m)
 		if m.Sum != "" {
-			c.Properties = []property{{"go:sum", m.Sum}} // not in Hashes: go:sum is the hash of a list of files
+			c.Properties = []property{{"go:sum", m.Sum}} // not in Hashes, which are of one file
 		}
 		b.Components = append(b.Components, c)
 	}
@@ -103,6 +103,6 @@ func componentOf(kind string, m *debug.Module) component {
 // serial returns a UUID that is derived from the checksum of the binary, so the same binary has the same UUID.
 func serial(sum [32]byte) string {
 	u := [16]byte(sum[:16])
-	u[6], u[8] = u[6]&0x0f|0x80, u[8]&0x3f|0x80 // version 8: custom
+	u[6], u[8] = u[6]&0x0f|0x80, u[8]&0x3f|0x80 // RFC 9562: version 8, custom; its variant
 	return fmt.Sprintf("urn:uuid:%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
 }

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestChart checks that the chart of a release contains the files of the checkout's chart, the version, and the tag of
-// the image, and that the release workflow pushes and publishes the chart.
+// TestChart checks that the chart of a release contains the files of the checkout's chart, and the versions of the
+// release. The release workflow must push and publish the chart.
 func TestChart(t *testing.T) {
 	t.Parallel()
 	o := options{root: "../..", out: t.TempDir(), release: "v1.2.3-rc.1"}
@@ -29,7 +29,7 @@ func TestChart(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again, err := os.ReadFile(filepath.Join(o.out, "joiner-1.2.3-rc.1.tgz")); err != nil || !bytes.Equal(data, again) {
-		t.Errorf("a second build of the chart differs: %v", err)
+		t.Errorf("a second build of the chart differs, or cannot be read: %v", err)
 	}
 	z, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
@@ -71,8 +71,8 @@ func TestChartWithoutVersion(t *testing.T) {
 	}
 }
 
-// TestChartFromRegistry checks that the guide installs the chart from the address to which the release workflow pushes
-// it, and that the workflow attests the files that the guide verifies.
+// TestChartFromRegistry checks that docs/installation.md installs the chart from the address to which the release
+// workflow pushes it, and that the workflow attests the files that the guide verifies.
 func TestChartFromRegistry(t *testing.T) {
 	t.Parallel()
 	guide, err := os.ReadFile("../../docs/installation.md")
@@ -91,7 +91,7 @@ func TestChartFromRegistry(t *testing.T) {
 	for _, want := range []string{"--install joiner " + address + " --version VERSION", "helm show values " + address,
 		"oci://ghcr.io/joiner-sh/joiner:vVERSION --repo joiner-sh/joiner"} {
 		if !strings.Contains(string(guide), want) {
-			t.Errorf("the guide does not contain %q", want)
+			t.Errorf("docs/installation.md does not contain %q", want)
 		}
 	}
 	for _, want := range []string{"subject-name: ghcr.io/${{ github.repository }}", "dist/*.tgz", "push-to-registry: true"} {

@@ -23,8 +23,8 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// nonrootUser is the user and the group of the image's process. Any other user works too, because the program does not
-// write to the image's file system.
+// nonrootUser is the user and the group of the image's process. Any other user works too: the program does not write to
+// the image's file system.
 const nonrootUser = "65532:65532"
 
 // writeImage writes the image as an OCI layout to out/image, its digest to out/image.digest, and a bill of materials
@@ -65,11 +65,11 @@ func (o *options) writeImage(ctx context.Context) error {
 // pushImage pushes the image in out/image to the repository, with the release as its tag. It returns an error if
 // out/image has no image with the digest in out/image.digest.
 func (o *options) pushImage(ctx context.Context) error {
-	want, err := os.ReadFile(filepath.Join(o.out, "image.digest"))
+	text, err := os.ReadFile(filepath.Join(o.out, "image.digest"))
 	if err != nil {
 		return err
 	}
-	digest, err := v1.NewHash(strings.TrimSpace(string(want)))
+	digest, err := v1.NewHash(strings.TrimSpace(string(text)))
 	if err != nil {
 		return fmt.Errorf("read image.digest: %w", err)
 	}
@@ -120,11 +120,11 @@ func (o *options) rebuild(ctx context.Context, want v1.Hash) error {
 }
 
 // buildIndex builds the binaries of the checkout at root, and returns the image of all architectures. It writes the
-// binaries to the folder binaries, and the bills of materials to the folder bills.
-func (o *options) buildIndex(ctx context.Context, root, binaries, bills string) (v1.ImageIndex, error) {
+// binaries and the bills of materials to the given folders.
+func (o *options) buildIndex(ctx context.Context, root, binaryFolder, billFolder string) (v1.ImageIndex, error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, p := range imagePlatforms() {
-		binary, err := o.build(ctx, root, binaries, p)
+		binary, err := o.build(ctx, root, binaryFolder, p)
 		if err != nil {
 			return nil, err
 		}
@@ -132,7 +132,7 @@ func (o *options) buildIndex(ctx context.Context, root, binaries, bills string) 
 		if err != nil {
 			return nil, err
 		}
-		if err := os.WriteFile(filepath.Join(bills, "joiner-"+p.os+"-"+p.arch+".cdx.json"), bom, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(billFolder, "joiner-"+p.os+"-"+p.arch+".cdx.json"), bom, 0o644); err != nil {
 			return nil, err
 		}
 		thirdParty, err := o.licensesOf(ctx, root, binary, p)
@@ -174,8 +174,8 @@ func (o *options) labels() map[string]string {
 	}
 }
 
-// imageOf returns the image of one architecture. The image has two layers. The first has certificates, users and /tmp,
-// which seldom change. The second has the program and its documents.
+// imageOf returns the image of one architecture. The first layer has certificates, users and /tmp, which seldom change.
+// The second layer has the program and its documents.
 func (o *options) imageOf(p platform, binary string, documents []entry) (v1.Image, error) {
 	program, err := os.ReadFile(binary)
 	if err != nil {

@@ -32,7 +32,7 @@ type plugin struct {
 	} `json:"spec"`
 }
 
-// TestKrewManifest checks that the manifest is valid for krew, and has exactly the platforms of the archives.
+// TestKrewManifest checks that krew accepts the manifest, and that it has exactly the platforms of the archives.
 func TestKrewManifest(t *testing.T) {
 	t.Parallel()
 	sums := map[platform]string{}
@@ -65,13 +65,13 @@ func TestKrewManifest(t *testing.T) {
 		seen[target] = true
 		if archive.Sha256 != sums[target] || archive.Bin != "joiner" ||
 			archive.URI != p.Spec.Homepage+"/releases/download/v1.2.3/"+archiveName(target) {
-			t.Errorf("%s: checksum, program or URI is wrong: %+v", target, archive)
+			t.Errorf("%s is %+v, want checksum %s, program joiner, and the URI of the release", target, archive, sums[target])
 		}
 	}
 	if len(seen) != len(sums) || len(p.Spec.Platforms) != len(sums) {
-		t.Errorf("platforms %v, want %v", seen, archivePlatforms())
+		t.Errorf("the manifest has the platforms %v, want each of %v once", seen, archivePlatforms())
 	}
 	if _, err := krewManifest(filepath.Join("../..", krewTemplate), "v1.2.3", map[platform]string{{"linux", "amd64"}: "a"}); err == nil {
-		t.Error("krewManifest accepts sums without an archive of the manifest, want an error")
+		t.Error("krewManifest accepts a platform without checksum, want an error")
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// licensesFile is the name of the file with the licenses of all linked modules, in the archives and in the image.
+// licensesFile is the file with the licenses of all linked modules, in the archives and in the image.
 const licensesFile = "THIRD_PARTY_LICENSES"
 
 // The names of files with licenses and with other legal notices.
@@ -35,9 +35,9 @@ type linkedModule struct {
 	packages              []string
 }
 
-// licensesOf returns the content of licensesFile for a binary of the checkout at root. The content is the licenses of
-// Go, of the linked modules, and of parts of these modules that have their own license. A module without a license is
-// an error. The same modules result in the same bytes.
+// licensesOf returns the content of licensesFile for a binary of the checkout at root: the licenses of Go, of the
+// linked modules, and of parts of these modules that have their own license. A module without a license is an error.
+// The same modules result in the same bytes.
 func (o *options) licensesOf(ctx context.Context, root, binary string, p platform) ([]byte, error) {
 	modules, err := linkedModules(ctx, root, p)
 	if err != nil {
@@ -151,11 +151,11 @@ func goOutput(ctx context.Context, root string, p platform, args ...string) (str
 	}
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir, cmd.Env = root, env
-	var problems strings.Builder
-	cmd.Stderr = &problems
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("go %s: %w\n%s", args[0], err, strings.TrimSpace(problems.String()))
+		return "", fmt.Errorf("go %s: %w\n%s", args[0], err, strings.TrimSpace(stderr.String()))
 	}
 	return string(out), nil
 }

@@ -53,7 +53,7 @@ func TestLicenses(t *testing.T) {
 		}
 	}
 	if again, err := o.licensesOf(t.Context(), o.root, binary, p); err != nil || string(again) != text {
-		t.Errorf("a second list of the same program's licenses differs: %v", err)
+		t.Errorf("a second call of licensesOf returns other licenses, or an error: %v", err)
 	}
 }
 

@@ -164,7 +164,7 @@ func readTar(t *testing.T, r io.Reader, files map[string]*tar.Header, content ma
 	}
 }
 
-// TestDifferentSourcesDiffer checks that the comparison of two builds detects a difference.
+// TestDifferentSourcesDiffer checks that rebuild detects a different build.
 func TestDifferentSourcesDiffer(t *testing.T) {
 	t.Parallel()
 	o := smallCheckout(t)
@@ -176,13 +176,13 @@ func TestDifferentSourcesDiffer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	main := filepath.Join(o.root, "cmd/joiner/main.go")
-	if err := os.WriteFile(main, []byte("package main\n\nvar release, revision string\n\nfunc main() { println(revision, release) }\n"),
+	source := filepath.Join(o.root, "cmd/joiner/main.go")
+	if err := os.WriteFile(source, []byte("package main\n\nvar release, revision string\n\nfunc main() { println(revision, release) }\n"),
 		0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := o.rebuild(t.Context(), want); err == nil || !strings.Contains(err.Error(), "two builds of the same sources differ") {
-		t.Errorf("a build of changed sources returns the error %v, want one that the builds differ", err)
+		t.Errorf("rebuild with changed sources returns %v, want an error that the builds differ", err)
 	}
 }
 
@@ -237,7 +237,7 @@ func TestBill(t *testing.T) {
 	}
 	again, err := billOf(binary, "v1.2.3")
 	if err != nil || !bytes.Equal(text, again) {
-		t.Errorf("a second bill of the same binary differs: %v", err)
+		t.Errorf("a second bill of the same binary differs, or has an error: %v", err)
 	}
 	var b bill
 	if err := json.Unmarshal(text, &b); err != nil {
@@ -250,7 +250,7 @@ func TestBill(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range b.Components {
 		if seen[c.Ref] || c.Version == "" || !strings.HasPrefix(c.PURL, "pkg:golang/"+c.Name+"@") {
-			t.Errorf("a component occurs twice, has no version, or has another PURL: %+v", c)
+			t.Errorf("a component occurs twice, has no version, or its PURL does not have its name: %+v", c)
 		}
 		seen[c.Ref] = true
 	}

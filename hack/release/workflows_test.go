@@ -88,11 +88,11 @@ func TestWorkflows(t *testing.T) {
 // action have the same digest.
 func TestActionsArePinned(t *testing.T) {
 	t.Parallel()
-	line := regexp.MustCompile(`(?m)^\s*(?:- )?uses: *(.*)$`)
+	usesLine := regexp.MustCompile(`(?m)^\s*(?:- )?uses: *(.*)$`)
 	pinned := regexp.MustCompile(`^([\w-]+/[\w./-]+)@([0-9a-f]{40}) # v\d+\.\d+\.\d+$`)
 	digests := map[string]string{}
 	for _, w := range readWorkflows(t) {
-		steps := 0
+		steps := 0 // with uses
 		for _, j := range w.Jobs {
 			for _, s := range j.Steps {
 				if s.Uses != "" {
@@ -100,7 +100,7 @@ func TestActionsArePinned(t *testing.T) {
 				}
 			}
 		}
-		lines := line.FindAllStringSubmatch(w.text, -1)
+		lines := usesLine.FindAllStringSubmatch(w.text, -1)
 		if len(lines) != steps {
 			t.Errorf("%s: uses: is on %d lines, but in %d steps", w.file, len(lines), steps)
 		}
@@ -188,14 +188,14 @@ func TestOneToolchain(t *testing.T) {
 			for i, s := range j.Steps {
 				if strings.HasPrefix(s.Uses, "actions/setup-go@") &&
 					("go"+fmt.Sprint(s.With["go-version"]) != want || s.With["go-version-file"] != nil) {
-					t.Errorf("%s: job %s, step %d: go-version %v, want %s", w.file, name, i, s.With["go-version"], want)
+					t.Errorf("%s: job %s, step %d: go-version %v, want %s without go-version-file", w.file, name, i, s.With["go-version"], want)
 				}
 			}
 		}
 	}
 	makefile, err := os.ReadFile("../../Makefile")
 	if err != nil || !strings.Contains(string(makefile), "export GOTOOLCHAIN := $(shell sed -n 's/^toolchain //p' go.mod)") {
-		t.Errorf("make does not use the toolchain line: %v", err)
+		t.Errorf("the Makefile does not set GOTOOLCHAIN to the toolchain line of go.mod: %v", err)
 	}
 	t.Setenv("GOTOOLCHAIN", "local")
 	env, err := buildEnv("../..", platform{"linux", "amd64"})
@@ -222,11 +222,11 @@ func TestEverythingIsAttested(t *testing.T) {
 	if err := o.writeArchives(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	chart := options{root: "../..", out: o.out, release: o.release}
+	chart := options{root: "../..", out: o.out, release: o.release} // the small checkout has no chart
 	if err := chart.writeChart(); err != nil {
 		t.Fatal(err)
 	}
-	var subjects, images, published []string
+	var subjects, registryNames, published []string
 	for _, w := range readWorkflows(t) {
 		for _, j := range w.Jobs {
 			for _, s := range j.Steps {
@@ -234,7 +234,7 @@ func TestEverythingIsAttested(t *testing.T) {
 					path, _ := s.With["subject-path"].(string)
 					subjects = append(subjects, strings.Fields(path)...)
 					if name, _ := s.With["subject-name"].(string); name != "" && s.With["push-to-registry"] == true && s.With["subject-digest"] != nil {
-						images = append(images, name)
+						registryNames = append(registryNames, name)
 					}
 				}
 				if _, files, ok := strings.Cut(s.Run, "gh release create"); ok {
@@ -262,9 +262,9 @@ func TestEverythingIsAttested(t *testing.T) {
 			t.Errorf("%s is not published", f.Name())
 		}
 	}
-	slices.Sort(images)
+	slices.Sort(registryNames)
 	if want := []string{"ghcr.io/${{ github.repository }}",
-		"ghcr.io/${{ github.repository_owner }}/charts/joiner"}; !slices.Equal(images, want) {
-		t.Errorf("the attested names in the registry are %v, want %v", images, want)
+		"ghcr.io/${{ github.repository_owner }}/charts/joiner"}; !slices.Equal(registryNames, want) {
+		t.Errorf("the attested names in the registry are %v, want %v", registryNames, want)
 	}
 }

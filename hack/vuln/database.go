@@ -49,8 +49,8 @@ type vulnIndex struct {
 	Aliases  []string  `json:"aliases,omitempty"`
 }
 
-// pinnedDatabase returns the folder of the database at the version in go.mod. If the module is not in the cache, the go
-// command downloads it and checks it against go.sum.
+// pinnedDatabase returns the folder of databaseModule in the module cache, at the version in go.mod. If necessary, the
+// go command downloads the module and checks it against go.sum.
 func pinnedDatabase(ctx context.Context) (folder, version string, err error) {
 	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", databaseModule)
 	out, err := cmd.Output()
@@ -59,7 +59,7 @@ func pinnedDatabase(ctx context.Context) (folder, version string, err error) {
 		return "", "", fmt.Errorf("download %s: %w %s", databaseModule, errors.Join(err, jsonErr), m.Error)
 	}
 	if m.Dir == "" {
-		return "", "", fmt.Errorf("download %s: the go command names no folder %s", databaseModule, m.Error)
+		return "", "", fmt.Errorf("download %s: the go command names no folder: %s", databaseModule, m.Error)
 	}
 	return m.Dir, m.Version, nil
 }
@@ -68,11 +68,11 @@ func pinnedDatabase(ctx context.Context) (folder, version string, err error) {
 // format of a Go vulnerability database: index/db.json, index/modules.json, index/vulns.json and ID/*.json
 // (https://go.dev/security/vuln/database#api).
 func writeDatabase(from, to string) error {
-	entries, err := filepath.Glob(filepath.Join(from, "*.json"))
+	files, err := filepath.Glob(filepath.Join(from, "*.json"))
 	if err != nil {
 		return fmt.Errorf("list the vulnerability database: %w", err)
 	}
-	if len(entries) == 0 {
+	if len(files) == 0 {
 		return fmt.Errorf("%s has no entries of a vulnerability database", from)
 	}
 	for _, folder := range []string{"ID", "index"} {
@@ -81,9 +81,9 @@ func writeDatabase(from, to string) error {
 		}
 	}
 	modules := map[string]*moduleIndex{}
-	vulns := make([]vulnIndex, 0, len(entries))
+	vulns := make([]vulnIndex, 0, len(files))
 	var newest time.Time
-	for _, file := range entries {
+	for _, file := range files {
 		e, err := copyEntry(file, filepath.Join(to, "ID"))
 		if err != nil {
 			return err
@@ -98,7 +98,7 @@ func writeDatabase(from, to string) error {
 				m = &moduleIndex{Path: a.Package.Name}
 				modules[m.Path] = m
 			}
-			if !slices.ContainsFunc(m.Vulns, func(o moduleEntry) bool { return o.ID == e.ID }) {
+			if !slices.ContainsFunc(m.Vulns, func(other moduleEntry) bool { return other.ID == e.ID }) {
 				m.Vulns = append(m.Vulns, moduleEntry{e.ID, e.Modified})
 			}
 		}
@@ -119,8 +119,8 @@ func writeDatabase(from, to string) error {
 	return nil
 }
 
-// copyEntry copies the file of an entry to the folder, and returns the entry.
-func copyEntry(file, to string) (entry, error) {
+// copyEntry copies the file of an entry to a folder, and returns the entry.
+func copyEntry(file, folder string) (entry, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return entry{}, err
@@ -132,11 +132,11 @@ func copyEntry(file, to string) (entry, error) {
 	if want := strings.TrimSuffix(filepath.Base(file), ".json"); e.ID != want {
 		return entry{}, fmt.Errorf("read %s: its id is %q", file, e.ID)
 	}
-	return e, os.WriteFile(filepath.Join(to, e.ID+".json"), data, 0o644)
+	return e, os.WriteFile(filepath.Join(folder, e.ID+".json"), data, 0o644)
 }
 
-// database returns the URL of the pinned database for govulncheck. If the folder cache does not contain this version
-// yet, database writes it there.
+// database returns the URL of the pinned database for govulncheck. It writes the database to a folder below cache,
+// unless that folder exists.
 func database(ctx context.Context, cache string) (string, error) {
 	source, version, err := pinnedDatabase(ctx)
 	if err != nil {

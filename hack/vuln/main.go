@@ -40,9 +40,8 @@ type check struct {
 	args []string // arguments that select the mode and the packages or binary
 }
 
-// accepted lists, by program and ID, vulnerabilities that do not fail the check as long as no version of the module
-// fixes them. The lab listens on loopback only and is not part of a release. No vulnerability of the product is
-// accepted.
+// accepted has the vulnerabilities, by program and ID, that do not fail the check as long as no version of the module
+// fixes them: only those of the lab, which listens on loopback only and is not part of a release.
 var accepted = map[string]map[string]bool{
 	"bin/lab": {"GO-2025-3521": true, "GO-2025-3547": true},
 }
@@ -104,8 +103,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 // run runs govulncheck with the database at the URL db, and returns the reachable vulnerabilities.
 func (c check) run(ctx context.Context, db string) ([]finding, error) {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"tool", "govulncheck", "-db", db, "-format", "json"}, c.args...)...)
-	var problems strings.Builder
-	cmd.Stderr = &problems
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
 	pipe, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -118,7 +117,7 @@ func (c check) run(ctx context.Context, db string) ([]finding, error) {
 		_ = cmd.Process.Kill()
 	}
 	if err := cmd.Wait(); err != nil || readErr != nil {
-		return nil, fmt.Errorf("check %s: %w\n%s", c.name, errors.Join(err, readErr), strings.TrimSpace(problems.String()))
+		return nil, fmt.Errorf("check %s: %w\n%s", c.name, errors.Join(err, readErr), strings.TrimSpace(stderr.String()))
 	}
 	return found, nil
 }
@@ -161,7 +160,7 @@ func (f finding) String() string {
 // linked. Without govulncheck's first message, config, it returns an error: then the lack of findings proves nothing.
 func reachableOf(r io.Reader) ([]finding, error) {
 	byID := map[string]finding{}
-	started := false
+	hasConfig := false
 	for dec := json.NewDecoder(r); ; {
 		var m struct {
 			Config  *struct{} `json:"config"`
@@ -174,15 +173,15 @@ func reachableOf(r io.Reader) ([]finding, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read the output of govulncheck: %w", err)
 		}
-		started = started || m.Config != nil
+		hasConfig = hasConfig || m.Config != nil
 		if f := m.Finding; f != nil && len(f.Trace) > 0 && f.Trace[0].Function != "" {
 			if _, known := byID[f.ID]; !known {
 				byID[f.ID] = *f
 			}
 		}
 	}
-	if !started {
-		return nil, errors.New("govulncheck printed nothing")
+	if !hasConfig {
+		return nil, errors.New("govulncheck printed no message config")
 	}
 	out := make([]finding, 0, len(byID))
 	for _, f := range byID {

@@ -50,7 +50,7 @@ func TestReachableFails(t *testing.T) {
 			var out bytes.Buffer
 			err := run(t.Context(), args, &out)
 			if err == nil || !strings.Contains(err.Error(), "reachable vulnerabilities; update the named modules") {
-				t.Fatalf("the result of a vulnerable program is %v, want the advice to update\n%s", err, &out)
+				t.Fatalf("the error of run is %v, want the advice to update the modules\n%s", err, &out)
 			}
 			for _, want := range []string{"https://pkg.go.dev/vuln/GO-2021-0113: golang.org/x/text@v0.3.6, fixed in v0.3.7: golang.org/x/text/language."} {
 				if !strings.Contains(out.String(), want) {
@@ -76,7 +76,7 @@ func TestUnreachedPasses(t *testing.T) {
 
 // TestIncompleteCheckFails checks that run fails if a check cannot be completed.
 func TestIncompleteCheckFails(t *testing.T) {
-	for name, args := range map[string][]string{"no file": {"bin/none"}, "no program": {"go.mod"}, "nothing": {}} {
+	for name, args := range map[string][]string{"no file": {"bin/none"}, "no program": {"go.mod"}, "no arguments": {}} {
 		t.Setenv("VULNDB", "")
 		if err := run(t.Context(), args, &bytes.Buffer{}); err == nil {
 			t.Errorf("%s: the check passes, want an error", name)
@@ -122,7 +122,7 @@ func TestDatabase(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := json.Unmarshal(data, value); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("read index/%s.json: %v", name, err)
 		}
 	}
 	if len(vulns) != len(want) {
@@ -138,6 +138,6 @@ func TestDatabase(t *testing.T) {
 		}
 	}
 	if err := writeDatabase(t.TempDir(), t.TempDir()); err == nil {
-		t.Error("a folder without entries is accepted as a database")
+		t.Error("writeDatabase accepts a folder without entries, want an error")
 	}
 }
