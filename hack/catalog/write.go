@@ -14,7 +14,6 @@ import (
 // newerRegion is the only region of the newer price source, the price list in Karpenter's AWS provider.
 const newerRegion = "us-east-1"
 
-// region has the prices of one region.
 type region struct {
 	name  string
 	zones []string // zone IDs
@@ -29,7 +28,6 @@ type row struct {
 	zones    string // last character of the ID of each zone; "?": not known
 }
 
-// file is a file of the table.
 type file struct {
 	name string
 	data []byte

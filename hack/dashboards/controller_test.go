@@ -73,9 +73,7 @@ func newFailingController(t *testing.T) scrapedData {
 }
 
 // newAbsent returns the data in Prometheus if no controller exists.
-func newAbsent() scrapedData {
-	return scrapedData{series: memory{}, engine: newEngine(), at: end()}
-}
+func newAbsent() scrapedData { return scrapedData{series: memory{}, engine: newEngine(), at: end()} }
 
 // scrapedAt returns the time of scrape n. The first scrape is number 0.
 func scrapedAt(n int) time.Time {
@@ -158,7 +156,6 @@ func scrapeHour(t *testing.T, eachMinute func(m *metrics.Metrics, n float64)) sc
 	return scrapedData{series: series, engine: newEngine(), at: end()}
 }
 
-// page returns the output of the handler of /metrics.
 func page(t *testing.T, registry *prometheus.Registry) string {
 	t.Helper()
 	families, err := registry.Gather()
@@ -195,7 +192,7 @@ func (c scrapedData) ask(t *testing.T, text string) promql.Vector {
 	return out
 }
 
-// knownLabels returns the names of the labels of each metric: the metrics of package metrics, and two of the process.
+// knownLabels returns the label names of each metric of package metrics, and of two metrics of the process.
 func knownLabels(t *testing.T) map[string][]string {
 	t.Helper()
 	registry := &recorder{Registry: prometheus.NewRegistry(), labels: map[string][]string{
@@ -210,10 +207,9 @@ func knownLabels(t *testing.T) map[string][]string {
 	return registry.labels
 }
 
-// recorder is a registry that records registrations.
 type recorder struct {
 	*prometheus.Registry
-	labels map[string][]string
+	labels map[string][]string // label names by metric
 }
 
 // Register records the names and labels of a collector. A Desc exposes them only in its method String.
@@ -232,7 +228,7 @@ func (r *recorder) Register(c prometheus.Collector) error {
 		}
 		labels := strings.FieldsFunc(variable, func(r rune) bool { return r == ',' || r == ' ' })
 		r.labels[name] = labels
-		if strings.Contains(fmt.Sprintf("%T", c), "istogram") { // histogram or HistogramVec; a Summary has the same methods
+		if strings.Contains(fmt.Sprintf("%T", c), "istogram") { // types histogram and HistogramVec
 			r.labels[name+"_bucket"] = append([]string{"le"}, labels...)
 		}
 	}
@@ -240,9 +236,8 @@ func (r *recorder) Register(c prometheus.Collector) error {
 }
 
 // TestQueriesFindSeriesOfLab runs the queries on two scrapes of a controller in the lab: while pods ran on its nodes,
-// and after the pods were removed. The files testdata/lab-*.txt have the queried metrics, without help texts and with
-// two buckets per histogram. The test repeats each file for half an hour, so rates are 0; but every panel must find its
-// series.
+// and after the pods were removed. The files testdata/lab-*.txt have the queried metrics. The test repeats each file
+// for half an hour, so rates are 0; but every panel must find its series.
 func TestQueriesFindSeriesOfLab(t *testing.T) {
 	t.Parallel()
 	c := scrapedData{series: memory{}, engine: newEngine(), at: end()}

@@ -24,11 +24,11 @@ const (
 // query is a PromQL expression of a panel or an alert.
 type query struct {
 	where, text string // where: title of the panel, or name of the alert
-	legend      string // legend of the panel, with labels that the result must have: "{{nodepool}}"
+	legend      string // of the panel, with labels that the result must have: "{{nodepool}}"
 	isAlert     bool   // the expression is an alert's
 }
 
-// dashboard has the used fields of Grafana's dashboard model.
+// dashboard has the fields of Grafana's dashboard model that the tests read.
 type dashboard struct {
 	Title, UID string
 	Templating struct{ List []variable }
@@ -276,7 +276,7 @@ func TestRunbook(t *testing.T) {
 				t.Errorf("%s has no section %s", page, r.Alert)
 				continue
 			}
-			const minText = 20 // bytes
+			const minText = 20 // bytes after the heading
 			for _, part := range []string{"**Meaning.**", "**Look at.**", "**Do.**"} {
 				if _, after, ok := strings.Cut(body, part); !ok || len(strings.TrimSpace(after)) < minText {
 					t.Errorf("%s: the section %s lacks %s", page, r.Alert, part)

@@ -80,7 +80,7 @@ func TestRules(t *testing.T) {
 	for name, rules := range map[string]map[string]pattern{
 		"Terraform": rulesOfPlan(t, planJoiner(t, nil)), "CloudFormation": rulesOfStack(t, joinerStack(t, nil)),
 	} {
-		var unprocessed []interruption.Event // events of the rules; the loop over interruption.Events removes its events
+		var unprocessed []interruption.Event // all events of the rules; the second loop removes the processed ones
 		for _, p := range rules {
 			for _, source := range p.Source {
 				for _, detailType := range p.DetailType {

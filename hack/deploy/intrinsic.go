@@ -194,9 +194,9 @@ func (s *Stack) attribute(resource, attribute string) (any, error) {
 // placeholder matches a placeholder of Fn::Sub. Its group is the name.
 var placeholder = regexp.MustCompile(`\$\{([^}]+)\}`)
 
-// sub replaces the placeholders of Fn::Sub. The value of ${NAME} is the entry NAME of values. If there is no such
-// entry, it is the value of Ref for NAME. The value of ${RESOURCE.ATTRIBUTE} is an attribute of a resource. An unused
-// entry of values is an error.
+// sub replaces the placeholders of Fn::Sub. The value of ${NAME} is the entry NAME of values; without this entry, it is
+// the value of Ref. The value of ${RESOURCE.ATTRIBUTE} is an attribute of a resource. An unused entry of values is an
+// error.
 func (s *Stack) sub(text string, values map[string]any) (string, error) {
 	var errs []error
 	unused := map[string]bool{}

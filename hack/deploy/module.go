@@ -106,7 +106,6 @@ func (m *Module) add(block *hclsyntax.Block, text []byte) error {
 	return nil
 }
 
-// addOnce adds a value. A name that exists is an error.
 func addOnce[V any](into map[string]V, name string, value V) error {
 	if _, ok := into[name]; ok {
 		return fmt.Errorf("%s is defined twice", name)

@@ -202,8 +202,8 @@ func (p *planner) resolve(t hcl.Traversal) error {
 	}
 }
 
-// enter marks a value as being evaluated. The returned function removes the mark. If the value is marked already, it
-// depends on itself, and enter returns an error.
+// enter marks a value as being evaluated, and returns a function that removes the mark. A value that is marked already
+// depends on itself: enter returns an error.
 func (p *planner) enter(what string) (func(), error) {
 	if p.busy[what] {
 		return nil, fmt.Errorf("cycle: %s refers to itself", what)
@@ -233,8 +233,8 @@ func (p *planner) evalLocal(name string) error {
 	return nil
 }
 
-// planModule evaluates a module block. If the source of the module is a folder, it plans that module. Otherwise it
-// takes the outputs of the module from Inputs.Modules.
+// planModule evaluates a module block. If the source is a folder, it plans the module in this folder. Otherwise it
+// takes the outputs from Inputs.Modules.
 func (p *planner) planModule(name string) error {
 	if _, ok := p.evaluated["module."+name]; ok {
 		return nil

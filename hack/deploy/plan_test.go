@@ -55,7 +55,7 @@ func (s settings) values(t *testing.T) map[string]cty.Value {
 	return out
 }
 
-// planJoiner plans the module joiner for a cluster "demo" with additional variables. An error fails the test.
+// planJoiner plans the module joiner for a cluster "demo" with additional variables.
 func planJoiner(t *testing.T, s settings) *Plan {
 	t.Helper()
 	p, err := tryPlan(t, s)
@@ -65,7 +65,7 @@ func planJoiner(t *testing.T, s settings) *Plan {
 	return p
 }
 
-// tryPlan is planJoiner, but returns the error of the plan.
+// tryPlan is like planJoiner, but an error of the plan does not fail the test.
 func tryPlan(t *testing.T, s settings) (*Plan, error) {
 	t.Helper()
 	m, err := Read(joiner)

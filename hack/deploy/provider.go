@@ -106,7 +106,7 @@ func newResource(typ, address string, arguments map[string]cty.Value) (cty.Value
 			return cty.NilVal, fmt.Errorf("name %q and name_prefix %q: set exactly one of them", name, prefix)
 		}
 		if name == "" {
-			arguments["name"] = cty.StringVal(prefix + "2026") // 2026: for the time and number that the provider appends
+			arguments["name"] = cty.StringVal(prefix + "2026") // 2026 stands for the time that the provider appends
 		}
 	}
 	replacer := strings.NewReplacer("{name}", text("name", ""), "{path}", text("path", "/"), "{address}", address)

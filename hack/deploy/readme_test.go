@@ -33,7 +33,8 @@ func TestReadme(t *testing.T) {
 		if v.DefaultText != "" {
 			defaultCell = "`" + v.DefaultText + "`"
 		}
-		fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s |\n", name, strings.Join(strings.Fields(v.TypeText), " "), defaultCell, cell(v.Description))
+		typ := strings.Join(strings.Fields(v.TypeText), " ")
+		fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s |\n", name, typ, defaultCell, cell(v.Description))
 	}
 	b.WriteString("\n## Outputs\n\n| name | |\n|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(m.Outputs)) {
@@ -166,7 +167,7 @@ func TestChartValues(t *testing.T) {
 	const file = "../../deploy/charts/joiner/values.yaml"
 	text, err := os.ReadFile(file)
 	if os.IsNotExist(err) {
-		t.Skip("no chart")
+		t.Skip(file + " does not exist")
 	}
 	var chart, values map[string]any
 	if err != nil || yaml.Unmarshal(text, &chart) != nil {
@@ -178,12 +179,12 @@ func TestChartValues(t *testing.T) {
 	var compare func(path string, values, defaults map[string]any)
 	compare = func(path string, values, defaults map[string]any) {
 		for name, value := range values {
-			fallback, ok := defaults[name]
+			chartValue, ok := defaults[name]
 			if !ok {
 				t.Errorf("the chart has no value %s%s", path, name)
 			}
 			innerValues, _ := value.(map[string]any)
-			innerDefaults, _ := fallback.(map[string]any)
+			innerDefaults, _ := chartValue.(map[string]any)
 			compare(path+name+".", innerValues, innerDefaults)
 		}
 	}

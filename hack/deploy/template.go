@@ -67,8 +67,8 @@ func ReadTemplate(file string) (*Template, error) {
 	return t, nil
 }
 
-// objects returns the values of the object v by key. A value that is not an object becomes nil. The result is empty if
-// v is not an object.
+// objects returns the values of the object v by key: nil for a value that is not an object. If v is not an object, the
+// result is empty.
 func objects(v any) map[string]map[string]any {
 	out := map[string]map[string]any{}
 	all, _ := v.(map[string]any)

@@ -13,7 +13,7 @@ import (
 
 const cloudformation = "../../deploy/cloudformation/joiner.yaml"
 
-// joinerStack evaluates the template for a cluster "demo" with additional parameters. An error fails the test.
+// joinerStack evaluates the template for a cluster "demo" with additional parameters.
 func joinerStack(t *testing.T, parameters map[string]string) *Stack {
 	t.Helper()
 	s, err := tryStack(t, parameters)
@@ -23,7 +23,7 @@ func joinerStack(t *testing.T, parameters map[string]string) *Stack {
 	return s
 }
 
-// tryStack is joinerStack, but returns the error of the evaluation.
+// tryStack is like joinerStack, but an error of the evaluation does not fail the test.
 func tryStack(t *testing.T, parameters map[string]string) (*Stack, error) {
 	t.Helper()
 	template, err := ReadTemplate(cloudformation)

@@ -155,8 +155,8 @@ func hasInstances(p *Plan, address string) bool {
 	return !value.CanIterateElements() || value.LengthInt() > 0
 }
 
-// TestValidate validates the module and the examples with the providers' own schemas. It runs only with
-// TERRAFORM_PROVIDERS=1, because the download has hundreds of megabytes.
+// TestValidate validates the module and the examples with the providers' own schemas. It needs TERRAFORM_PROVIDERS=1,
+// because it downloads hundreds of megabytes.
 func TestValidate(t *testing.T) {
 	if os.Getenv("TERRAFORM_PROVIDERS") == "" {
 		t.Skip("TERRAFORM_PROVIDERS=1 downloads the providers from their registry")

@@ -14,7 +14,7 @@ import (
 	"text/template"
 )
 
-// krewTemplate is the file with the template of krew's manifest. Its placeholders are the version and the checksums.
+// krewTemplate is the template of krew's manifest, with placeholders for the version and the checksums.
 const krewTemplate = "deploy/krew/joiner.yaml"
 
 // writeArchives writes an archive of the command line for each platform, the checksums of the archives (SHA256SUMS),

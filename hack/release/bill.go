@@ -100,7 +100,7 @@ func componentOf(kind string, m *debug.Module) component {
 	return component{Type: kind, Ref: purl, Name: m.Path, Version: m.Version, PURL: purl}
 }
 
-// serial returns a UUID that is derived from the checksum of the binary, so the same binary has the same UUID.
+// serial returns a UUID that is made from the checksum of the binary.
 func serial(sum [32]byte) string {
 	u := [16]byte(sum[:16])
 	u[6], u[8] = u[6]&0x0f|0x80, u[8]&0x3f|0x80 // RFC 9562: version 8, custom; its variant

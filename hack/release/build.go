@@ -11,7 +11,6 @@ import (
 	"strings"
 )
 
-// platform is an operating system and an architecture.
 type platform struct{ os, arch string }
 
 func (p platform) String() string { return p.os + "/" + p.arch }
@@ -65,8 +64,7 @@ func toolchainOf(file string) (string, error) {
 	return string(m[1]), nil
 }
 
-// copySources copies the files of the Go module to another folder. It leaves out other Go modules, hidden folders, bin
-// and dist.
+// copySources copies a Go module to a folder, except nested Go modules, hidden folders, bin and dist.
 func copySources(from, to string) error {
 	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {

@@ -36,8 +36,8 @@ func (o *options) writeChart() error {
 	return nil
 }
 
-// withVersion returns Chart.yaml with the version of the release. A file without exactly one version line and one
-// appVersion line is an error.
+// withVersion replaces the version and the appVersion of Chart.yaml. A file without exactly one line of each is an
+// error.
 func withVersion(chartYAML []byte, version, appVersion string) ([]byte, error) {
 	for key, value := range map[string]string{"version": version, "appVersion": appVersion} {
 		line := regexp.MustCompile(`(?m)^` + key + `: .*$`)

@@ -92,8 +92,7 @@ func (o *options) pushImage(ctx context.Context) error {
 	return nil
 }
 
-// rebuild builds the image from a copy of the sources in another folder. It returns an error if the digest of that
-// image is not want.
+// rebuild builds the image from a copy of the sources in another folder. It returns an error if the digest is not want.
 func (o *options) rebuild(ctx context.Context, want v1.Hash) error {
 	folder, err := os.MkdirTemp("", "release-again-")
 	if err != nil {

@@ -29,10 +29,10 @@ type licenseText struct {
 	files []string // "module version: file"
 }
 
-// linkedModule is a module that is linked into a program, with the folders of its linked packages.
+// linkedModule is a module that is linked into a program.
 type linkedModule struct {
 	path, version, folder string
-	packages              []string
+	packages              []string // folders of the linked packages
 }
 
 // licensesOf returns the content of licensesFile for a binary of the checkout at root: the licenses of Go, of the
@@ -66,8 +66,7 @@ func (o *options) licensesOf(ctx context.Context, root, binary string, p platfor
 	return writeLicenses(texts), nil
 }
 
-// linkedModules returns the modules of the program's packages, by path, as go list prints them. It leaves out the
-// checkout's own module.
+// linkedModules returns the modules of the program's packages by path, without the checkout's own module.
 func linkedModules(ctx context.Context, root string, p platform) (map[string]*linkedModule, error) {
 	const format = `{{if not .Standard}}{{with .Module}}{{if not .Main}}{{.Path}}|{{.Version}}|{{.Dir}}|{{end}}{{end}}{{.Dir}}{{end}}`
 	text, err := goOutput(ctx, root, p, "list", "-deps", "-f", format, "./cmd/joiner")
@@ -132,7 +131,7 @@ func (m *linkedModule) collect(texts map[string]*licenseText) error {
 	return nil
 }
 
-// writeLicenses writes each text once, after the list of files that contain it.
+// writeLicenses returns the content of licensesFile: each text once, after the list of files that contain it.
 func writeLicenses(texts map[string]*licenseText) []byte {
 	sorted := slices.SortedFunc(maps.Values(texts), func(a, b *licenseText) int { return cmp.Compare(a.files[0], b.files[0]) })
 	var out bytes.Buffer

@@ -24,7 +24,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
-// smallCheckout returns options for the checkout of a small program, with all files that a release needs.
+// smallCheckout returns options for the checkout of a small program, with all files of a release except the chart's.
 func smallCheckout(t *testing.T) options {
 	t.Helper()
 	root := t.TempDir()
@@ -186,8 +186,8 @@ func TestDifferentSourcesDiffer(t *testing.T) {
 	}
 }
 
-// TestArchives checks that the checksums are those of the archives, krew's manifest contains them, and the archive
-// contains the files that krew needs.
+// TestArchives checks that SHA256SUMS and krew's manifest have the checksums of the archives, and that each archive has
+// the program, its licenses and its bill of materials.
 func TestArchives(t *testing.T) {
 	t.Parallel()
 	o := smallCheckout(t)
@@ -224,7 +224,7 @@ func TestArchives(t *testing.T) {
 	}
 }
 
-// TestBill checks that the bill of materials lists each module of a binary once, with its version, and is reproducible.
+// TestBill checks that the bill of materials of a binary lists each module once, with its version, and is reproducible.
 func TestBill(t *testing.T) {
 	t.Parallel()
 	binary, err := os.Executable() // of this test

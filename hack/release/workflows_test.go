@@ -118,7 +118,6 @@ func TestActionsArePinned(t *testing.T) {
 	}
 }
 
-// neededPermissions returns exactly the permissions that a job's steps need.
 func neededPermissions(j job) map[string]string {
 	out := map[string]string{}
 	for _, s := range j.Steps {
@@ -139,9 +138,9 @@ func neededPermissions(j job) map[string]string {
 	return out
 }
 
-// TestLeastPermissions checks that a workflow grants no permissions, and each job exactly the permissions that its
-// steps need. A job that may write to the repository does not check it out, and no checkout keeps credentials. No job
-// of a release uses a cache.
+// TestLeastPermissions checks that a workflow grants no permissions, and each job exactly those that its steps need. A
+// job that may write to the repository does not check it out, and no checkout keeps credentials. No job of a release
+// uses a cache.
 func TestLeastPermissions(t *testing.T) {
 	t.Parallel()
 	for _, w := range readWorkflows(t) {
@@ -188,7 +187,7 @@ func TestOneToolchain(t *testing.T) {
 			for i, s := range j.Steps {
 				if strings.HasPrefix(s.Uses, "actions/setup-go@") &&
 					("go"+fmt.Sprint(s.With["go-version"]) != want || s.With["go-version-file"] != nil) {
-					t.Errorf("%s: job %s, step %d: go-version %v, want %s without go-version-file", w.file, name, i, s.With["go-version"], want)
+					t.Errorf("%s: job %s, step %d: %v, want go-version %s, no go-version-file", w.file, name, i, s.With, want)
 				}
 			}
 		}
@@ -222,7 +221,7 @@ func TestEverythingIsAttested(t *testing.T) {
 	if err := o.writeArchives(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	chart := options{root: "../..", out: o.out, release: o.release} // the small checkout has no chart
+	chart := options{root: "../..", out: o.out, release: o.release}
 	if err := chart.writeChart(); err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 // databaseModule is the module with the entries of the Go vulnerability database, below data/osv.
 const databaseModule = "golang.org/x/vulndb"
 
-// entry has the fields of a database entry that the indexes need. The file of the entry is copied unchanged.
+// entry has the fields of a database entry that the indexes need.
 type entry struct {
 	ID       string    `json:"id"`
 	Modified time.Time `json:"modified"`

@@ -10,7 +10,6 @@ import (
 	"testing"
 )
 
-// build builds the binary of a module in testdata.
 func build(t *testing.T, module string, flags ...string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), module)
@@ -61,7 +60,7 @@ func TestReachableFails(t *testing.T) {
 	}
 }
 
-// TestUnreachedPasses checks that run passes for a program that uses a vulnerable module, but links no vulnerable
+// TestUnreachedPasses checks that run accepts a program that uses a vulnerable module, but links no vulnerable
 // function.
 func TestUnreachedPasses(t *testing.T) {
 	t.Setenv("VULNDB", "")

@@ -28,7 +28,6 @@ type variant struct {
 	needs []requirements.Requirement // requirements on labels; the image is for instance types that meet all of them
 }
 
-// requirement returns the requirement on a label of instance types.
 func requirement(key string, op requirements.Operator, values ...string) requirements.Requirement {
 	return requirements.Requirement{Key: key, Operator: op, Values: values}
 }
@@ -46,9 +45,9 @@ func withNeuron() []requirements.Requirement {
 	return []requirements.Requirement{requirement(labelAccelerator, requirements.Exists)}
 }
 
-// byAlias returns the images of an alias, from the SSM parameters that AWS publishes for its family. It leaves out a
-// variant whose parameter does not exist, because AWS does not publish this variant. Any other error fails the whole
-// call, because a list without one of the variants would look like drift.
+// byAlias returns the images of an alias, from the SSM parameters that AWS publishes for its family. It leaves out
+// variants without parameter: AWS does not publish them. Any other error fails the whole call, because a list without
+// one of the variants would look like drift.
 func (d *Client) byAlias(ctx context.Context, version string, t Term) ([]Image, *Unmatched, error) {
 	variants, problem := variantsOf(t.Alias, version)
 	if problem != "" {
@@ -76,7 +75,8 @@ func (d *Client) byAlias(ctx context.Context, version string, t Term) ([]Image, 
 }
 
 // variantsOf returns the variants of an alias for a Kubernetes version, "1.33". If there are none, problem is the
-// reason. The paths of the parameters are from the EKS and Bottlerocket user guides.
+// reason. In this file, version is the Kubernetes version and release the part of the alias after "@". The paths of the
+// parameters are from the EKS and Bottlerocket user guides.
 func variantsOf(alias, version string) (variants []variant, problem string) {
 	family, release, ok := strings.Cut(alias, "@")
 	family = strings.ToLower(family)
@@ -114,7 +114,7 @@ func al2(version, release string) []variant {
 	return []variant{
 		{path(""), withoutAccelerator()},
 		{path("-arm64"), withoutAccelerator()},
-		{path("-gpu"), withNeuron()},
+		{path("-gpu"), withNeuron()}, // this image has both drivers
 		{path("-gpu"), withGPU()},
 	}
 }

@@ -32,17 +32,16 @@ type Client struct {
 	parameters map[string]cachedParameter // by name
 }
 
-// cachedParameter is a cached value of an SSM parameter. Each NodeClass is reconciled once a minute, while AWS changes
-// its parameters a few times a month.
+// cachedParameter is a cached value of an SSM parameter. Each NodeClass is reconciled once a minute, but AWS changes
+// the parameters only a few times a month.
 type cachedParameter struct {
 	value string    // empty if SSM has no such parameter
 	until time.Time // when the cache entry expires
 }
 
-// How long the cache is valid.
 const (
-	cacheTime        = 5 * time.Minute // for the value of a parameter
-	cacheTimeMissing = time.Minute     // for the fact that a parameter does not exist
+	cacheTime        = 5 * time.Minute // validity of the value of a parameter
+	cacheTimeMissing = time.Minute     // validity of the result that a parameter does not exist
 )
 
 // New returns a client with the endpoint, region and credentials of cfg.
@@ -117,8 +116,8 @@ func (i Image) Accepts(labels requirements.Labels) bool {
 	return invalid == nil && needs.Accepts(labels)
 }
 
-// For returns the first image that accepts an instance type with these labels; false if there is none. images must be
-// in the order of Images.
+// For returns the first image that accepts an instance type with these labels; false if there is none. images must have
+// the order in which the method Images returns them.
 func For(images []Image, labels requirements.Labels) (Image, bool) {
 	for _, i := range images {
 		if i.Accepts(labels) {
@@ -162,7 +161,7 @@ func (d *Client) resolve(ctx context.Context, version string, t Term) ([]Image, 
 	return nil, &Unmatched{t, "AMINotFound", "the term is empty: set alias, id, ssmParameter, name or tags"}, nil
 }
 
-// selectBest returns one image for each distinct set of requirements, as described at Images.
+// selectBest returns one image for each distinct set of requirements, as the method Images documents.
 func selectBest(images []Image) []Image {
 	slices.SortFunc(images, func(a, b Image) int {
 		return cmp.Or(toInt(a.Deprecated)-toInt(b.Deprecated), b.Created.Compare(a.Created),
@@ -191,7 +190,7 @@ func toInt(b bool) int {
 	return 0
 }
 
-// architecture returns the requirement of an image for the architecture arch in Kubernetes' terms, "amd64" or "arm64".
+// architecture returns the requirement for Kubernetes' name of an architecture, "amd64" or "arm64".
 func architecture(arch string) requirements.Requirement {
 	return requirements.Requirement{Key: catalog.LabelArch, Operator: requirements.In, Values: []string{arch}}
 }

@@ -95,8 +95,8 @@ func TestAliases(t *testing.T) {
 		"windows, pinned": {"windows2022@v1", "1.33", nil, "UnsupportedAlias"},
 		"windows 2025":    {"windows2025@latest", "1.33", nil, "UnsupportedAlias"},
 		"unknown family":  {"al3@latest", "1.33", nil, "UnsupportedAlias"},
-		"no version":      {"al2023", "1.33", nil, "UnsupportedAlias"},
-		"no release":      {"al2023@v19990101", "1.33", nil, "AMINotFound"},
+		"no release":      {"al2023", "1.33", nil, "UnsupportedAlias"},
+		"no such release": {"al2023@v19990101", "1.33", nil, "AMINotFound"},
 		"no Kubernetes":   {"al2023@latest", "", nil, "UnsupportedAlias"},
 		"old Kubernetes":  {"al2023@latest", "1.10", nil, "AMINotFound"},
 	} {
@@ -114,7 +114,7 @@ func TestAliases(t *testing.T) {
 			}
 			got := names(images)
 			if !strings.HasPrefix(c.alias, "windows") {
-				delete(got, "windows") // no type has these labels unless the class' family is Windows
+				delete(got, "windows") // only a Windows EC2NodeClass has instance types with these labels
 			}
 			if len(got) != len(c.want) {
 				t.Errorf("images by kind of instance type are %v, want %v", got, c.want)
@@ -128,8 +128,8 @@ func TestAliases(t *testing.T) {
 	}
 }
 
-// TestFailedLookup: one failed lookup of a parameter fails the whole call, because a shorter list would look like
-// drift. Later calls return all images, and read cached parameters.
+// TestFailedLookup checks that one failed lookup of a parameter fails the whole call, because a shorter list would look
+// like drift. Later calls return all images, and use the cache.
 func TestFailedLookup(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
@@ -156,7 +156,7 @@ func TestTerms(t *testing.T) {
 	day := func(n int) time.Time { return time.Date(2026, 1, n, 0, 0, 0, 0, time.UTC) }
 	register := func(name, arch string, created time.Time, owner string, tags map[string]string) string {
 		i := world.Image{Name: name, Architecture: arch, CreatedAt: created, OwnerID: owner, Tags: tags, Public: true, RootDevice: "/dev/xvda"}
-		// 17 digits, which differ by day and owner.
+		// An ID has 17 digits; these differ by day and owner.
 		i.ID = "ami-0" + strings.Repeat("0", 8) + strings.ReplaceAll(created.Format("01-02"), "-", "") + arch[len(arch)-2:] + owner[10:]
 		s.region.Images.Register(i)
 		return i.ID
@@ -209,7 +209,7 @@ func TestTerms(t *testing.T) {
 		"one of two":          {[]ami.Term{{ID: old}, {Name: "no-such-image"}}, []string{old}, "name=no-such-image"},
 		"no such id":          {[]ami.Term{{ID: "ami-0123456789abcdef0"}}, nil, "id=ami-0123456789abcdef0"},
 		"malformed id":        {[]ami.Term{{ID: "ami-xyz"}}, nil, "id=ami-xyz"},
-		"nothing":             {[]ami.Term{{Owner: "self"}}, nil, "the term is empty"},
+		"only an owner":       {[]ami.Term{{Owner: "self"}}, nil, "the term is empty"},
 		"older and newer":     {[]ami.Term{{ID: old}, {ID: newer}}, []string{newer}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -227,7 +227,7 @@ func TestTerms(t *testing.T) {
 			}
 			if c.wantUnmatched == "" && len(unmatched) > 0 || c.wantUnmatched != "" &&
 				(len(unmatched) != 1 || !strings.Contains(unmatched[0].String(), c.wantUnmatched)) {
-				t.Errorf("unmatched %v, want one with %q", unmatched, c.wantUnmatched)
+				t.Errorf("the unmatched terms are %v, want %q (empty: none)", unmatched, c.wantUnmatched)
 			}
 		})
 	}

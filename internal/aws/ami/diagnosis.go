@@ -34,7 +34,7 @@ func (d *Client) ImagesByID(ctx context.Context, ids []string) ([]diagnosis.Imag
 	return out, nil
 }
 
-// diagnosedImage converts an image of EC2 for a diagnosis. The architecture x86_64 becomes amd64.
+// diagnosedImage converts an image of EC2 for a diagnosis. It keeps EC2's architecture, except that x86_64 is amd64.
 func diagnosedImage(i awstypes.Image) diagnosis.Image {
 	out := diagnosis.Image{
 		ID:           aws.ToString(i.ImageId),

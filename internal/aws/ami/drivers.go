@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// accelerators maps words in the names and descriptions of AMIs, AWS's and users' own, to the label of the instance
-// types with these accelerators.
+// accelerators maps words in the names and descriptions of AMIs to the label of the instance types with these
+// accelerators.
 var accelerators = []struct{ word, label string }{
 	{"nvidia", labelGPU}, {"gpu", labelGPU},
 	{"neuron", labelAccelerator}, {"inferentia", labelAccelerator}, {"trainium", labelAccelerator},
@@ -34,7 +34,7 @@ func driverLabel(name, description string) string {
 // none. An image with drivers is then only for the instance types with these accelerators, and an image without drivers
 // only for the types without them.
 func separateByDrivers(images []Image) []Image {
-	groups := map[string][]int{}
+	groups := map[string][]int{} // indexes of images with equal requirements
 	for i, image := range images {
 		key := fmt.Sprint(image.Requirements)
 		groups[key] = append(groups[key], i)

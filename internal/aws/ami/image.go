@@ -18,7 +18,7 @@ import (
 )
 
 // describe returns the images with the ids. If ids is empty, it returns the images that the term's name and tags
-// select. If there are none, it returns the reason. extra has the requirements of images besides their architecture, by
+// select. If no image is found, it returns the reason. extra has further requirements besides the architecture, by
 // image ID.
 func (d *Client) describe(ctx context.Context, t Term, ids []string,
 	extra map[string][]requirements.Requirement) ([]Image, *Unmatched, error) {
@@ -31,7 +31,7 @@ func (d *Client) describe(ctx context.Context, t Term, ids []string,
 		in.Owners = owners(t)
 	}
 	var out []Image
-	var unsupported []string // images of other architectures
+	var unsupported []string // images with an architecture that nodes do not support
 	pages := awsec2.NewDescribeImagesPaginator(d.ec2, in)
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
@@ -139,7 +139,7 @@ func filter(name string, values ...string) awstypes.Filter {
 	return awstypes.Filter{Name: aws.String(name), Values: values}
 }
 
-// byParameter resolves an SSM parameter that the user named.
+// byParameter resolves the term's SSMParameter.
 func (d *Client) byParameter(ctx context.Context, t Term) ([]Image, *Unmatched, error) {
 	id, ok, err := d.parameter(ctx, t.SSMParameter)
 	switch {

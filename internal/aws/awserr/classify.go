@@ -34,7 +34,7 @@ func classify(op string, err error) *Error {
 	switch {
 	case errors.Is(err, context.Canceled):
 		e.Kind, e.Reason, e.Message = Canceled, "Canceled", "stopped before AWS answered"
-	case errors.As(err, &api) && api.ErrorCode() != "" && api.ErrorCode() != "UnknownError":
+	case errors.As(err, &api) && api.ErrorCode() != "" && api.ErrorCode() != "UnknownError": // "UnknownError": no code
 		e.Code, e.Message = api.ErrorCode(), oneLine(api.ErrorMessage())
 		e.classifyResponse(status)
 	case status >= 500:
@@ -77,10 +77,10 @@ func isUnreadable(err error) bool {
 	return status != 0 // classify has already handled the answers with an error code of AWS
 }
 
-// classifyLocal classifies errors that did not come from AWS: no network path, no credentials.
+// classifyLocal classifies errors without an answer from AWS: no network path, no credentials.
 func (e *Error) classifyLocal(err error) {
-	var network net.Error
-	var address *url.Error
+	var netErr net.Error
+	var urlErr *url.Error
 	text := rootMessage(err)
 	e.Message = oneLine(text)
 	switch {
@@ -96,7 +96,7 @@ func (e *Error) classifyLocal(err error) {
 	case proxyOf(err) != "":
 		e.Kind, e.Reason, e.Message = Transient, "ProxyUnreachable", proxyOf(err)+" cannot be reached: "+e.Message
 		e.Hint = "correct HTTPS_PROXY, or add the hosts that need no proxy to NO_PROXY"
-	case errors.As(err, &address), errors.As(err, &network):
+	case errors.As(err, &urlErr), errors.As(err, &netErr):
 		e.Kind, e.Reason = Transient, "Unreachable"
 		e.Hint = "check the region's name and the network path to AWS: DNS, NAT or VPC endpoints"
 	case hasType[*retry.MaxAttemptsError](err):
@@ -109,33 +109,32 @@ func (e *Error) classifyLocal(err error) {
 // proxyOf returns "the proxy" and the address of the proxy that could not be reached; empty for any other error.
 func proxyOf(err error) string {
 	var proxy, dial *net.OpError
-	var unknown *net.DNSError
+	var dns *net.DNSError
 	switch {
 	case !errors.As(err, &proxy) || proxy.Op != "proxyconnect":
 		return ""
-	case errors.As(proxy.Err, &unknown):
-		return "the proxy " + unknown.Name
+	case errors.As(proxy.Err, &dns):
+		return "the proxy " + dns.Name
 	case errors.As(proxy.Err, &dial) && dial.Addr != nil:
 		return "the proxy " + dial.Addr.String()
 	}
 	return "the proxy"
 }
 
-// hasType reports whether errors.As finds a T in err.
 func hasType[T error](err error) bool {
 	var t T
 	return errors.As(err, &t)
 }
 
-// isMissingCredentials reports whether the SDK found no credentials. The SDK has no error type for this case, but the
-// error's text contains the name of the step that failed.
+// isMissingCredentials reports whether the SDK found no credentials. The SDK has no error type for this case, but its
+// text names the failed step.
 func isMissingCredentials(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "get identity: ") || strings.Contains(text, "retrieve credentials") ||
 		strings.Contains(text, "get credentials: ")
 }
 
-// rootMessage returns the text of the innermost error, without the text that each layer of the SDK adds.
+// rootMessage returns the text of the innermost error, without what the layers of the SDK add.
 func rootMessage(err error) string {
 	for {
 		next := errors.Unwrap(err)

@@ -15,8 +15,9 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// attemptTimeout is the time limit of one attempt of a call, until the last byte of its answer. Without a limit the SDK
-// waits forever for a peer that accepts the request and sends no answer. EC2's slowest calls take about ten seconds.
+// attemptTimeout is the time limit of one attempt of a call, until the last byte of its answer. EC2's slowest calls
+// take about ten seconds. Without a limit the SDK waits forever for a peer that accepts the request and does not
+// answer.
 const attemptTimeout = time.Minute
 
 // ClientConfig returns cfg with four additions, for all AWS clients:
@@ -50,7 +51,7 @@ func ClientConfig(cfg aws.Config) aws.Config {
 	return cfg
 }
 
-// requireRequestID is the middleware that returns an error for a successful response without AWS's request ID.
+// requireRequestID returns an error for a successful response without AWS's request ID.
 func requireRequestID(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (
 	out middleware.DeserializeOutput, metadata middleware.Metadata, err error,
 ) {
@@ -75,9 +76,9 @@ func requireRequestID(ctx context.Context, in middleware.DeserializeInput, next 
 type readOnlyBodyClient struct{ client aws.HTTPClient }
 
 // Do sends the request.
-func (p readOnlyBodyClient) Do(r *http.Request) (*http.Response, error) {
+func (c readOnlyBodyClient) Do(r *http.Request) (*http.Response, error) {
 	if r.Body != nil && r.Body != http.NoBody {
 		r.Body = struct{ io.ReadCloser }{r.Body}
 	}
-	return p.client.Do(r)
+	return c.client.Do(r)
 }

@@ -12,9 +12,9 @@ type verdict struct {
 	hint   string // Error.Hint; empty: none
 }
 
-// verdictOfCode classifies an error code; false if the code is not known. The codes are those of the EC2, IAM, EKS,
-// SSM, STS and Pricing API references. Where Karpenter has a reason for the code, the reason is Karpenter's, so that
-// alerts keep working.
+// verdictOfCode classifies an error code; false if the code is not known. The codes are from the EC2, IAM, EKS, SSM,
+// STS and Pricing API references. Where Karpenter has a reason for the code, Joiner has the same, so that alerts keep
+// working.
 func verdictOfCode(code string) (verdict, bool) {
 	for _, group := range groups() {
 		if slices.Contains(group.codes, code) {
@@ -24,18 +24,16 @@ func verdictOfCode(code string) (verdict, bool) {
 	return verdict{}, false
 }
 
-// group is a classification and the codes that it applies to.
 type group struct {
 	codes []string
 	verdict
 }
 
-// groups returns the classification of all known codes.
 func groups() []group {
 	return slices.Concat(shortages(), denials(), mistakes(), serviceErrors())
 }
 
-// shortages returns the codes of insufficient capacity and of exhausted instance quotas.
+// shortages returns the codes after which another offering or subnet may succeed.
 func shortages() []group {
 	return []group{
 		{[]string{"InsufficientInstanceCapacity", "UnfulfillableCapacity", "InsufficientHostCapacity", "InsufficientReservedInstanceCapacity",
@@ -79,8 +77,8 @@ func denials() []group {
 	}
 }
 
-// mistakes returns the codes of requests that name a wrong or missing object, that exceed a quota, or that use a client
-// token again. The codes of instance and fleet quotas are in shortages.
+// mistakes returns the codes of requests that name a wrong or missing object, that exceed a quota not in shortages, or
+// that use a client token again.
 func mistakes() []group {
 	return []group{
 		{[]string{"InvalidAMIID.Malformed", "InvalidAMIID.Unavailable"},
@@ -88,7 +86,7 @@ func mistakes() []group {
 		{[]string{"InvalidAMIID.NotFound"},
 			verdict{Misconfigured, "AMINotFound", "the image is gone or not shared with this account: correct spec.amiSelectorTerms of the EC2NodeClass"}},
 		{[]string{"InvalidLaunchTemplateName.NotFoundException", "InvalidLaunchTemplateId.NotFound", "InvalidLaunchTemplateId.VersionNotFound"},
-			verdict{Transient, "LaunchTemplateNotFound", ""}},
+			verdict{Transient, "LaunchTemplateNotFound", ""}}, // Joiner creates the template again
 		{[]string{"InvalidSubnetID.NotFound", "InvalidSubnet"},
 			verdict{Misconfigured, "SubnetNotFound", "correct spec.subnetSelectorTerms of the EC2NodeClass"}},
 		{[]string{"InvalidGroup.NotFound", "InvalidSecurityGroupID.NotFound", "InvalidGroupId.Malformed"},

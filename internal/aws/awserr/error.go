@@ -14,8 +14,7 @@ import (
 // Kind is the reaction that an error requires of the caller.
 type Kind string
 
-// The kinds. If one call had several errors, Worst returns the error whose kind is most specific about the user's next
-// step.
+// The kinds.
 const (
 	// Denied: the credentials are missing, expired or lack the permission. Report it; retry rarely.
 	Denied Kind = "Denied"
@@ -37,7 +36,7 @@ const (
 	Refused Kind = "Refused"
 	// Canceled: the caller stopped waiting. Do not report it.
 	Canceled Kind = "Canceled"
-	// Unknown: AWS returned a code that is not classified here. Treat it as Misconfigured, and show it unchanged.
+	// Unknown: none of the other kinds, and no error code of AWS. Treat it as Misconfigured, and show it unchanged.
 	Unknown Kind = "Unknown"
 )
 
@@ -67,7 +66,7 @@ type Error struct {
 	Kind      Kind   // what the caller does next
 	Reason    string // CamelCase, for a condition: "AMINotFound". Never empty
 	Code      string // AWS's error code, empty if the answer had none
-	Message   string // AWS's message in one line
+	Message   string // one line: AWS's message, or Joiner's
 	Hint      string // how to fix the cause, empty if there is nothing to add
 	RequestID string // for AWS support, empty if the answer had none
 
@@ -111,7 +110,7 @@ func StableText(err error) string {
 	}
 }
 
-// Unwrap returns the SDK's error, nil if the error came out of a response.
+// Unwrap returns the SDK's error; nil if there is none.
 func (e *Error) Unwrap() error { return e.cause }
 
 // Of returns the classified error in err. It returns an Error of kind Unknown if err contains none, and nil for nil.
@@ -140,8 +139,8 @@ func Misconfiguredf(op, reason, format string, args ...any) *Error {
 	return &Error{Op: op, Kind: Misconfigured, Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// Worst returns the error whose kind is most specific about the user's next step, see rank, and the first of several
-// with this kind. It returns nil if all errs are nil.
+// Worst returns the error whose kind is most specific about the user's next step, and the first of several with this
+// kind. It returns nil if all errs are nil.
 func Worst(errs ...*Error) *Error {
 	var worst *Error
 	for _, e := range errs {

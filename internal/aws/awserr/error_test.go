@@ -24,7 +24,6 @@ func config(url string) aws.Config {
 		Credentials: credentials.NewStaticCredentialsProvider("AKIA", "secret", "")}
 }
 
-// answer returns a handler that answers each request with the status and body.
 func answer(status int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
@@ -78,7 +77,7 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// check fails the test unless err has the kind and reason, and wantText in its one line.
+// check checks the kind and the reason of err, and that its text is one line with wantText.
 func check(t *testing.T, err error, wantKind awserr.Kind, wantReason, wantText string) {
 	t.Helper()
 	e := awserr.Of(err)
@@ -122,7 +121,7 @@ func TestClassifyWithoutAnswer(t *testing.T) {
 	check(t, describe(canceled, config(url)), awserr.Canceled, "Canceled", "stopped")
 }
 
-// TestClassifyIAM: IAM returns errors in another format than EC2.
+// TestClassifyIAM checks an error of IAM, whose format differs from EC2's.
 func TestClassifyIAM(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(answer(404, `<ErrorResponse xmlns="https://iam.amazonaws.com/doc/2010-05-08/"><Error><Type>Sender</Type><Code>NoSuchEntity</Code><Message>Instance Profile x cannot be found.</Message></Error><RequestId>r</RequestId></ErrorResponse>`))
@@ -132,7 +131,7 @@ func TestClassifyIAM(t *testing.T) {
 	check(t, awserr.Classify("GetInstanceProfile", err), awserr.Gone, "NotFound", "cannot be found")
 }
 
-// TestFromCode classifies errors that the answer to CreateFleet contains. The texts are EC2's.
+// TestFromCode classifies errors in answers to CreateFleet. The messages are EC2's.
 func TestFromCode(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -188,7 +187,7 @@ func TestFromCode(t *testing.T) {
 	} {
 		e := awserr.FromCode("CreateFleet", c.code, c.message)
 		if e.Kind != c.wantKind || e.Reason != c.wantReason {
-			t.Errorf("%s: %s, %s; want %s, %s", name, e.Kind, e.Reason, c.wantKind, c.wantReason)
+			t.Errorf("%s: kind %s, reason %s; want %s, %s", name, e.Kind, e.Reason, c.wantKind, c.wantReason)
 		}
 	}
 }
@@ -196,12 +195,12 @@ func TestFromCode(t *testing.T) {
 func TestOf(t *testing.T) {
 	t.Parallel()
 	if awserr.Of(nil) != nil || awserr.Classify("x", nil) != nil || awserr.Is(nil, awserr.Unknown) {
-		t.Error("nil was classified as an error")
+		t.Error("Of, Classify or Is treats nil as an error")
 	}
 	e := awserr.Refusedf("TerminateInstances", "NotOurs", "instance %s", "i-1")
 	wrapped := fmt.Errorf("outer: %w", e)
 	if awserr.Of(wrapped) != e || !awserr.Is(wrapped, awserr.Refused) || !errors.Is(awserr.Classify("other", wrapped), e) {
-		t.Error("a wrapped classified error was not found")
+		t.Error("Of, Is or Classify does not find the classified error in an error that wraps it")
 	}
 	if got := awserr.Of(errors.New("plain")); got.Kind != awserr.Unknown || got.Message != "plain" {
 		t.Errorf("a plain error became %+v, want kind Unknown and the message plain", got)
@@ -213,15 +212,15 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestRequestID: a page with status 200 must not be read as an empty list.
+// TestRequestID checks that a page with status 200 but without a request ID is not read as an empty list.
 func TestRequestID(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		header   string
-		wantKind awserr.Kind
+		wantKind awserr.Kind // empty: no error
 	}{
-		"a proxy's page": {"", awserr.Transient},
-		"EC2's answer":   {"x-amzn-RequestId", ""},
+		"no request ID": {"", awserr.Transient},
+		"request ID":    {"x-amzn-RequestId", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -235,7 +234,7 @@ func TestRequestID(t *testing.T) {
 			_, err := ec2.NewFromConfig(awserr.ClientConfig(config(srv.URL))).DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{})
 			if c.wantKind == "" {
 				if err != nil {
-					t.Errorf("EC2's answer became an error: %v", err)
+					t.Errorf("a page with a request ID returns the error %v, want none", err)
 				}
 				return
 			}

@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
 
-// TestFastServer reads long answers of a server that answers immediately. The SDK closes the request's body while
-// net/http still reads the body. This must not close the connection. Without readOnlyBodyClient about one answer in a
+// TestFastServer reads long answers of a server that answers immediately. Then the SDK closes the request's body while
+// net/http still reads the body, which must not close the connection. Without readOnlyBodyClient about one answer in a
 // hundred fails here.
 func TestFastServer(t *testing.T) {
 	t.Parallel()

@@ -14,13 +14,12 @@ import (
 // renewal retries a call once with new credentials after AWS has rejected the call as expired.
 //
 // The SDK renews credentials when they have expired by the local clock. If that clock is slow, or if the credentials
-// were revoked early, AWS rejects all calls until the SDK renews them. With IRSA, AWS rejects calls for as long as the
-// clock is behind; with credentials from a file, for hours. EC2 also returns RequestExpired if the signing time of the
-// request differs from AWS's clock. The SDK then takes the time from the response and signs the next request with that
-// time.
+// were revoked early, AWS rejects all calls until the SDK renews them. With IRSA and a clock that is five minutes slow,
+// AWS rejects calls for five minutes; with credentials from a file, for hours. EC2 also returns RequestExpired if the
+// signing time of the request differs from AWS's clock. The SDK signs the next request with the time in the response.
 type renewal struct {
 	credentials aws.CredentialsProvider
-	mu          sync.Mutex // held while credentials are renewed: if many calls are rejected at once, the first renews for all
+	mu          sync.Mutex // if many calls are rejected at once, the first renews the credentials for all
 }
 
 // ID names the middleware step.
@@ -37,8 +36,8 @@ func (r *renewal) HandleInitialize(ctx context.Context, in middleware.Initialize
 		return out, metadata, err
 	}
 	if !r.renew(ctx, usedKey) && code != requestExpired {
-		// The provider has no new credentials. After requestExpired the call is repeated nevertheless, because the
-		// signing time may have been wrong.
+		// There are no new credentials. After requestExpired the call is repeated nevertheless: its signing time may
+		// have been wrong.
 		return out, metadata, err
 	}
 	return next.HandleInitialize(ctx, in)
