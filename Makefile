@@ -8,7 +8,7 @@ KUBERNETES := v1.36.3
 # Releases, tests and CI use the compiler of the toolchain line in go.mod, regardless of the installed Go.
 export GOTOOLCHAIN := $(shell sed -n 's/^toolchain //p' go.mod)+auto
 LAB_LDFLAGS := -X k8s.io/component-base/version.gitVersion=$(KUBERNETES)
-# The lab runs one test binary at a time, because they share two cores with a control plane. -p 1 also limits compiling, so e2e builds bin/lab first.
+# -p 1 runs one test binary at a time, because it shares two cores with a control plane. -p 1 also compiles one package at a time, so e2e builds bin/lab first.
 LAB_TEST := go -C lab test -ldflags '$(LAB_LDFLAGS)' -timeout 60m -p 1 -parallel 2
 LINT := go tool -modfile=hack/lint/go.mod golangci-lint
 
@@ -68,7 +68,7 @@ bin/karpenter:
 	@mkdir -p bin && hack/build bin/karpenter hack/karpenter github.com/aws/karpenter-provider-aws/cmd/controller
 
 .PHONY: bench-live
-bench-live: bin/joiner bin/lab bin/karpenter ## Joiner and Karpenter's own controller in the lab: what is paid, waited for and evicted, to docs/benchmarks/live.md (SEEDS, SCRIPTS; PARALLEL: runs at the same time, default 1; ten minutes for each side of each seed and script)
+bench-live: bin/joiner bin/lab bin/karpenter ## Joiner and Karpenter's own controller in the lab: prices, waiting times and evictions, to docs/benchmarks/live.md (SEEDS, SCRIPTS; PARALLEL: runs at the same time, default 1; ten minutes for each side of each seed and script)
 	@bin/lab live --joiner bin/joiner --karpenter bin/karpenter --seeds $(or $(SEEDS),101,102,103) --scripts $(or $(SCRIPTS),scale) --parallel $(or $(PARALLEL),1) --keep bin/live -o docs/benchmarks/live.md
 
 .PHONY: race
@@ -88,7 +88,7 @@ crash: bin/joiner bin/lab ## kill the controller after every write in a node's l
 	@CRASH_FULL=1 JOINER_BINARY=$(CURDIR)/bin/joiner hack/step 'crash in the lab' $(LAB_TEST) -run '^TestKilledAfterEveryWrite$$' -v .
 
 .PHONY: conformance
-conformance: ## conformance of Joiner's CRDs with Karpenter's
+conformance: ## tests of bench/: the benchmarks, and Joiner's CRDs against Karpenter's
 	@hack/step 'conformance' go -C bench test ./...
 
 .PHONY: deploy
@@ -111,7 +111,7 @@ ship: ## tests of published files: dashboard and alerts with real metrics, krew 
 vuln: bin/joiner bin/lab bin/release ## known vulnerabilities: fails when a vulnerable function is linked (SOURCE=1: show the calls, takes minutes; VULNDB=https://vuln.go.dev: live database)
 	@hack/step 'vulnerabilities' go -C hack/vuln run . bin/joiner bin/lab bin/release
 	@[ -z "$(filter-out 0 no false,$(SOURCE))" ] || hack/step 'vulnerable calls' go -C hack/vuln run . -source . ./cmd/joiner
-	@hack/step 'its test' go -C hack/vuln test ./...
+	@hack/step 'vulnerability test' go -C hack/vuln test ./...
 
 .PHONY: image
 image: ## build the container image for both architectures twice, to dist/image; both builds must have the same digest (10 minutes the first time)

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The first two commands generate deep copies, and the CRDs from the markers of the types. The third adds rules that
-// markers cannot express. The last adds a revision if the CRDs have changed.
+// The commands generate the deep copies, and the CRDs from the markers of the types. Then they add the rules that
+// markers cannot express, and a revision if the CRDs have changed.
 //
 //go:generate go tool -modfile=../../hack/tools/go.mod controller-gen object paths=../karpenter/v1;../karpenter/v1alpha1;../aws/v1
 //go:generate go tool -modfile=../../hack/tools/go.mod controller-gen crd paths=../karpenter/v1;../karpenter/v1alpha1;../aws/v1 output:crd:artifacts:config=.

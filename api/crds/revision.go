@@ -12,7 +12,7 @@ import (
 // Karpenter or by hand.
 const KeyRevision = "joiner.sh/crds-revision"
 
-// revisions has a line for each published state of the CRDs: number and digest.
+// revisions has a line for each published state of the CRDs: its number and its digest; see digestOf.
 //
 //go:embed revisions.txt
 var revisions string
@@ -38,9 +38,9 @@ func lastRevision() (number int, digest string) {
 
 // digestOf returns the SHA-256 digest of the YAML of all definitions, in hexadecimal.
 func digestOf(manifests []Manifest) string {
-	sum := sha256.New()
+	hash := sha256.New()
 	for _, m := range manifests {
-		sum.Write([]byte(m.YAML))
+		hash.Write([]byte(m.YAML))
 	}
-	return hex.EncodeToString(sum.Sum(nil))
+	return hex.EncodeToString(hash.Sum(nil))
 }

@@ -12,7 +12,7 @@ import (
 var rewrite = flag.Bool("rewrite", false, "add a revision if the definitions have changed")
 
 // TestRevision checks that changed CRDs have a new revision, so that the controller can compare the CRDs of a cluster
-// with its own.
+// with its own, and that the revisions are numbered without gaps.
 func TestRevision(t *testing.T) {
 	number, digest := lastRevision()
 	current := digestOf(Manifests())
@@ -26,16 +26,16 @@ func TestRevision(t *testing.T) {
 	if digest != current {
 		t.Errorf("the CRDs differ from revision %d: run go test ./api/crds -run TestRevision -rewrite", number)
 	}
-	want := 1
+	wantNumber := 1
 	for line := range strings.Lines(revisions) {
 		if strings.HasPrefix(line, "#") {
 			continue
 		}
 		fields := strings.Fields(line)
-		if len(fields) != 2 || len(fields[1]) != 64 || fields[0] != strconv.Itoa(want) {
-			t.Errorf("revisions.txt: %q, want number %d and a digest", line, want)
+		if len(fields) != 2 || len(fields[1]) != 64 || fields[0] != strconv.Itoa(wantNumber) {
+			t.Errorf("revisions.txt: %q, want number %d and 64 hexadecimal digits", line, wantNumber)
 		}
-		want++
+		wantNumber++
 	}
 }
 

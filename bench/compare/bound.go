@@ -15,10 +15,10 @@ import (
 // Row.BoundScope.
 //
 // If plan refuses only unplaceable pods, boundOf returns plan's own bound. Otherwise it returns the bound for the pods
-// without their constraints on each other, which may be too low.
+// without their constraints on each other. This bound is valid too, but may be further below the best price.
 //
-// For a workload of kind Preferring, boundOf first treats preferred anti-affinity by host as required. If the stricter
-// plan places all pods, its bound is returned.
+// For a workload of kind Preferring, boundOf first plans with preferred anti-affinity by host as required. If this
+// stricter plan places all pods, its bound is returned.
 func boundOf(kind workload.Kind, s cluster.Snapshot, market catalog.Market,
 	plan packing.Plan) (price catalog.Price, unplaceable int, scope string) {
 	if kind == workload.Preferring {

@@ -21,12 +21,12 @@ var plotLines = []struct {
 func Growth(rows []Row) string {
 	timePlot := Plot{Title: "time of a plan", Below: "pods", Left: "seconds"}
 	memoryPlot := Plot{Title: "memory allocated for a plan", Below: "pods", Left: "MiB"}
-	for _, s := range plotLines {
-		outcomes := completeOutcomes(rows, s.prefix, s.theirs)
+	for _, line := range plotLines {
+		outcomes := completeOutcomes(rows, line.prefix, line.theirs)
 		if len(outcomes) == 0 {
 			continue
 		}
-		time, memory := Series{Name: s.name, Color: s.color}, Series{Name: s.name, Color: s.color}
+		time, memory := Series{Name: line.name, Color: line.color}, Series{Name: line.name, Color: line.color}
 		for _, o := range outcomes {
 			time.X, time.Y = append(time.X, float64(o.Pods)), append(time.Y, o.Seconds)
 			memory.X, memory.Y = append(memory.X, float64(o.Pods)), append(memory.Y, float64(o.Allocated)/(1<<20))
@@ -36,7 +36,8 @@ func Growth(rows []Row) string {
 	return SVG(timePlot, memoryPlot)
 }
 
-// completeOutcomes returns the outcomes of one line, in the order of the rows. It leaves out incomplete plans.
+// completeOutcomes returns the outcomes of one line, in the order of the rows. It leaves out plans that do
+// not place all pods that can be placed.
 func completeOutcomes(rows []Row, prefix string, theirs bool) []*Outcome {
 	var out []*Outcome
 	for i := range rows {
@@ -52,16 +53,16 @@ func completeOutcomes(rows []Row, prefix string, theirs bool) []*Outcome {
 	return out
 }
 
-// growthNotes describes how much more time and memory the largest workload of each line needs than the smallest.
+// growthNotes compares the time and memory of the largest workload of each line with those of the smallest.
 func growthNotes(rows []Row) string {
 	var b strings.Builder
-	for _, s := range plotLines {
-		outcomes := completeOutcomes(rows, s.prefix, s.theirs)
+	for _, line := range plotLines {
+		outcomes := completeOutcomes(rows, line.prefix, line.theirs)
 		if len(outcomes) < 2 {
 			continue
 		}
 		first, last := outcomes[0], outcomes[len(outcomes)-1]
-		fmt.Fprintf(&b, "* %s: %s times the pods (%s) take %s times the seconds and %s times the allocated bytes.\n", s.name,
+		fmt.Fprintf(&b, "* %s: %s times the pods (%s) take %s times the seconds and %s times the allocated bytes.\n", line.name,
 			times(float64(last.Pods)/float64(first.Pods)), thousands(last.Pods), times(last.Seconds/first.Seconds),
 			times(float64(last.Allocated)/float64(first.Allocated)))
 	}

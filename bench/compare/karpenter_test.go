@@ -9,12 +9,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
 )
 
-// TestKarpenterMixHasRoomForAll checks that plans for the pods of Karpenter's benchmark refuse no pod. The spread
+// TestKarpenterMixHasRoomForAll checks that plans for the pod mix of Karpenter's benchmark refuse no pod. The spread
 // constraints of these pods only require that pods with the same label are evenly distributed. A plan can always meet
 // this: it can assign the pods to its nodes in turn.
 func TestKarpenterMixHasRoomForAll(t *testing.T) {
 	for _, w := range workload.All("") {
-		if !strings.HasPrefix(w.Name, "own-") || w.Name == "own-preferences" {
+		if !strings.HasPrefix(w.Name, "own-") || w.Name == "own-preferences" { // not the mix
 			continue
 		}
 		c, err := w.Build()

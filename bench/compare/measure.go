@@ -19,7 +19,7 @@ type Sample struct {
 	Peak      uint64  // maximum memory of the process during the run, in bytes, input included; 0 if it was not measured
 }
 
-const sampleInterval = 5 * time.Millisecond
+const sampleInterval = 5 * time.Millisecond // of Peak
 
 // measure runs f once. It first returns all free memory to the system, so that Peak does not include garbage from
 // earlier runs.
@@ -28,8 +28,8 @@ func measure(f func()) Sample {
 	return run(f)
 }
 
-// measureWarm runs f once more and reuses the memory of the previous run, like a long-running controller. It does not
-// measure Before and Peak.
+// measureWarm runs f once more and reuses the memory of the previous run, like a long-running controller. It leaves
+// out Before and Peak, which would include that memory.
 func measureWarm(f func()) Sample {
 	runtime.GC()
 	s := run(f)

@@ -46,8 +46,8 @@ func SVG(plots ...Plot) string {
 // axis maps a number between 10^low and 10^high to a pixel between from and to.
 type axis struct{ low, high, from, to float64 }
 
-// newAxis returns an axis for all values. If whole is true or the values are almost equal, the axis starts and ends at
-// a power of ten.
+// newAxis returns an axis for all values. If whole is true, or log10 of the values differs by less than 0.1, the axis
+// starts and ends at a power of ten.
 func newAxis(values []float64, whole bool, from, to float64) axis {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, v := range values {
@@ -65,9 +65,9 @@ func newAxis(values []float64, whole bool, from, to float64) axis {
 // ticks returns the powers of ten on the axis; if fine is true, also twice and five times each of them.
 func (a axis) ticks(fine bool) []float64 {
 	var out []float64
-	for d := math.Floor(a.low); d <= a.high; d++ {
+	for exponent := math.Floor(a.low); exponent <= a.high; exponent++ {
 		for _, m := range []float64{1, 2, 5} {
-			v := m * math.Pow(10, d)
+			v := m * math.Pow(10, exponent)
 			if (m == 1 || fine) && math.Log10(v) > a.low-1e-9 && math.Log10(v) < a.high+1e-9 {
 				out = append(out, v)
 			}

@@ -28,7 +28,7 @@ type Row struct {
 // Outcome is the result of one of the two schedulers.
 type Outcome struct {
 	Pods    int     // pending pods; fewer than the row's if upstream got a smaller workload
-	Prepare float64 // seconds of preparation in the controller before the plan
+	Prepare float64 // seconds to prepare the input of the plan from the objects
 	Sample          // median of the runs; for upstream, of the runs with this number of Workers
 	Runs    int     // number of measured runs
 	Workers int     // upstream's number of workers; 0 for Joiner
@@ -36,7 +36,7 @@ type Outcome struct {
 
 	NewNodes   int           // planned nodes
 	Placed     int           // pods on existing nodes
-	Refused    int           // pods without a place
+	Refused    int           // pods that the plan does not place
 	Reason     string        // the most frequent reason for refusing pods
 	Price      catalog.Price // price of the best plan of all runs; see keepBetter
 	Violations []string      // findings of the checker in all runs
@@ -70,8 +70,8 @@ func (r *Row) Gap(o *Outcome) (float64, bool) {
 
 // keepBetter records a plan if it is better than the recorded one: it refuses fewer pods, or as many at a lower price.
 func (o *Outcome) keepBetter(plan packing.Plan) {
-	isFirst := o.NewNodes+o.Placed == 0
-	better := isFirst || len(plan.Refusals) < o.Refused || len(plan.Refusals) == o.Refused && plan.Price < o.Price
+	placesNone := o.NewNodes+o.Placed == 0 // no plan is recorded yet, or one without placements
+	better := placesNone || len(plan.Refusals) < o.Refused || len(plan.Refusals) == o.Refused && plan.Price < o.Price
 	if !better {
 		return
 	}

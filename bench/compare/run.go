@@ -69,8 +69,8 @@ func (l Limits) Run(w workload.Workload, check Check) (Row, error) {
 	return row, nil
 }
 
-// startProfile calls StartProfile for the workload with this name, unless StartProfile is nil. The function that it
-// returns stops the profile and is never nil.
+// startProfile calls StartProfile for the workload with this name, unless StartProfile is nil. stop ends the
+// profile and is not nil, unless err is set.
 func (l Limits) startProfile(name string) (stop func(), err error) {
 	if l.StartProfile == nil {
 		return func() {}, nil
@@ -148,5 +148,5 @@ func (o *Outcome) recordFindings(check Check, s cluster.Snapshot, market catalog
 	}
 }
 
-// maxViolations is the maximum number of findings that an Outcome keeps.
+// maxViolations limits the memory of a plan that breaks very many rules.
 const maxViolations = 1000

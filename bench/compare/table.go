@@ -7,7 +7,7 @@ import (
 	"github.com/joiner-sh/joiner/bench/workload"
 )
 
-// tables are the tables of the report, in order. The field about is a description of all rows of a table.
+// tables are the tables of the report, in order. about describes all rows of a table.
 var tables = []struct {
 	group workload.Group
 	title string
@@ -85,6 +85,7 @@ func writeLine(b *strings.Builder, r *Row, o *Outcome, by string) {
 	b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
 }
 
+// verdict returns the text of the column plan.
 func (o *Outcome) verdict() string {
 	switch {
 	case o.Stopped:

@@ -31,28 +31,29 @@ func TargetTable(rows []Row) string {
 
 // addTargets calls add for each target of the row. want describes the target, and have the measured value.
 func addTargets(r *Row, add func(r *Row, want, have string, reached bool)) {
-	complete := r.Ours.Refused <= r.Unplaceable
-	refused := ""
-	if !complete {
-		refused = ", but " + plural(r.Ours.Refused, "pod") + " refused"
+	isComplete := r.Ours.Refused <= r.Unplaceable
+	suffix := ""
+	if !isComplete {
+		suffix = ", but " + plural(r.Ours.Refused, "pod") + " refused"
 	}
 	t := r.Workload.Target
 	if t.Ratio > 0 {
-		add(r, fmt.Sprintf("1/%.0f of upstream's time", t.Ratio), "1/"+times(r.Ratio())+refused, complete && r.Ratio() >= t.Ratio)
+		add(r, fmt.Sprintf("1/%.0f of upstream's time", t.Ratio), "1/"+times(r.Ratio())+suffix, isComplete && r.Ratio() >= t.Ratio)
 	}
 	if t.Seconds > 0 {
-		add(r, fmt.Sprintf("at most %.0f s", t.Seconds), seconds(r.Ours.Seconds)+" s"+refused, complete && r.Ours.Seconds <= t.Seconds)
+		add(r, fmt.Sprintf("at most %.0f s", t.Seconds), seconds(r.Ours.Seconds)+" s"+suffix, isComplete && r.Ours.Seconds <= t.Seconds)
 	}
 	if t.Bytes > 0 {
-		add(r, "at most "+bytes(t.Bytes), bytes(r.Ours.Peak)+refused, complete && r.Ours.Peak <= t.Bytes)
+		add(r, "at most "+bytes(t.Bytes), bytes(r.Ours.Peak)+suffix, isComplete && r.Ours.Peak <= t.Bytes)
 	}
-	addComparisons(r, complete, add)
+	addComparisons(r, isComplete, add)
 }
 
-// addComparisons calls add for the targets that need upstream's plan, the lower bound or the checker.
-func addComparisons(r *Row, complete bool, add func(r *Row, want, have string, reached bool)) {
+// addComparisons calls add for the targets that need upstream's plan, the lower bound or the checker. isComplete says
+// that Joiner's plan places all pods that can be placed. The gap has no target below 1,000 pods.
+func addComparisons(r *Row, isComplete bool, add func(r *Row, want, have string, reached bool)) {
 	if t := r.Theirs; t != nil {
-		bothComplete := complete && t.Refused <= r.Unplaceable && t.Pods == r.Pods && !t.Stopped
+		bothComplete := isComplete && t.Refused <= r.Unplaceable && t.Pods == r.Pods && !t.Stopped
 		if bothComplete && r.Ours.Price > t.Price {
 			add(r, "no dearer than upstream, "+dollars(t.Price.Dollars()), dollars(r.Ours.Price.Dollars()), false)
 		}

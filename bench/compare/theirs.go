@@ -31,7 +31,7 @@ func (t *upstreamRun) run() error {
 	}
 	for n := range t.limits.TheirRuns {
 		workers, limit := t.fasterWorkers(), t.limits.Theirs
-		if n == 1 { // stop the run with five workers after 1.2 times the time of the run with one worker, plus one second
+		if n == 1 { // five workers count only if they are faster than one, so stop soon after the time of one
 			workers, limit = 5, min(limit, time.Duration(1.2*t.samples[1][0].Seconds*float64(time.Second))+time.Second)
 		}
 		sample, stopped, err := t.plan(workers, limit)

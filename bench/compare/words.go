@@ -13,7 +13,7 @@ func thousands(n int) string {
 	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
 }
 
-// seconds formats a duration in seconds: the shorter the duration, the more decimals.
+// seconds formats a duration in seconds, with more decimals the shorter it is.
 func seconds(s float64) string {
 	switch {
 	case s < 0.01:
@@ -51,11 +51,11 @@ func count(n uint64) string {
 }
 
 // plural returns "1 pod", "2,000 pods".
-func plural(n int, what string) string {
+func plural(n int, noun string) string {
 	if n == 1 {
-		return "1 " + what
+		return "1 " + noun
 	}
-	return thousands(n) + " " + what + "s"
+	return thousands(n) + " " + noun + "s"
 }
 
 // oneLine shortens an error text to one line of at most 300 characters, for a list item. It replaces | < >, which

@@ -37,9 +37,9 @@ type behaviour struct {
 	// Reject lists the fields with errors: of the update if Then is set, else of the creation. Empty: the object is
 	// accepted.
 	Reject []string `json:"reject"`
-	// Want must be contained in the stored object, defaults included.
+	// Want must be contained in the object that Karpenter's definition stores, defaults included.
 	Want runtime.RawExtension `json:"want"`
-	// Ours must be contained in Joiner's stored object as well. It has the fields in which Joiner differs on purpose.
+	// Ours has the fields in which Joiner's stored object differs on purpose, with Joiner's values.
 	Ours runtime.RawExtension `json:"ours"`
 }
 
@@ -49,8 +49,8 @@ type result struct {
 	errs   field.ErrorList
 }
 
-// TestBehaviour creates and updates the manifests of testdata with both definitions. Both must reject the fields and
-// store the object that the case states.
+// TestBehaviour creates and updates the manifests of testdata with both definitions. Both must reject the fields that
+// the case lists, and store the same object, except for the fields in Ours.
 func TestBehaviour(t *testing.T) {
 	t.Parallel()
 	compiled := map[string][2]*Definition{}
@@ -76,12 +76,12 @@ func TestBehaviour(t *testing.T) {
 			})
 		}
 	}
-	if total < 120 {
+	if total < 120 { // some cases are not read
 		t.Errorf("testdata has %d cases, want at least 120", total)
 	}
 }
 
-// check compares the results of one case with each other, and with what the case expects.
+// check compares the results of one case with each other and with the case.
 func check(t *testing.T, definitions [2]*Definition, base runtime.RawExtension, test behaviour) {
 	ours := runCase(t, definitions[0], base, test)
 	theirs := runCase(t, definitions[1], base, test)
@@ -93,14 +93,14 @@ func check(t *testing.T, definitions [2]*Definition, base runtime.RawExtension, 
 		want = merge(want, deviation)
 	}
 	if diff := gocmp.Diff(want, ours.stored); diff != "" {
-		t.Errorf("objects differ (-theirs +ours):\n%s", diff)
+		t.Errorf("stored objects differ (-theirs with the fields of ours, +ours):\n%s", diff)
 	}
 	if diff := gocmp.Diff(test.Reject, fields(theirs.errs)); diff != "" {
 		t.Errorf("fields with errors (-want +got):\n%s%v", diff, theirs.errs.ToAggregate())
 	}
 	if part := decode(t, test.Want.Raw); part != nil {
 		if diff := gocmp.Diff(merge(theirs.stored, part), theirs.stored); diff != "" {
-			t.Errorf("stored (-want +got):\n%s", diff)
+			t.Errorf("stored by theirs (-want +got):\n%s", diff)
 		}
 	}
 }
@@ -133,8 +133,8 @@ func merge(object, patch map[string]any) map[string]any {
 		case nil:
 			delete(merged, key)
 		case map[string]any:
-			below, _ := merged[key].(map[string]any)
-			merged[key] = merge(below, value)
+			inner, _ := merged[key].(map[string]any)
+			merged[key] = merge(inner, value)
 		default:
 			merged[key] = runtime.DeepCopyJSONValue(value)
 		}

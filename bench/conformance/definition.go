@@ -88,7 +88,7 @@ func (d *Definition) Update(ctx context.Context, object, old map[string]any) fie
 		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, d.structural, object)...)
 	}
 	if len(errs) > 0 {
-		return errs // as in Create
+		return errs // as Create
 	}
 	errs, _ = d.rules.Validate(ctx, nil, d.structural, object, old, celconfig.RuntimeCELCostBudget,
 		cel.WithRatcheting(correlated))

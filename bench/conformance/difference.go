@@ -104,8 +104,8 @@ func compareLists(path string, ours, theirs []any) []Difference {
 	return found
 }
 
-// isDescription reports whether a key is a description or a message. A property of a schema can also have one of these
-// names, but the value of a property is an object.
+// isDescription reports whether a key holds a text for people. A property of a schema can also be named description or
+// message, but the value of a property is an object.
 func isDescription(key string, values ...any) bool {
 	if key != "description" && key != "message" {
 		return false

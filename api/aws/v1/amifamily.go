@@ -45,7 +45,7 @@ func ParseAlias(text string) (Alias, error) {
 	return Alias{Family: family, Version: version}, nil
 }
 
-// aliasFamily returns the AMI family that an alias names; false if there is no such family.
+// aliasFamily returns the AMI family for the part of an alias before the @; false if there is none.
 func aliasFamily(name string) (string, bool) {
 	switch name {
 	case "al2":

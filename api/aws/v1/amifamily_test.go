@@ -16,12 +16,12 @@ func TestParseAlias(t *testing.T) {
 		"al2023@v20250501":    {want: Alias{Family: AMIFamilyAL2023, Version: "v20250501"}},
 		"bottlerocket@v1.2.3": {want: Alias{Family: AMIFamilyBottlerocket, Version: "v1.2.3"}},
 		"windows2025@latest":  {want: Alias{Family: AMIFamilyWindows2025, Version: "latest"}},
-		"al2023@v1@v2":        {want: Alias{Family: AMIFamilyAL2023, Version: "v1@v2"}},
+		"al2023@v1@v2":        {want: Alias{Family: AMIFamilyAL2023, Version: "v1@v2"}}, // all after the first @
 		"":                    {wantError: true},
 		"al2023":              {wantError: true},
 		"al2023@":             {wantError: true},
-		"AL2023@latest":       {wantError: true},
-		"custom@latest":       {wantError: true},
+		"AL2023@latest":       {wantError: true}, // upper case
+		"custom@latest":       {wantError: true}, // a family without aliases
 	}
 	for text, test := range tests {
 		t.Run(text, func(t *testing.T) {
@@ -71,10 +71,11 @@ func TestResolvedAMIFamily(t *testing.T) {
 	}
 }
 
-// TestStatusConditions checks that Ready depends on CapacityReservationsReady only if it is gated.
+// TestStatusConditions checks that Ready depends on CapacityReservationsReady only if it is gated. In both cases this
+// condition is not True, and all others are.
 func TestStatusConditions(t *testing.T) {
 	t.Parallel()
-	all := []string{
+	ungated := []string{
 		ConditionAMIsReady, ConditionSubnetsReady, ConditionSecurityGroupsReady,
 		ConditionInstanceProfileReady, ConditionValidationSucceeded, ConditionPlacementGroupReady,
 	}
@@ -86,7 +87,7 @@ func TestStatusConditions(t *testing.T) {
 			t.Parallel()
 			class := &EC2NodeClass{}
 			class.StatusConditions(gated...).Start(class.CreationTimestamp.Time)
-			for _, condition := range all {
+			for _, condition := range ungated {
 				class.StatusConditions(gated...).SetTrue(class.CreationTimestamp.Time, condition)
 			}
 			if got, want := class.StatusConditions(gated...).IsReady(), gated == nil; got != want {

@@ -73,7 +73,7 @@ type KubeletConfiguration struct {
 	More map[string]runtime.RawExtension `json:"-" hash:"ignore"`
 }
 
-// methodless is KubeletConfiguration without the methods below, which call encoding/json with it to avoid recursion.
+// methodless is KubeletConfiguration without the methods below, which pass it to encoding/json to avoid recursion.
 type methodless KubeletConfiguration
 
 // UnmarshalJSON puts settings that have no field into More.
@@ -100,7 +100,7 @@ func (k *KubeletConfiguration) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// MarshalJSON writes the fields and the entries of More into one object.
+// MarshalJSON writes the fields and the entries of More into one object. A field hides an entry with its name.
 func (k KubeletConfiguration) MarshalJSON() ([]byte, error) {
 	data, err := json.Marshal(methodless(k))
 	if err != nil || len(k.More) == 0 {

@@ -19,19 +19,19 @@ func TestKubeletRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	if k.MaxPods == nil || *k.MaxPods != 42 || len(k.More) != 3 || string(k.More["shutdownGracePeriod"].Raw) != `"30s"` {
-		t.Errorf("read %+v", k)
+		t.Errorf("decoded %+v, want maxPods 42, and three settings in More with shutdownGracePeriod 30s", k)
 	}
 	copied := k.DeepCopy()
-	k.More["shutdownGracePeriod"].Raw[1] = '9'
+	k.More["shutdownGracePeriod"].Raw[1] = '9' // must not change the copy
 	data, err := json.Marshal(copied)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(text, string(data)); diff != "" {
-		t.Errorf("(-read +written):\n%s", diff)
+		t.Errorf("encoded copy (-want +got):\n%s", diff)
 	}
 	if err := json.Unmarshal([]byte(`{"podsPerCore":3}`), &k); err != nil || k.MaxPods != nil || k.More != nil || *k.PodsPerCore != 3 {
-		t.Errorf("error %v; decoding kept old values: %+v", err, k)
+		t.Errorf("decoded %+v, error %v; want podsPerCore 3 and no previous values", k, err)
 	}
 	for _, wrong := range []string{`{"maxPods":"x"}`, `[]`, `{"clusterDNS":1}`} {
 		if err := json.Unmarshal([]byte(wrong), &k); err == nil {
@@ -51,7 +51,7 @@ func TestKubeletInClass(t *testing.T) {
 		var want, got map[string]any
 		data, err := json.Marshal(spec)
 		if err != nil || json.Unmarshal(data, &got) != nil || yaml.Unmarshal([]byte(text), &want) != nil {
-			t.Fatal(err)
+			t.Fatalf("%s: encoding or decoding failed: %v", text, err)
 		}
 		if diff := cmp.Diff(want["kubelet"], got["kubelet"]); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", text, diff)

@@ -135,7 +135,7 @@ const (
 )
 
 // UsableLabels returns the labels under karpenter.k8s.aws that users may require or set. The CRDs reject other labels
-// of this domain.
+// of this domain. Their rules list the labels in this order.
 func UsableLabels() []string {
 	return []string{
 		LabelInstanceTenancy,

@@ -1,8 +1,8 @@
 // Command gen adds the validation rules that markers cannot express to the CustomResourceDefinitions of controller-gen.
 //
 // In: the YAML files that controller-gen makes from the markers of our types.
-// Out: the same files, with the rules of rules.go, which no marker can express.
-// Never: run by itself; `go generate ./api/...` runs it last.
+// Out: the same files, with the rules of rules.go.
+// Never: run by itself; `go generate ./api/...` runs it after controller-gen.
 package main
 
 import (
@@ -17,15 +17,15 @@ import (
 
 func main() {
 	for _, file := range files() {
-		if err := finish(file, rules(file)); err != nil {
+		if err := applyRules(file, rules(file)); err != nil {
 			fmt.Fprintln(os.Stderr, "gen:", err)
 			os.Exit(1)
 		}
 	}
 }
 
-// finish applies the rules to the definition in the file.
-func finish(file string, rules []rule) error {
+// applyRules applies the rules to the definition in the file.
+func applyRules(file string, rules []rule) error {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return fmt.Errorf("read definition: %w", err)

@@ -7,7 +7,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// TestEdit checks that a rule can change properties, items and values, and that a path that does not exist is an error.
+// TestEdit checks that a rule can change properties, items of lists and values of maps, and that a path without a schema
+// is an error.
 func TestEdit(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -17,7 +18,7 @@ func TestEdit(t *testing.T) {
 		"property":         {path: "spec"},
 		"items":            {path: "spec.list.[].name"},
 		"values":           {path: "spec.map.{}"},
-		"no property":      {path: "spec.gone", wantError: `no "gone"`},
+		"unknown property": {path: "spec.gone", wantError: `no "gone"`},
 		"items of a map":   {path: "spec.map.[]", wantError: `no "[]"`},
 		"values of a list": {path: "spec.list.{}", wantError: `no "{}"`},
 	}
@@ -36,7 +37,7 @@ func TestEdit(t *testing.T) {
 			err := edit(&schema, path, pattern("^x$"))
 			if test.wantError != "" {
 				if err == nil || !strings.Contains(err.Error(), test.wantError) {
-					t.Fatalf("error %v, want %s", err, test.wantError)
+					t.Fatalf("error %v, want one with %s", err, test.wantError)
 				}
 				return
 			}

@@ -19,7 +19,7 @@ const (
 	ec2NodeClasses = "karpenter.k8s.aws_ec2nodeclasses.yaml"
 )
 
-// Patterns that several rules share. Kubernetes requires these forms.
+// Patterns of keys and values that Kubernetes accepts.
 const (
 	qualifiedName = `^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*(\/))?` +
 		`([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$`
@@ -61,7 +61,7 @@ func rules(file string) []rule {
 	case nodeOverlays:
 		return []rule{{"spec.requirements.[].key", restrictOverlayKey}}
 	case ec2NodeClasses:
-		return []rule{
+		return []rule{ // "||" also accepts an empty text, as in Karpenter's CRD
 			{"spec.kubelet.kubeReserved.{}", pattern("^" + quantity + "$")},
 			{"spec.kubelet.systemReserved.{}", pattern("^" + quantity + "$")},
 			{"spec.kubelet.evictionHard.{}", pattern("^(" + percentage + "||" + quantity + ")$")},
@@ -71,7 +71,7 @@ func rules(file string) []rule {
 	return nil
 }
 
-// taintRules returns the rules for the taints and startup taints below spec, the path of a spec with a dot at its end.
+// taintRules returns the rules for taints and startup taints. spec is the path of their spec, with a dot at its end.
 func taintRules(spec string) []rule {
 	var rules []rule
 	for _, list := range []string{"taints", "startupTaints"} {
@@ -92,8 +92,8 @@ func taintRules(spec string) []rule {
 }
 
 // pattern returns a change of a schema that sets its pattern.
-func pattern(p string) func(*apiextensionsv1.JSONSchemaProps) {
-	return func(s *apiextensionsv1.JSONSchemaProps) { s.Pattern = p }
+func pattern(regex string) func(*apiextensionsv1.JSONSchemaProps) {
+	return func(s *apiextensionsv1.JSONSchemaProps) { s.Pattern = regex }
 }
 
 // allowShortCondition requires only the condition fields that the first Karpenter releases wrote, so that NodeClaims of
@@ -108,7 +108,7 @@ func allowEmptyReason(s *apiextensionsv1.JSONSchemaProps) {
 	s.Pattern = `^([A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?|)$`
 }
 
-// restrictLabels rejects labels in a NodePool's template that users may not set.
+// restrictLabels rejects the labels that users may not set in a NodePool's template.
 func restrictLabels(s *apiextensionsv1.JSONSchemaProps) {
 	s.XValidations = append(s.XValidations,
 		forAll(rejectDomain("x", karpv1.Group, coreLabels())),
@@ -118,7 +118,7 @@ func restrictLabels(s *apiextensionsv1.JSONSchemaProps) {
 	)
 }
 
-// restrictPoolKey rejects keys in a NodePool's requirements that users may not use.
+// restrictPoolKey rejects the keys that users may not use in a NodePool's requirements.
 func restrictPoolKey(s *apiextensionsv1.JSONSchemaProps) {
 	s.XValidations = append(s.XValidations,
 		rejectDomain("self", karpv1.Group, coreLabels()),
@@ -180,7 +180,7 @@ func rejectKey(key, label string) apiextensionsv1.ValidationRule {
 }
 
 // forAll turns a rule about the key x into a rule about all keys of a map.
-func forAll(r apiextensionsv1.ValidationRule) apiextensionsv1.ValidationRule {
-	r.Rule = "self.all(x, " + r.Rule + ")"
-	return r
+func forAll(ofX apiextensionsv1.ValidationRule) apiextensionsv1.ValidationRule {
+	ofX.Rule = "self.all(x, " + ofX.Rule + ")"
+	return ofX
 }

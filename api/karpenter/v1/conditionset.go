@@ -16,7 +16,8 @@ const maxMessage = 32768
 // Karpenter calls the dependents of Ready:
 //
 //   - Ready is True if every dependent is True for the object's current generation, False if one is False for that
-//     generation, and Unknown otherwise. The message of Ready names the dependents that are not True.
+//     generation, and Unknown otherwise. The message of Ready lists the dependents that are not True
+//     for that generation, with their status.
 //   - If Ready or a dependent is added with status Unknown, its transition time is the creation time of the object.
 //   - The transition time of a condition changes only with its status.
 //
@@ -151,7 +152,7 @@ func (s ConditionSet) put(now time.Time, c metav1.Condition) bool {
 // computeReady computes the condition Ready from the dependents.
 func (s ConditionSet) computeReady() metav1.Condition {
 	status := metav1.ConditionUnknown
-	var unhealthy []string
+	var notReady []string // what the message of Ready lists
 	for _, t := range s.dependents {
 		c, ok := s.Find(t)
 		if ok && s.isHealthy(c) {
@@ -163,20 +164,20 @@ func (s ConditionSet) computeReady() metav1.Condition {
 		if c.Status == metav1.ConditionFalse && c.ObservedGeneration == s.object.GetGeneration() {
 			status = metav1.ConditionFalse
 		}
-		unhealthy = append(unhealthy, t+"="+string(c.Status))
+		notReady = append(notReady, t+"="+string(c.Status))
 	}
 	switch {
-	case len(unhealthy) == 0:
+	case len(notReady) == 0:
 		return metav1.Condition{Type: ConditionReady, Status: metav1.ConditionTrue, Reason: ConditionReady}
 	case status == metav1.ConditionFalse:
 		return metav1.Condition{
 			Type: ConditionReady, Status: status,
-			Reason: ReasonUnhealthyDependents, Message: strings.Join(unhealthy, ", "),
+			Reason: ReasonUnhealthyDependents, Message: strings.Join(notReady, ", "),
 		}
 	}
 	return metav1.Condition{
 		Type: ConditionReady, Status: status,
-		Reason: ReasonReconcilingDependents, Message: strings.Join(unhealthy, ", "),
+		Reason: ReasonReconcilingDependents, Message: strings.Join(notReady, ", "),
 	}
 }
 
@@ -206,9 +207,9 @@ func (s ConditionSet) rank(conditionType string) int {
 	return len(s.dependents)
 }
 
-// truncate cuts a message after maxMessage characters.
+// truncate shortens a message to maxMessage characters, the last of which is then an ellipsis.
 func truncate(message string) string {
-	if len(message) <= maxMessage {
+	if len(message) <= maxMessage { // bytes, so at most as many characters
 		return message
 	}
 	runes := []rune(message)

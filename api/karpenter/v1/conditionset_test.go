@@ -38,36 +38,36 @@ func rows(c *NodeClaim) []string {
 
 func TestConditionSet(t *testing.T) {
 	t.Parallel()
-	const waiting = " | Unknown | AwaitingReconciliation | not reconciled yet | 1 | 0s"
+	const unknown = " | Unknown | AwaitingReconciliation | not reconciled yet | 1 | 0s"
 	tests := map[string]struct {
-		do   func(*NodeClaim)
+		edit func(*NodeClaim)
 		want []string
 	}{
 		"conditions of a new object are Unknown since its creation": {
-			do: func(*NodeClaim) {},
+			edit: func(*NodeClaim) {},
 			want: []string{
-				"Launched" + waiting, "Registered" + waiting, "Initialized" + waiting,
+				"Launched" + unknown, "Registered" + unknown, "Initialized" + unknown,
 				"Ready | Unknown | ReconcilingDependents | Launched=Unknown, Registered=Unknown, Initialized=Unknown | 1 | 0s",
 			},
 		},
 		"one True dependent keeps Ready Unknown": {
-			do: func(c *NodeClaim) { c.StatusConditions().SetTrue(minuteLater, ConditionLaunched) },
+			edit: func(c *NodeClaim) { c.StatusConditions().SetTrue(minuteLater, ConditionLaunched) },
 			want: []string{
-				"Launched | True | Launched |  | 1 | 1m0s", "Registered" + waiting, "Initialized" + waiting,
+				"Launched | True | Launched |  | 1 | 1m0s", "Registered" + unknown, "Initialized" + unknown,
 				"Ready | Unknown | ReconcilingDependents | Registered=Unknown, Initialized=Unknown | 1 | 0s",
 			},
 		},
 		"one False dependent makes Ready False": {
-			do: func(c *NodeClaim) {
+			edit: func(c *NodeClaim) {
 				c.StatusConditions().SetFalse(minuteLater, ConditionRegistered, ReasonMultipleNodesFound, "two")
 			},
 			want: []string{
-				"Launched" + waiting, "Registered | False | MultipleNodesFound | two | 1 | 1m0s", "Initialized" + waiting,
+				"Launched" + unknown, "Registered | False | MultipleNodesFound | two | 1 | 1m0s", "Initialized" + unknown,
 				"Ready | False | UnhealthyDependents | Launched=Unknown, Registered=False, Initialized=Unknown | 1 | 1m0s",
 			},
 		},
 		"all dependents True make Ready True": {
-			do: func(c *NodeClaim) {
+			edit: func(c *NodeClaim) {
 				for _, t := range []string{ConditionInitialized, ConditionRegistered, ConditionLaunched} {
 					c.StatusConditions().SetTrue(minuteLater, t)
 				}
@@ -78,7 +78,7 @@ func TestConditionSet(t *testing.T) {
 			},
 		},
 		"conditions of an older generation make Ready Unknown": {
-			do: func(c *NodeClaim) {
+			edit: func(c *NodeClaim) {
 				c.StatusConditions().SetTrue(minuteLater, ConditionLaunched)
 				c.StatusConditions().SetFalse(minuteLater, ConditionRegistered, "Broken", "")
 				c.Generation = 2
@@ -91,27 +91,27 @@ func TestConditionSet(t *testing.T) {
 			},
 		},
 		"a new reason keeps the transition time": {
-			do: func(c *NodeClaim) {
+			edit: func(c *NodeClaim) {
 				c.StatusConditions().SetUnknown(hourLater, ConditionLaunched, ReasonLaunchFailed, "no capacity")
 			},
 			want: []string{
-				"Launched | Unknown | LaunchFailed | no capacity | 1 | 0s", "Registered" + waiting, "Initialized" + waiting,
+				"Launched | Unknown | LaunchFailed | no capacity | 1 | 0s", "Registered" + unknown, "Initialized" + unknown,
 				"Ready | Unknown | ReconcilingDependents | Launched=Unknown, Registered=Unknown, Initialized=Unknown | 1 | 0s",
 			},
 		},
 		"other conditions are sorted by type before Ready; their transition time is that of the write": {
-			do: func(c *NodeClaim) {
+			edit: func(c *NodeClaim) {
 				c.StatusConditions().SetTrue(minuteLater, ConditionDrifted)
 				c.StatusConditions().SetUnknown(hourLater, ConditionDrained, ReasonDraining, "")
 			},
 			want: []string{
-				"Launched" + waiting, "Registered" + waiting, "Initialized" + waiting,
+				"Launched" + unknown, "Registered" + unknown, "Initialized" + unknown,
 				"Drained | Unknown | Draining |  | 1 | 1h0m0s", "Drifted | True | Drifted |  | 1 | 1m0s",
 				"Ready | Unknown | ReconcilingDependents | Launched=Unknown, Registered=Unknown, Initialized=Unknown | 1 | 0s",
 			},
 		},
 		"deletion updates the generation of all conditions": {
-			do: func(c *NodeClaim) {
+			edit: func(c *NodeClaim) {
 				c.StatusConditions().SetTrue(minuteLater, ConditionLaunched)
 				c.StatusConditions().SetTrue(minuteLater, ConditionRegistered)
 				c.StatusConditions().SetTrue(minuteLater, ConditionInitialized)
@@ -126,14 +126,14 @@ func TestConditionSet(t *testing.T) {
 			},
 		},
 		"dependents and Ready cannot be removed": {
-			do: func(c *NodeClaim) {
+			edit: func(c *NodeClaim) {
 				c.StatusConditions().SetTrue(minuteLater, ConditionDrifted)
 				for _, t := range []string{ConditionDrifted, ConditionLaunched, ConditionReady} {
 					c.StatusConditions().Remove(t)
 				}
 			},
 			want: []string{
-				"Launched" + waiting, "Registered" + waiting, "Initialized" + waiting,
+				"Launched" + unknown, "Registered" + unknown, "Initialized" + unknown,
 				"Ready | Unknown | ReconcilingDependents | Launched=Unknown, Registered=Unknown, Initialized=Unknown | 1 | 0s",
 			},
 		},
@@ -142,7 +142,7 @@ func TestConditionSet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := claim()
-			test.do(c)
+			test.edit(c)
 			if diff := cmp.Diff(test.want, rows(c)); diff != "" {
 				t.Errorf("conditions (-want +got):\n%s", diff)
 			}
@@ -155,11 +155,11 @@ func TestConditionSetWithoutChange(t *testing.T) {
 	t.Parallel()
 	c := claim()
 	if !c.StatusConditions().SetTrue(minuteLater, ConditionLaunched) {
-		t.Error("the first write changed nothing")
+		t.Error("the first SetTrue returned false, want true")
 	}
 	before := c.DeepCopy()
 	if c.StatusConditions().SetTrue(hourLater, ConditionLaunched) || c.StatusConditions().Start(hourLater) {
-		t.Error("repeating the write changed something")
+		t.Error("repeating SetTrue or Start returned true, want false")
 	}
 	if diff := cmp.Diff(before, c); diff != "" {
 		t.Errorf("the object changed:\n%s", diff)
@@ -191,7 +191,7 @@ func TestConditionSetIsTrueAndIsReady(t *testing.T) {
 		t.Error("IsTrue: want true for two True conditions, and false if one is Unknown")
 	}
 	if s.IsTrue(ConditionDrifted) {
-		t.Error("IsTrue: true for an absent condition")
+		t.Error("IsTrue: want false for an absent condition")
 	}
 	s.SetTrue(minuteLater, ConditionInitialized)
 	if !s.IsReady() {
@@ -199,14 +199,14 @@ func TestConditionSetIsTrueAndIsReady(t *testing.T) {
 	}
 	c.Generation = 2
 	if s.IsReady() {
-		t.Error("IsReady: true for a generation without observed conditions")
+		t.Error("IsReady: want false for a generation without observed conditions")
 	}
 }
 
 func TestConditionSetCutsMessages(t *testing.T) {
 	t.Parallel()
 	c := claim()
-	c.StatusConditions().SetFalse(minuteLater, ConditionLaunched, ReasonLaunchFailed, strings.Repeat("ü", 40000))
+	c.StatusConditions().SetFalse(minuteLater, ConditionLaunched, ReasonLaunchFailed, strings.Repeat("ü", 40000)) // 2 bytes each
 	got, _ := c.StatusConditions().Find(ConditionLaunched)
 	if n := utf8.RuneCountInString(got.Message); n != 32768 {
 		t.Errorf("message of %d characters, want the 32768 that the CRDs allow", n)

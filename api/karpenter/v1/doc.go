@@ -8,8 +8,8 @@
 // Karpenter writes on nodes depends on the names of the fields inside NodeClaimTemplate, and on which of them are
 // pointers. Renaming a field makes nodes drift.
 //
-// Optional lists and maps of a spec are omitted when nil, not when empty: an empty list of budgets differs from an
-// omitted list. Encoding can change the spelling of quantities and durations (pods: 3 becomes "3", 1h becomes 1h0m0s).
+// The JSON omits optional lists and maps of a spec when they are nil, not when they are empty: an empty list of budgets
+// differs from an omitted one. Encoding can change the spelling of quantities and durations (pods: 3 becomes "3", 1h becomes 1h0m0s).
 // The spec of a NodeClaim is immutable, so an update with another spelling is rejected: write these objects with
 // patches, not with updates.
 //

@@ -12,7 +12,8 @@ import (
 const Never = "Never"
 
 // Longest is the result of decoding a duration that exceeds time.Duration, such as 9999999h. The schema of the API accepts
-// such durations, and one object that cannot be decoded would make listing all objects of its kind fail.
+// such durations, and one object that cannot be decoded would make listing all objects of its kind fail. Two of these
+// durations can be added without overflow.
 const Longest = 100 * 365 * 24 * time.Hour
 
 // schemaPattern matches the durations that the schema of the API accepts.
@@ -96,7 +97,7 @@ func (d NillableDuration) Equal(other NillableDuration) bool {
 	return *d.Duration == *other.Duration
 }
 
-// UnmarshalJSON reads a duration in Go's notation, or Never.
+// UnmarshalJSON reads a duration in Go's notation, or Never. null leaves d unchanged, as usual in encoding/json.
 func (d *NillableDuration) UnmarshalJSON(data []byte) error {
 	if bytes.Equal(data, []byte("null")) {
 		return nil

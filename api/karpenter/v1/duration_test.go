@@ -20,14 +20,14 @@ func TestNillableDuration(t *testing.T) {
 		"units add up":          {json: `"1h30m"`, want: After(90 * time.Minute), wantText: "1h30m"},
 		"zero is not Never":     {json: `"0s"`, want: After(0), wantText: "0s"},
 		"Never":                 {json: `"Never"`, want: NillableDuration{}, wantText: "Never"},
-		"null is Never":         {json: `null`, want: NillableDuration{}, wantText: "Never"},
+		"null keeps Never":      {json: `null`, want: NillableDuration{}, wantText: "Never"},
 		"exceeds time.Duration": {json: `"9999999h"`, want: After(Longest), wantText: "9999999h"},
 		"exceeds int64":         {json: `"99999999999999999999h"`, want: After(Longest), wantText: "99999999999999999999h"},
-		"negative":              {json: `"-9999999h"`, wantError: true},
+		"negative, too long":    {json: `"-9999999h"`, wantError: true},
 		"a word":                {json: `"soon"`, wantError: true},
 		"lower case never":      {json: `"never"`, wantError: true},
 		"a number":              {json: `30`, wantError: true},
-		"days":                  {json: `"1d"`, wantError: true},
+		"unit of days":          {json: `"1d"`, wantError: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -98,18 +98,18 @@ func TestLongDurations(t *testing.T) {
 		t.Fatal(err)
 	}
 	spec := pool.Spec.Template.Spec
-	for what, got := range map[string]*time.Duration{
+	for field, got := range map[string]*time.Duration{
 		"consolidateAfter": pool.Spec.Disruption.ConsolidateAfter.Duration, "expireAfter": spec.ExpireAfter.Duration,
 		"terminationGracePeriod": &spec.TerminationGracePeriod.Duration, "duration": &pool.Spec.Disruption.Budgets[0].Duration.Duration,
 	} {
 		if got == nil || *got != Longest {
-			t.Errorf("%s is %v, want %s", what, got, Longest)
+			t.Errorf("%s is %v, want %s", field, got, Longest)
 		}
 	}
 	var claim NodeClaim
 	if err := json.Unmarshal([]byte(`{"spec":{"expireAfter":"9999999h","terminationGracePeriod":"1h"}}`),
 		&claim); err != nil || claim.Spec.TerminationGracePeriod.Duration != time.Hour {
-		t.Errorf("decoded NodeClaim %+v, error %v", claim.Spec, err)
+		t.Errorf("decoded NodeClaim %+v, error %v; want terminationGracePeriod 1h", claim.Spec, err)
 	}
 	for _, wrong := range []string{`"soon"`, `30`, `"-1x"`} {
 		var d Duration
@@ -118,6 +118,6 @@ func TestLongDurations(t *testing.T) {
 		}
 	}
 	if back, err := json.Marshal(Duration{90 * time.Minute}); err != nil || string(back) != `"1h30m0s"` {
-		t.Errorf("90 minutes are encoded as %s, error %v", back, err)
+		t.Errorf("90 minutes are encoded as %s, error %v; want \"1h30m0s\"", back, err)
 	}
 }

@@ -9,8 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// TestJSON checks that empty fields are not encoded, so that the API server sets defaults and the status of other
-// writers stays.
+// TestJSON checks that empty fields are not encoded. So the API server sets defaults, and a patch does not clear a status.
 func TestJSON(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -56,7 +55,7 @@ func TestScheme(t *testing.T) {
 	}
 	for _, kind := range []string{"NodePool", "NodePoolList", "NodeClaim", "NodeClaimList"} {
 		if !scheme.Recognizes(GroupVersion.WithKind(kind)) {
-			t.Errorf("the scheme does not know %s", kind)
+			t.Errorf("the scheme does not recognize %s", kind)
 		}
 	}
 }

@@ -2,7 +2,7 @@
 //
 // In: manifests and API objects, as JSON.
 // Out: Go values with the same fields, names and meaning as in Karpenter 1.14.
-// Never: a call to an API server, a clock, or the effect of an overlay on a price.
+// Never: a call to an API server, a clock, or the application of an overlay to an offering.
 //
 // The CRD in api/crds is generated from this package; the markers on the fields are the schema.
 //

@@ -26,9 +26,9 @@ type flags struct {
 	run              *regexp.Regexp
 	quick            bool
 	runConsolidation bool
-	real             time.Duration
-	only             string
-	keep             string
+	maxTime          time.Duration
+	onlySide         string
+	resultFolder     string
 	list             bool
 	out              string
 	traces           string
@@ -58,10 +58,10 @@ func parse(args []string) (flags, error) {
 	set := flag.NewFlagSet("bench", flag.ContinueOnError)
 	pattern := set.String("run", "", "only workloads whose name matches this `REGEXP`")
 	set.BoolVar(&f.quick, "quick", false, "smoke test: upstream runs once per workload, for at most 20 seconds")
-	set.BoolVar(&f.runConsolidation, "back", false, "run the consolidation benchmark instead: Joiner and upstream make the same wasteful fleets cheaper; writes that section of the report")
-	set.DurationVar(&f.real, "real", 0, "with -back: maximum real `TIME` of one side for one fleet; 0: ten minutes, or 20 seconds with -quick")
-	set.StringVar(&f.only, "only", "", "with -back: run only this `SIDE`, joiner or upstream; empty: both")
-	set.StringVar(&f.keep, "keep", "", "with -back: store the results of each side in this `FOLDER`, and do not repeat runs whose results are stored; empty: store nothing")
+	set.BoolVar(&f.runConsolidation, "back", false, "run the consolidation benchmark instead: Joiner and upstream make the same wasteful fleets cheaper; replaces the consolidation section of the report")
+	set.DurationVar(&f.maxTime, "real", 0, "with -back: maximum elapsed `TIME` of one side for one fleet; 0: ten minutes, or 20 seconds with -quick")
+	set.StringVar(&f.onlySide, "only", "", "with -back: run only this `SIDE`, joiner or upstream; empty: both")
+	set.StringVar(&f.resultFolder, "keep", "", "with -back: store the results of each side in this `FOLDER`, and do not repeat runs whose results are stored; empty: store nothing")
 	set.BoolVar(&f.list, "list", false, "print the workloads and exit")
 	set.StringVar(&f.out, "o", "", "write the report to this `FILE` (Markdown), and plots beside it; empty: standard output")
 	set.StringVar(&f.traces, "traces", "../shared/traces", "`FOLDER` with recorded workloads; a workload without its file is skipped")
@@ -70,8 +70,8 @@ func parse(args []string) (flags, error) {
 	if err := set.Parse(args); err != nil {
 		return f, flag.ErrHelp
 	}
-	if side := consolidation.Side(f.only); side != "" && side != consolidation.Joiner && side != consolidation.Upstream {
-		return f, fmt.Errorf("read -only: %q is not a side; want %s or %s", f.only, consolidation.Joiner, consolidation.Upstream)
+	if side := consolidation.Side(f.onlySide); side != "" && side != consolidation.Joiner && side != consolidation.Upstream {
+		return f, fmt.Errorf("read -only: %q is not a side; want %s or %s", f.onlySide, consolidation.Joiner, consolidation.Upstream)
 	}
 	var err error
 	if f.run, err = regexp.Compile(*pattern); err != nil {
@@ -125,16 +125,16 @@ func (f flags) bench(out, progress io.Writer) error {
 	return f.write(out, rows)
 }
 
-// consolidate runs the consolidation benchmark, and writes its section of the report.
+// consolidate runs the consolidation benchmark, and replaces its section at the end of the report.
 func (f flags) consolidate(out, progress io.Writer) error {
 	options := consolidation.Usual
 	if f.quick {
 		options = consolidation.Quick
 	}
-	if f.real > 0 {
-		options.Real = f.real
+	if f.maxTime > 0 {
+		options.Real = f.maxTime
 	}
-	options.Only, options.Results = consolidation.Side(f.only), consolidation.ResultFolder(f.keep)
+	options.Only, options.Results = consolidation.Side(f.onlySide), consolidation.ResultFolder(f.resultFolder)
 	var rows []consolidation.Row
 	for _, w := range workload.WastefulFleets(f.traces) {
 		if !f.run.MatchString(w.Name) {
@@ -172,8 +172,7 @@ func (f flags) consolidate(out, progress io.Writer) error {
 	return nil
 }
 
-// consolidationSection returns the last section of the stored report, which is written only with -back. It is empty if
-// the report does not have this section.
+// consolidationSection returns the last section of the stored report, which only -back writes; empty without one.
 func (f flags) consolidationSection() string {
 	page, err := os.ReadFile(f.out)
 	if err != nil {
