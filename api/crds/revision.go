@@ -12,7 +12,7 @@ import (
 // Karpenter or by hand.
 const KeyRevision = "joiner.sh/crds-revision"
 
-// revisions has a line for each published state of the CRDs: its number and its digest; see digestOf.
+// revisions has a line for each published state of the CRDs: its number and its digest.
 //
 //go:embed revisions.txt
 var revisions string
@@ -30,7 +30,7 @@ func lastRevision() (number int, digest string) {
 		if strings.HasPrefix(line, "#") {
 			continue
 		}
-		// TestRevision parses each line with the same format and fails on an invalid line.
+		// TestRevision fails on an invalid line.
 		_, _ = fmt.Sscanf(line, "%d %s", &number, &digest)
 	}
 	return number, digest

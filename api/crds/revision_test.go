@@ -39,7 +39,6 @@ func TestRevision(t *testing.T) {
 	}
 }
 
-// TestDefinitionsHaveRevision checks that the CRDs have the annotation with the revision.
 func TestDefinitionsHaveRevision(t *testing.T) {
 	t.Parallel()
 	definitions, err := Definitions()

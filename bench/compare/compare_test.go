@@ -28,7 +28,6 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-// TestMeasure checks that an allocation of 64 MiB is measured.
 func TestMeasure(t *testing.T) {
 	const size = 64 << 20
 	var block []byte

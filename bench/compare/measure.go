@@ -100,7 +100,6 @@ func median(samples []Sample) Sample {
 	return out
 }
 
-// medianOf returns the median of one measurement; 0 without samples.
 func medianOf[N float64 | uint64](samples []Sample, measurement func(Sample) N) N {
 	all := make([]N, len(samples))
 	for i, s := range samples {

@@ -112,7 +112,7 @@ func (p Plot) draw(b *strings.Builder) {
 	}
 }
 
-// draw writes the SVG elements of a series: a circle for each point, and a line that connects the points.
+// draw draws a circle for each point, and a line that connects the points.
 func (s Series) draw(b *strings.Builder, x, y axis) {
 	var points []string
 	for i := range s.X {

@@ -8,9 +8,9 @@ import (
 
 // Row is a workload and its results.
 type Row struct {
-	Workload workload.Workload // the workload of this row
-	Skipped  string            // why the workload was not run; empty if it was run
-	NotRun   string            // why upstream was not run although the workload includes upstream; else empty
+	Workload workload.Workload
+	Skipped  string // why the workload was not run; empty if it was run
+	NotRun   string // why upstream was not run although the workload includes upstream; else empty
 
 	Pods    int           // pending pods
 	Classes int           // number of classes (pods with equal requirements) of Joiner's solver
@@ -79,8 +79,8 @@ func (o *Outcome) keepBetter(plan packing.Plan) {
 	o.Reason = mostFrequentReason(plan.Refusals)
 }
 
-// mostFrequentReason returns the most frequent reason, counting only the first reason of each refusal. On a tie, it
-// returns the reason that reached this count first.
+// mostFrequentReason counts only the first reason of each refusal. On a tie, it returns the reason that reached this
+// count first.
 func mostFrequentReason(refusals []packing.Refusal) string {
 	count, best := map[string]int{}, ""
 	for _, r := range refusals {

@@ -78,7 +78,6 @@ func (l Limits) startProfile(name string) (stop func(), err error) {
 	return l.StartProfile(name)
 }
 
-// joinerRun runs Joiner's solver on a workload.
 type joinerRun struct {
 	limits Limits
 	input  workload.Case
@@ -91,7 +90,6 @@ type joinerRun struct {
 	samples  []Sample // measurements of the repetitions
 }
 
-// run makes the snapshot and the first plan, and repeats the plan.
 func (o *joinerRun) run() error {
 	out := &o.row.Ours
 	out.Pods = o.input.Pending
@@ -110,7 +108,6 @@ func (o *joinerRun) solve() {
 	o.plan = packing.Solve(o.snapshot, o.input.Market, packing.DefaultEffort)
 }
 
-// repeat makes the plan again, within the limits.
 func (o *joinerRun) repeat() {
 	spent := o.cold.Seconds
 	for n := 0; n < o.limits.OursRuns && spent < o.limits.Ours.Seconds(); n++ {
@@ -148,5 +145,5 @@ func (o *Outcome) recordFindings(check Check, s cluster.Snapshot, market catalog
 	}
 }
 
-// maxViolations limits the memory of a plan that breaks very many rules.
+// maxViolations is the maximum number of findings of an Outcome. A wrong plan can break very many rules.
 const maxViolations = 1000

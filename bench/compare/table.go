@@ -69,9 +69,9 @@ func writeLine(b *strings.Builder, r *Row, o *Outcome, by string) {
 		bytes(o.Allocated), count(o.Objects), bytes(o.Peak), thousands(o.NewNodes), thousands(o.Placed), thousands(o.Refused),
 		dollars(o.Price.Dollars()), "", "", o.verdict(),
 	}
-	if ours {
+	if ours { // the indexes are those of header
 		cells[0], cells[2] = "`"+r.Workload.Name+"` "+r.Workload.About, thousands(r.Classes)
-		cells[14] = dollars(r.Bound.Dollars()) // the indexes are those of header
+		cells[14] = dollars(r.Bound.Dollars())
 		if ratio := r.Ratio(); ratio > 0 {
 			cells[6] = times(ratio)
 		}
@@ -85,7 +85,6 @@ func writeLine(b *strings.Builder, r *Row, o *Outcome, by string) {
 	b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
 }
 
-// verdict returns the text of the column plan.
 func (o *Outcome) verdict() string {
 	switch {
 	case o.Stopped:
@@ -100,7 +99,6 @@ func (o *Outcome) verdict() string {
 	return "holds"
 }
 
-// notes returns the sentences that explain the row's numbers.
 func (r *Row) notes() []string {
 	var out []string
 	add := func(format string, args ...any) {
@@ -177,7 +175,6 @@ func Line(r *Row) string {
 	return text
 }
 
-// brief describes the result of one scheduler, for Line.
 func (r *Row) brief(o *Outcome) string {
 	text := seconds(o.Seconds) + " s"
 	if o.Stopped {

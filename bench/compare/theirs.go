@@ -10,7 +10,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// upstreamRun runs upstream's scheduler on one case.
 type upstreamRun struct {
 	limits   Limits
 	input    workload.Case

@@ -18,17 +18,14 @@ import (
 
 // suite is a file of testdata: a manifest that is accepted, and cases that change it.
 type suite struct {
-	// Definition is the name of the CustomResourceDefinition.
 	Definition string `json:"definition"`
 	// Base is the manifest that the cases start from.
-	Base runtime.RawExtension `json:"base"`
-	// Cases are the changes, by name.
-	Cases []behaviour `json:"cases"`
+	Base  runtime.RawExtension `json:"base"`
+	Cases []behaviour          `json:"cases"`
 }
 
 // behaviour is one case for both definitions.
 type behaviour struct {
-	// Name describes the manifest.
 	Name string `json:"name"`
 	// With is merged over the base (RFC 7386: null removes, lists are replaced) before the object is created.
 	With runtime.RawExtension `json:"with"`
@@ -43,7 +40,6 @@ type behaviour struct {
 	Ours runtime.RawExtension `json:"ours"`
 }
 
-// result is the result of creating or updating an object with a definition.
 type result struct {
 	stored map[string]any
 	errs   field.ErrorList
@@ -76,7 +72,7 @@ func TestBehaviour(t *testing.T) {
 			})
 		}
 	}
-	if total < 120 { // some cases are not read
+	if total < 120 { // else cases are no longer read
 		t.Errorf("testdata has %d cases, want at least 120", total)
 	}
 }
@@ -93,7 +89,7 @@ func check(t *testing.T, definitions [2]*Definition, base runtime.RawExtension, 
 		want = merge(want, deviation)
 	}
 	if diff := gocmp.Diff(want, ours.stored); diff != "" {
-		t.Errorf("stored objects differ (-theirs with the fields of ours, +ours):\n%s", diff)
+		t.Errorf("stored objects differ (-theirs with the fields in Ours, +ours):\n%s", diff)
 	}
 	if diff := gocmp.Diff(test.Reject, fields(theirs.errs)); diff != "" {
 		t.Errorf("fields with errors (-want +got):\n%s%v", diff, theirs.errs.ToAggregate())

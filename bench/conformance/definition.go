@@ -23,6 +23,9 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 )
 
+// isResourceRoot: the schemas describe whole objects.
+const isResourceRoot = true
+
 // Definition admits objects as an API server with a CustomResourceDefinition would, including the validation ratcheting
 // that is enabled since Kubernetes 1.30.
 type Definition struct {
@@ -56,14 +59,14 @@ func NewDefinition(crd *apiextensionsv1.CustomResourceDefinition) (*Definition, 
 	return &Definition{
 		structural: structural,
 		openAPI:    openAPI,
-		rules:      cel.NewValidator(structural, true, celconfig.PerCallLimit),
+		rules:      cel.NewValidator(structural, isResourceRoot, celconfig.PerCallLimit),
 	}, nil
 }
 
 // Read changes an object in place, as an API server changes an object that it receives from a client: Read drops
 // unknown fields and sets defaults.
 func (d *Definition) Read(object map[string]any) {
-	pruning.Prune(object, d.structural, true)
+	pruning.Prune(object, d.structural, isResourceRoot)
 	defaulting.PruneNonNullableNullsWithoutDefaults(object, d.structural)
 	defaulting.Default(object, d.structural)
 }
@@ -88,7 +91,7 @@ func (d *Definition) Update(ctx context.Context, object, old map[string]any) fie
 		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, d.structural, object)...)
 	}
 	if len(errs) > 0 {
-		return errs // as Create
+		return errs // as in Create
 	}
 	errs, _ = d.rules.Validate(ctx, nil, d.structural, object, old, celconfig.RuntimeCELCostBudget,
 		cel.WithRatcheting(correlated))

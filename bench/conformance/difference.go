@@ -52,7 +52,6 @@ func tree(crd *apiextensionsv1.CustomResourceDefinition) (any, error) {
 	return value, nil
 }
 
-// compare lists the differences between two JSON values at the path.
 func compare(path string, ours, theirs any) []Difference {
 	if a, ok := ours.(map[string]any); ok {
 		if b, ok := theirs.(map[string]any); ok {
@@ -70,7 +69,7 @@ func compare(path string, ours, theirs any) []Difference {
 	return []Difference{{Path: path, Ours: ours, Theirs: theirs}}
 }
 
-// compareMaps compares the values of each key. It ignores descriptions, messages, and the order of lists that are sets.
+// compareMaps ignores descriptions, messages, and the order of lists that are sets.
 func compareMaps(path string, ours, theirs map[string]any) []Difference {
 	keys := maps.Clone(ours)
 	maps.Copy(keys, theirs)
@@ -138,7 +137,6 @@ func sorted(value any) any {
 	return list
 }
 
-// join appends a key to a path: "spec.template".
 func join(path, key string) string {
 	if path == "" {
 		return key
@@ -146,7 +144,6 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-// text formats a value as JSON; nil is "nothing".
 func text(value any) string {
 	if value == nil {
 		return "nothing"

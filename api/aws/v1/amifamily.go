@@ -20,7 +20,6 @@ const (
 // AliasVersionLatest is the version of an alias that always names the newest AMI of its family.
 const AliasVersionLatest = "latest"
 
-// errAlias describes the valid form of an alias.
 var errAlias = errors.New("an alias is written family@version, where the family is one of" +
 	" al2, al2023, bottlerocket, windows2019, windows2022, windows2025")
 

@@ -100,7 +100,8 @@ func (k *KubeletConfiguration) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// MarshalJSON writes the fields and the entries of More into one object. A field hides an entry with its name.
+// MarshalJSON writes the fields and the entries of More into one object. An entry is ignored
+// if a field with its name is encoded.
 func (k KubeletConfiguration) MarshalJSON() ([]byte, error) {
 	data, err := json.Marshal(methodless(k))
 	if err != nil || len(k.More) == 0 {

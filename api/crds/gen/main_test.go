@@ -7,8 +7,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// TestEdit checks that a rule can change properties, items of lists and values of maps, and that a path without a schema
-// is an error.
+// TestEdit checks that a rule can change properties, items of lists and values of maps, and that an unknown path is an
+// error.
 func TestEdit(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

@@ -35,7 +35,6 @@ type rule struct {
 	change func(*apiextensionsv1.JSONSchemaProps)
 }
 
-// files returns the names of the YAML files of the CRDs.
 func files() []string { return []string{nodePools, nodeClaims, nodeOverlays, ec2NodeClasses} }
 
 // rules returns the rules for a file. They validate types of Kubernetes (Taint, Condition), the values of maps, and
@@ -91,7 +90,6 @@ func taintRules(spec string) []rule {
 	return rules
 }
 
-// pattern returns a change of a schema that sets its pattern.
 func pattern(regex string) func(*apiextensionsv1.JSONSchemaProps) {
 	return func(s *apiextensionsv1.JSONSchemaProps) { s.Pattern = regex }
 }
@@ -180,7 +178,7 @@ func rejectKey(key, label string) apiextensionsv1.ValidationRule {
 }
 
 // forAll turns a rule about the key x into a rule about all keys of a map.
-func forAll(ofX apiextensionsv1.ValidationRule) apiextensionsv1.ValidationRule {
-	ofX.Rule = "self.all(x, " + ofX.Rule + ")"
-	return ofX
+func forAll(ruleOfX apiextensionsv1.ValidationRule) apiextensionsv1.ValidationRule {
+	ruleOfX.Rule = "self.all(x, " + ruleOfX.Rule + ")"
+	return ruleOfX
 }

@@ -149,7 +149,6 @@ func (s ConditionSet) put(now time.Time, c metav1.Condition) bool {
 	return true
 }
 
-// computeReady computes the condition Ready from the dependents.
 func (s ConditionSet) computeReady() metav1.Condition {
 	status := metav1.ConditionUnknown
 	var notReady []string // what the message of Ready lists
@@ -191,7 +190,6 @@ func (s ConditionSet) isPermanent(conditionType string) bool {
 	return conditionType == ConditionReady || slices.Contains(s.dependents, conditionType)
 }
 
-// index returns the position of a condition in the list; -1 if it is absent.
 func (s ConditionSet) index(conditionType string) int {
 	return slices.IndexFunc(*s.list, func(c metav1.Condition) bool { return c.Type == conditionType })
 }

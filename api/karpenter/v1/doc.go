@@ -9,9 +9,9 @@
 // pointers. Renaming a field makes nodes drift.
 //
 // The JSON omits optional lists and maps of a spec when they are nil, not when they are empty: an empty list of budgets
-// differs from an omitted one. Encoding can change the spelling of quantities and durations (pods: 3 becomes "3", 1h becomes 1h0m0s).
-// The spec of a NodeClaim is immutable, so an update with another spelling is rejected: write these objects with
-// patches, not with updates.
+// differs from an omitted one. Encoding can change the spelling of quantities and durations (pods: 3 becomes "3", 1h
+// becomes 1h0m0s). The spec of a NodeClaim is immutable, so an update with another spelling is rejected: write these
+// objects with patches, not with updates.
 //
 // +kubebuilder:object:generate=true
 // +groupName=karpenter.sh

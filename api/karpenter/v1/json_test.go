@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// TestJSON checks that empty fields are not encoded. So the API server sets defaults, and a patch does not clear a status.
+// TestJSON checks that empty fields are not encoded. So the API server sets defaults, and no update clears a status.
 func TestJSON(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

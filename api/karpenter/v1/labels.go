@@ -94,8 +94,8 @@ func UnregisteredTaint() corev1.Taint {
 // ResourceNodes is the resource name that limits the number of nodes in the limits of a NodePool.
 const ResourceNodes corev1.ResourceName = "nodes"
 
-// WellKnownLabels returns the labels that every offering defines in every cloud. A future node can meet a requirement
-// on one of these labels. A requirement on any other label can only be met by a NodePool that sets the label.
+// WellKnownLabels returns the well-known labels of every cloud; see also awsv1.WellKnownLabels. A new node can meet a
+// requirement on such a label. A requirement on any other label can only be met by a NodePool that sets the label.
 func WellKnownLabels() []string {
 	return []string{
 		LabelNodePool,

@@ -21,7 +21,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
 )
 
-// flags are the flags of the command; parse describes them.
 type flags struct {
 	run              *regexp.Regexp
 	quick            bool
@@ -125,7 +124,7 @@ func (f flags) bench(out, progress io.Writer) error {
 	return f.write(out, rows)
 }
 
-// consolidate runs the consolidation benchmark, and replaces its section at the end of the report.
+// consolidate replaces the last section of the report with new results of the consolidation benchmark.
 func (f flags) consolidate(out, progress io.Writer) error {
 	options := consolidation.Usual
 	if f.quick {
@@ -185,8 +184,7 @@ func (f flags) consolidationSection() string {
 	return string(page[at:])
 }
 
-// write writes the report. For a report in a file, write also writes the plots beside the file, and keeps the section
-// on consolidation that the file already has.
+// write writes the report. Beside a file it also writes the plots, and it keeps the file's section on consolidation.
 func (f flags) write(out io.Writer, rows []compare.Row) error {
 	if f.out == "" {
 		_, err := io.WriteString(out, compare.Report(rows, ""))
@@ -202,7 +200,7 @@ func (f flags) write(out io.Writer, rows []compare.Row) error {
 	return nil
 }
 
-// startProfile starts a CPU profile of the runs of a workload. The returned function stops the profile.
+// startProfile starts a CPU profile of the runs of a workload. stop ends the profile.
 func (f flags) startProfile(name string) (stop func(), err error) {
 	file, err := os.Create(filepath.Join(f.profileFolder, name+".pprof"))
 	if err != nil {
