@@ -111,7 +111,7 @@ ship: ## tests of published files: dashboard and alerts with real metrics, krew 
 vuln: bin/joiner bin/lab bin/release ## known vulnerabilities: fails when a vulnerable function is linked (SOURCE=1: show the calls, takes minutes; VULNDB=https://vuln.go.dev: live database)
 	@hack/step 'vulnerabilities' go -C hack/vuln run . bin/joiner bin/lab bin/release
 	@[ -z "$(filter-out 0 no false,$(SOURCE))" ] || hack/step 'vulnerable calls' go -C hack/vuln run . -source . ./cmd/joiner
-	@hack/step 'vulnerability test' go -C hack/vuln test ./...
+	@hack/step 'vuln test' go -C hack/vuln test ./...
 
 .PHONY: image
 image: ## build the container image for both architectures twice, to dist/image; both builds must have the same digest (10 minutes the first time)

@@ -106,7 +106,7 @@ func (f flags) bench(out, progress io.Writer) error {
 		if spent > f.budget/2 {
 			limits.TheirRuns = 1
 		}
-		overBudget := spent > f.budget && !w.OursOnly
+		overBudget := spent > f.budget && !w.OursOnly // leaves out upstream
 		w.OursOnly = w.OursOnly || overBudget
 		row, err := limits.Run(w, verify.Check)
 		if err != nil {
