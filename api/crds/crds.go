@@ -53,7 +53,8 @@ func Manifests() []Manifest {
 	}
 }
 
-// Definitions returns the definitions as objects, sorted by name, each with the annotation KeyRevision. The caller may change them.
+// Definitions returns the definitions as objects, sorted by name, each with the annotation KeyRevision. The caller
+// may change them.
 func Definitions() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	manifests := Manifests()
 	definitions := make([]*apiextensionsv1.CustomResourceDefinition, 0, len(manifests))

@@ -18,7 +18,7 @@ func TestDefinitions(t *testing.T) {
 			t.Errorf("definition %d is %s, want %s", i, definition.Name, want)
 		}
 		if want := definition.Spec.Names.Plural + "." + definition.Spec.Group; definition.Name != want {
-			t.Errorf("definition %s: want the name %s, plural.group", definition.Name, want)
+			t.Errorf("definition %s: want the name %s", definition.Name, want)
 		}
 		if definition.Spec.Versions[0].Subresources.Status == nil {
 			t.Errorf("definition %s has no status subresource", definition.Name)

@@ -151,12 +151,12 @@ func restrictOverlayKey(s *apiextensionsv1.JSONSchemaProps) {
 	)
 }
 
-// coreLabels returns the labels under karpenter.sh that the rules of rejectDomain allow. Where LabelNodePool is not allowed,
-// a rule of rejectKey rejects it.
+// coreLabels returns the labels under karpenter.sh that the rules of rejectDomain allow. Where LabelNodePool is not
+// allowed, a rule of rejectKey rejects it.
 func coreLabels() []string { return []string{karpv1.LabelCapacityType, karpv1.LabelNodePool} }
 
-// rejectDomain returns a rule that rejects the keys of a domain except the allowed ones. key is the CEL expression of the
-// checked key. As in Karpenter, a key belongs to the domain if its prefix ends with the domain.
+// rejectDomain returns a rule that rejects the keys of a domain except the allowed ones. key is the CEL expression of
+// the checked key. As in Karpenter, a key belongs to the domain if its prefix ends with the domain.
 func rejectDomain(key, domain string, allowed []string) apiextensionsv1.ValidationRule {
 	quoted := make([]string, 0, len(allowed))
 	for _, label := range allowed {

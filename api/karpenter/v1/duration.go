@@ -11,9 +11,9 @@ import (
 // Never is the text of an infinite duration.
 const Never = "Never"
 
-// Longest is the result of decoding a duration that exceeds time.Duration, such as 9999999h. The schema of the API accepts
-// such durations, and one object that cannot be decoded would make listing all objects of its kind fail. Two of these
-// durations can be added without overflow.
+// Longest is the result of decoding a duration that exceeds time.Duration, such as 9999999h. The schema of the API
+// accepts such durations, and one object that cannot be decoded would make listing all objects of its kind fail. Two of
+// these durations can be added without overflow.
 const Longest = 100 * 365 * 24 * time.Hour
 
 // schemaPattern matches the durations that the schema of the API accepts.
