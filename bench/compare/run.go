@@ -17,7 +17,7 @@ type Limits struct {
 	Ours      time.Duration // maximum time of one series, including the time of the first run
 	OursRuns  int           // maximum number of repetitions in each series
 	Theirs    time.Duration // maximum time of one run of upstream
-	TheirRuns int           // number of runs of upstream; the report has the best price
+	TheirRuns int           // maximum number of runs of upstream; the best price counts
 	Slow      time.Duration // upstream is not run again after a run that takes longer
 
 	// StartProfile is called before Joiner's first run of a workload. The returned function is called after Joiner's
