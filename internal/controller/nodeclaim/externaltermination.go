@@ -63,7 +63,8 @@ func (o ExternalTermination) Report(events loop.EventRecorder, m *metrics.Metric
 		message += "EC2 no longer returns it"
 	}
 	events.Emit(o.Claim, kubeclient.ReasonEndedOutside, message+"; "+hint)
-	log.Warn("an instance was terminated from outside Joiner", "NodeClaim", o.Claim.Name, "instance", id, "how", o.How, "stateReason", o.Why, "hint", hint)
+	log.Warn("an instance was terminated from outside Joiner", "NodeClaim", o.Claim.Name, "instance", id,
+		"how", o.How, "stateReason", o.Why, "hint", hint)
 }
 
 // FindExternalTermination reads from EC2 why an instance ended. The result is empty if the end is not confirmed. If

@@ -156,7 +156,8 @@ func (c *Reconciler) wait(ctx context.Context, v View, step lifecycle.Step, now 
 	switch step.Phase {
 	case lifecycle.Created:
 		if step.Reason == lifecycle.WaitNodeClass {
-			condition, message = karpv1.ConditionLaunched, "the EC2NodeClass "+v.Claim.Spec.NodeClassRef.Name+" is not ready, or its readiness is not known yet"
+			condition = karpv1.ConditionLaunched
+			message = "the EC2NodeClass " + v.Claim.Spec.NodeClassRef.Name + " is not ready, or its readiness is not known yet"
 		}
 	case lifecycle.Launched:
 		condition, message = karpv1.ConditionRegistered, "the instance has not joined the cluster yet"
