@@ -16,9 +16,8 @@ var gpuNames = map[string]string{
 	"NVIDIA Tesla V100":      "V100",
 }
 
-// gpuMemory is the usable memory of one GPU in MiB, by EC2's name. It contains the GPUs for which EC2 reports the
-// usable memory, but the records have the installed memory. Source: instance types reference of karpenter.sh, generated
-// from the API.
+// gpuMemory is the usable memory of one GPU in MiB, by EC2's name, if the records have the installed memory instead.
+// Source: instance types reference of karpenter.sh, generated from the API.
 var gpuMemory = map[string]int64{"A10G": 22888, "L4": 22888, "L40S": 45776}
 
 // neurons maps the families with Inferentia or Trainium devices to the facts of one device. The records have the number

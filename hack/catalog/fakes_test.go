@@ -38,7 +38,7 @@ func TestRecordedResponses(t *testing.T) {
 			t.Errorf("%s (-API +table):\n%s", want.InstanceType, diff)
 		}
 	}
-	if compared < 17 { // the provider's responses have 17 types
+	if compared < 17 { // the number of types in the recorded responses
 		t.Errorf("compared %d types, want at least 17", compared)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// infoOf converts Facts to the type of EC2's API, as far as Karpenter's AWS provider reads it.
+// infoOf converts f to the type of EC2's API, with the fields that Karpenter's AWS provider reads.
 func infoOf(f catalog.Facts) ec2types.InstanceTypeInfo {
 	info := ec2types.InstanceTypeInfo{
 		InstanceType:                  ec2types.InstanceType(f.Name),

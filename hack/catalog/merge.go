@@ -43,7 +43,7 @@ func merge(src sources) table {
 			continue
 		}
 		t.types = append(t.types, f)
-		if _, recorded := src.records[name]; !recorded {
+		if _, hasRecord := src.records[name]; !hasRecord {
 			t.byName[name] = true
 		}
 	}
@@ -88,8 +88,8 @@ func (s sources) facts(name string, scheme scheme) (catalog.Facts, string) {
 	if f.Network.BaselineMbps == 0 {
 		f.Unknown = append(f.Unknown, catalog.UnknownBandwidth)
 	}
-	r, recorded := s.records[name]
-	if recorded {
+	r, hasRecord := s.records[name]
+	if hasRecord {
 		describeFromRecord(&f, r, s.clocks)
 	} else if why := scheme.describeFromName(&f); why != "" {
 		return catalog.Facts{}, why
@@ -110,12 +110,12 @@ func describeFromRecord(f *catalog.Facts, r record, clocks map[string]int64) {
 	family, _, _ := strings.Cut(r.Name, ".")
 	f.CurrentGeneration = r.Generation == "current"
 	f.Burstable = r.BasePerformance != nil
-	if !r.spotAnywhere() {
+	if !r.hasSpotPrice() {
 		f.UsageClasses = []string{"on-demand"}
 	}
 	if slices.Contains(r.Virtualization, "PV") {
-		// PV is added to HVM: records of the oldest types list only PV, but these types also boot from HVM images. The
-		// API returns them for the filter hvm.
+		// PV is added to HVM: records of the oldest types list only PV, but these types also boot from HVM images.
+		// EC2's API returns these types for the filter hvm.
 		f.Virtualization = append(f.Virtualization, "paravirtual")
 	}
 	f.PlacementStrategies = placement(family, r.PlacementGroups)
@@ -136,7 +136,7 @@ func describeFromRecord(f *catalog.Facts, r record, clocks map[string]int64) {
 	setDevices(f, r)
 }
 
-func (r record) spotAnywhere() bool {
+func (r record) hasSpotPrice() bool {
 	for _, p := range r.Pricing {
 		if p.Linux.SpotMean != "" && p.Linux.SpotMean != "N/A" {
 			return true
@@ -145,6 +145,7 @@ func (r record) spotAnywhere() bool {
 	return false
 }
 
+// manufacturer returns "" if it does not know the processor.
 func manufacturer(processor string) string {
 	for _, name := range []string{"Intel", "AMD", "AWS", "Apple"} {
 		if strings.Contains(processor, name) {

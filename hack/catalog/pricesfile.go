@@ -32,19 +32,20 @@ func pricesFile(regions []region) ([]byte, error) {
 	}
 	var out bytes.Buffer
 	out.WriteString(pricesHelp)
-	names, zones := "region", "zones"
+	nameLine, zoneLine := "region", "zones"
 	for _, r := range regions {
-		names += "\t" + r.name
-		zones += "\t" + strings.Join(r.zones, " ")
+		nameLine += "\t" + r.name
+		zoneLine += "\t" + strings.Join(r.zones, " ")
 	}
-	out.WriteString(names + "\n" + zones + "\n")
+	out.WriteString(nameLine + "\n" + zoneLine + "\n")
 	for _, name := range sortedNames(cells) {
 		out.WriteString(name + "\t" + strings.Join(cells[name], "\t") + "\n")
 	}
 	return out.Bytes(), nil
 }
 
-// priceCell returns the notation of a type's prices in a region with these zones.
+// priceCell returns the cell of r, an instance type in a region with these zone IDs: the prices, and the zones that
+// offer the type unless all do.
 func priceCell(r row, zones []string) (string, error) {
 	onDemand, err := catalog.ParsePrice(r.onDemand)
 	if err != nil {
@@ -64,11 +65,11 @@ func priceCell(r row, zones []string) (string, error) {
 		}
 		cell += text
 	}
-	all := ""
+	allZones := ""
 	for _, id := range zones {
-		all += id[len(id)-1:]
+		allZones += id[len(id)-1:]
 	}
-	if r.zones != all {
+	if r.zones != allZones {
 		cell += " " + r.zones
 	}
 	return cell, nil

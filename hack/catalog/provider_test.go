@@ -18,7 +18,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// setting has the settings of one EC2NodeClass, as arguments for the provider, and as Joiner's type (ours).
+// setting has the settings of one EC2NodeClass twice: as arguments for Karpenter's provider, and as Joiner's type
+// (ours).
 type setting struct {
 	family         string
 	volumes        []*v1.BlockDeviceMapping
@@ -44,7 +45,7 @@ func settings() map[string]setting {
 		catalog.AL2, catalog.AL2023, catalog.Bottlerocket, catalog.Custom, catalog.Windows2019, catalog.Windows2022, catalog.Windows2025,
 	} {
 		all[family] = setting{family: family, ours: catalog.Settings{Family: family}}
-		all[family+" with everything"] = setting{
+		all[family+" with most settings"] = setting{
 			family:         family,
 			volumes:        []*v1.BlockDeviceMapping{{DeviceName: p("/dev/xvdb"), EBS: &v1.BlockDevice{VolumeSize: &size}}},
 			policy:         p(v1.InstanceStorePolicyRAID0),
@@ -74,6 +75,7 @@ func settings() map[string]setting {
 			{InterfaceType: v1.InterfaceTypeInterface},
 			{DeviceIndex: 1, InterfaceType: v1.InterfaceTypeEFAOnly},
 		},
+		// Family is empty, which means AL2023.
 		ours: catalog.Settings{MaxPods: p[int64](250), Interfaces: []catalog.Interface{{}, {Device: 1, EFAOnly: true}}},
 	}
 	return all
@@ -103,7 +105,7 @@ func TestProvider(t *testing.T) {
 					continue
 				}
 				if differ++; differ <= maxShown {
-					t.Errorf("%s (-provider +ours):\n%s", f.Name, diff)
+					t.Errorf("%s (-Karpenter +Joiner):\n%s", f.Name, diff)
 				}
 			}
 			t.Logf("%d types agree, %d differ", agree, differ)
@@ -157,7 +159,8 @@ func labelsOf(it *cloudprovider.InstanceType, f catalog.Facts) map[string]string
 	return labels
 }
 
-// withoutTenancy returns the labels without the tenancy, which has two values in the provider's requirements.
+// withoutTenancy returns the labels without the tenancy. labelsOf drops it, too: the provider's requirement has two
+// values.
 func withoutTenancy(labels map[string]string) map[string]string {
 	out := maps.Clone(labels)
 	delete(out, catalog.LabelTenancy)
