@@ -55,7 +55,6 @@ func clearUncompared(infos ...*ec2types.InstanceTypeInfo) {
 	}
 }
 
-// typesWithUnexported returns a value of each compared type that has unexported fields.
 func typesWithUnexported() []any {
 	return []any{
 		ec2types.InstanceTypeInfo{}, ec2types.NetworkInfo{}, ec2types.NetworkCardInfo{}, ec2types.EfaInfo{},

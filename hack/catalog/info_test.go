@@ -50,7 +50,7 @@ func infoOf(f catalog.Facts) ec2types.InstanceTypeInfo {
 			BaselineIops: int32p(f.EBS.BaselineIOPS), MaximumIops: int32p(f.EBS.MaximumIOPS),
 		}
 	}
-	devicesOf(&info, f)
+	addDevices(&info, f)
 	return info
 }
 
@@ -74,7 +74,7 @@ func networkOf(n catalog.Network) *ec2types.NetworkInfo {
 	return out
 }
 
-func devicesOf(info *ec2types.InstanceTypeInfo, f catalog.Facts) {
+func addDevices(info *ec2types.InstanceTypeInfo, f catalog.Facts) {
 	for _, g := range f.GPUs {
 		if info.GpuInfo == nil {
 			info.GpuInfo = &ec2types.GpuInfo{}
