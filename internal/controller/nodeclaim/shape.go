@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// checkShape sets the condition ConsistentStateFound, which reports whether the Node has the expected capacity. No
-// decision depends on it.
+// checkShape sets the condition ConsistentStateFound: whether the Node has the capacity of its instance type. No decision
+// depends on this condition.
 func (c *Reconciler) checkShape(ctx context.Context, v View, now time.Time) (*karpv1.NodeClaim, error) {
 	node := v.node()
 	if len(v.nodes) != 1 || len(node.Status.Capacity) == 0 {
@@ -21,20 +21,20 @@ func (c *Reconciler) checkShape(ctx context.Context, v View, now time.Time) (*ka
 	}
 	promised, actual := conversion.Amounts(v.Claim.Status.Capacity), conversion.Amounts(node.Status.Capacity)
 	resource := lifecycle.Shortfall(conversion.Amounts(v.Claim.Spec.Resources.Requests), promised, actual)
-	known, ok := v.Claim.StatusConditions().Find(karpv1.ConditionConsistentStateFound)
+	current, ok := v.Claim.StatusConditions().Find(karpv1.ConditionConsistentStateFound)
 	if resource == "" {
-		if ok && known.Status == metav1.ConditionTrue {
+		if ok && current.Status == metav1.ConditionTrue {
 			return v.Claim, nil
 		}
 		return c.Objects.PatchClaim(ctx, v.Claim, func(claim *karpv1.NodeClaim) {
 			claim.StatusConditions().SetTrue(now, karpv1.ConditionConsistentStateFound)
 		})
 	}
-	have, want := actual.Map()[resource], promised.Map()[resource]
-	if have == "" {
-		have = "none"
+	has, expected := actual.Map()[resource], promised.Map()[resource]
+	if has == "" {
+		has = "none"
 	}
-	message := "The node has " + have + " of " + resource + ", less than nine tenths of the " + want + " expected for its instance type"
+	message := "The node has " + has + " of " + resource + ", less than nine tenths of the " + expected + " expected for its instance type"
 	c.Events.Emit(v.Claim, kubeclient.ReasonConsistencyCheck, message)
 	return c.Objects.PatchClaim(ctx, v.Claim, func(claim *karpv1.NodeClaim) {
 		claim.StatusConditions().SetFalse(now, karpv1.ConditionConsistentStateFound, karpv1.ReasonConsistencyCheckFailed, message)

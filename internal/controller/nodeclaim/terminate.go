@@ -17,6 +17,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
+// delete deletes the claim, and records and reports step.Reason.
 func (c *Reconciler) delete(ctx context.Context, v View, step lifecycle.Step) error {
 	if step.Reason == lifecycle.ReasonUnhealthy {
 		var err error
@@ -59,7 +60,7 @@ func (c *Reconciler) delete(ctx context.Context, v View, step lifecycle.Step) er
 	return nil
 }
 
-// whyLate returns in one sentence why the instance of a claim has not joined.
+// whyLate returns why the instance of a claim has not joined.
 func whyLate(diagnoses *diagnoser.Diagnoser, claim *karpv1.NodeClaim) string {
 	why := "its instance has not joined the cluster within " + lifecycle.RegistrationTimeout.String()
 	if _, cause, known := diagnoses.Verdict(claim); known {
@@ -68,7 +69,7 @@ func whyLate(diagnoses *diagnoser.Diagnoser, claim *karpv1.NodeClaim) string {
 	return why
 }
 
-// setDeadline records when the remaining pods of the claim will be deleted by force.
+// setDeadline records when the remaining pods of the claim's nodes will be deleted by force.
 func (c *Reconciler) setDeadline(ctx context.Context, v View) (*karpv1.NodeClaim, error) {
 	claim, err := c.Objects.PatchClaim(ctx, v.Claim, func(claim *karpv1.NodeClaim) { nodestate.SetDeadline(claim, v.seen.Claim.LastMoment()) })
 	if err != nil {
@@ -98,7 +99,7 @@ func (c *Reconciler) actOnLeavingNode(ctx context.Context, v View, step lifecycl
 		return err
 	case lifecycle.Evict:
 		return c.evict(ctx, v, now)
-	default:
+	default: // lifecycle.RemoveNodeFinalizer
 	}
 	return releaseNode(ctx, c.Objects, c.Metrics, v.Claim.Labels[karpv1.LabelNodePool], node, now)
 }
@@ -150,6 +151,7 @@ func (c *Reconciler) terminate(ctx context.Context, v View, now time.Time) (*kar
 	if err != nil {
 		return nil, err
 	}
+	// Reconcile calls terminate until the instance is gone: only the first call is reported.
 	if before, _ := v.Claim.StatusConditions().Find(karpv1.ConditionInstanceTerminating); before.Status != "True" {
 		if hasNode {
 			c.Metrics.Nodes.Drained.WithLabelValues(pool).Inc()
@@ -179,13 +181,13 @@ func (c *Reconciler) release(ctx context.Context, v View, now time.Time) error {
 	c.noteUntagged(claim.UID, false, now)
 	c.Replacements.forget(claim.UID)
 	c.Ledger.Forget(claim.UID)
-	took := now.Sub(claim.DeletionTimestamp.Time).Seconds()
+	seconds := now.Sub(claim.DeletionTimestamp.Time).Seconds()
 	c.Metrics.Claims.Terminated.WithLabelValues(pool, claim.Labels[karpv1.LabelCapacityType], claim.Labels[corev1.LabelTopologyZone]).Inc()
-	c.Metrics.Claims.Termination.WithLabelValues(pool).Observe(took)
-	if ending, ok := claim.StatusConditions().Find(karpv1.ConditionInstanceTerminating); ok {
-		c.Metrics.InstanceEnd.WithLabelValues(pool).Observe(now.Sub(ending.LastTransitionTime.Time).Seconds())
+	c.Metrics.Claims.Termination.WithLabelValues(pool).Observe(seconds)
+	if terminating, ok := claim.StatusConditions().Find(karpv1.ConditionInstanceTerminating); ok {
+		c.Metrics.InstanceEnd.WithLabelValues(pool).Observe(now.Sub(terminating.LastTransitionTime.Time).Seconds())
 	}
-	c.Log.Info("released NodeClaim", "NodeClaim", claim.Name, "nodePool", pool, "Node", claim.Status.NodeName, "seconds", took)
+	c.Log.Info("released NodeClaim", "NodeClaim", claim.Name, "nodePool", pool, "Node", claim.Status.NodeName, "seconds", seconds)
 	return nil
 }
 
@@ -197,7 +199,7 @@ func (c *Reconciler) waitDraining(ctx context.Context, v View, step lifecycle.St
 	if step.Reason != lifecycle.WaitVolumes {
 		return v.Claim, nil
 	}
-	message := step.Detail + " volumes are still attached"
+	message := step.Detail + " volumes are still attached" // Detail is their number
 	if node := v.node(); node != nil {
 		c.Events.Emit(node, kubeclient.ReasonAwaitingVolumes, message)
 	}
@@ -208,12 +210,13 @@ func (c *Reconciler) waitDraining(ctx context.Context, v View, step lifecycle.St
 	})
 }
 
+// evict evicts the pods that may leave the claim's Node now, and sets the condition Drained to Unknown.
 func (c *Reconciler) evict(ctx context.Context, v View, now time.Time) error {
 	node := v.node()
 	e := eviction{evictor: c.Evictor, events: c.Events, metrics: c.Metrics, log: c.Log}
 	reason := "Forceful Termination"
-	if why, ok := v.Claim.StatusConditions().Find(karpv1.ConditionDisruptionReason); ok {
-		reason = why.Reason
+	if disruption, ok := v.Claim.StatusConditions().Find(karpv1.ConditionDisruptionReason); ok {
+		reason = disruption.Reason
 	}
 	if err := e.run(ctx, node, v.drain, reason); err != nil {
 		return err

@@ -38,12 +38,12 @@ func (f resolvedClass) writePlacement(c karpv1.ConditionSet, now time.Time) {
 	case !c.IsTrue(condition):
 		c.SetFalse(now, condition, awsv1.ReasonPlacementGroupResolutionFailed, awserr.StableText(f.placementErr))
 	default:
-		c.SetTrue(now, condition) // the earlier result stays valid; the call is retried, and the error is logged
+		c.SetTrue(now, condition) // an earlier success stays valid; the call is retried, and the error is logged
 	}
 }
 
-// usable returns the reservations that launches of the class can use. These are in the placement group of the class, or
-// in no placement group if the class selects none. Instances in spread and partition groups never run in reservations.
+// usable removes from found the reservations that launches of the class cannot use. Usable are those in the placement
+// group of the class, or in no placement group if the class selects none. Instances in spread and partition groups never run in reservations.
 func (f resolvedClass) usable(found []ec2.Reservation) []ec2.Reservation {
 	return slices.DeleteFunc(found, func(r ec2.Reservation) bool { return r.PlacementGroup != f.placement.ARN })
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/offerings"
 )
 
-// resolveReservations reads the capacity reservations of the class, if they are enabled.
+// resolveReservations reads the capacity reservations that the class selects. n.Reservations is nil if the feature gate
+// ReservedCapacity is off.
 func (n *Reconciler) resolveReservations(ctx context.Context, class *awsv1.EC2NodeClass, f *resolvedClass) {
 	f.usesReservations = n.Reservations != nil
 	terms := class.Spec.CapacityReservationSelectorTerms
@@ -25,7 +26,7 @@ func (n *Reconciler) resolveReservations(ctx context.Context, class *awsv1.EC2No
 	}
 }
 
-// reservationConditions returns the conditions on which Ready depends only while reserved capacity is enabled.
+// reservationConditions returns the conditions on which Ready also depends while reserved capacity is enabled.
 func (f resolvedClass) reservationConditions() []string {
 	if f.usesReservations {
 		return []string{awsv1.ConditionCapacityReservationsReady}

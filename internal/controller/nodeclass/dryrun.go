@@ -42,7 +42,6 @@ type dryRuns struct {
 	ByClass map[string]dryRun // latest result by name of the class
 }
 
-// dryRun is the result of one dry run.
 type dryRun struct {
 	parameters string    // parameters of the launch, as JSON
 	err        error     // EC2's refusal; nil: the launch would succeed
@@ -50,11 +49,11 @@ type dryRun struct {
 }
 
 // recall returns the result of a dry run with the same parameters, if it is still valid.
-func (t *dryRuns) recall(class, parameters string, now time.Time) (answer error, ok bool) {
+func (t *dryRuns) recall(class, parameters string, now time.Time) (refusal error, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	known, ok := t.ByClass[class]
-	return known.err, ok && known.parameters == parameters && now.Before(known.until)
+	last, ok := t.ByClass[class]
+	return last.err, ok && last.parameters == parameters && now.Before(last.until)
 }
 
 func (t *dryRuns) note(class string, result dryRun) {
@@ -68,30 +67,30 @@ func (t *dryRuns) note(class string, result dryRun) {
 
 // checkLaunch makes a dry run of a launch for the class with the resolved resources. It finds missing permissions, and
 // errors that the schema cannot find, before a pod waits for a node. The error is offerings.ErrNoMarket until the
-// instance types are known. The error is nil also if no dry run is made: dry runs are disabled, or the class is
-// incomplete.
+// instance types are known. The error is nil also without a dry run: dry runs are disabled, the class is incomplete, or
+// no instance type is available for it.
 func (n *Reconciler) checkLaunch(ctx context.Context, class *awsv1.EC2NodeClass, found resolvedClass, now time.Time) error {
 	if n.DryRunner == nil || !found.isComplete() {
 		return nil
 	}
 	resolved := class.DeepCopy()
 	found.write(resolved, now)
-	trial, ok, err := n.dryRunParameters(ctx, resolved, now)
+	request, ok, err := n.dryRunParameters(ctx, resolved, now)
 	if err != nil || !ok {
 		return err
 	}
-	parameters, err := json.Marshal(trial)
+	parameters, err := json.Marshal(request)
 	if err != nil {
 		return fmt.Errorf("dry run of a launch for EC2NodeClass %s: %w", class.Name, err)
 	}
-	if answer, ok := n.DryRuns.recall(resolved.Name, string(parameters), now); ok {
-		return answer
+	if refusal, ok := n.DryRuns.recall(resolved.Name, string(parameters), now); ok {
+		return refusal
 	}
-	err = n.DryRunner.DryRun(ctx, trial)
-	switch f := awserr.Of(err); {
-	case f == nil:
+	err = n.DryRunner.DryRun(ctx, request)
+	switch e := awserr.Of(err); {
+	case e == nil:
 		n.DryRuns.note(resolved.Name, dryRun{string(parameters), nil, now.Add(successValidity)})
-	case f.Kind == awserr.Denied, f.Kind == awserr.Misconfigured:
+	case e.Kind == awserr.Denied, e.Kind == awserr.Misconfigured:
 		n.DryRuns.note(resolved.Name, dryRun{string(parameters), err, now.Add(refusalValidity)})
 	}
 	return err
@@ -109,15 +108,15 @@ func (n *Reconciler) dryRunParameters(ctx context.Context, class *awsv1.EC2NodeC
 	if err := n.Cache.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {
 		return ec2.DryRun{}, false, err
 	}
-	byZone, ids := map[string]vpc.Subnet{}, []string{}
+	subnetByZone, ids := map[string]vpc.Subnet{}, []string{}
 	for _, s := range class.Status.Subnets {
-		byZone[s.Zone] = vpc.Subnet{ID: s.ID}
+		subnetByZone[s.Zone] = vpc.Subnet{ID: s.ID}
 		ids = append(ids, s.ID)
 	}
 	slices.Sort(ids)
 	for _, accepted := range acceptedBy(pools.Items, class.Name) {
-		_, picks := offerings.Choose(market.Types, offerings.LaunchRequirements{Accepted: accepted, Subnets: byZone, ExcludeReserved: true})
-		for _, p := range picks {
+		_, choices := offerings.Choose(market.Types, offerings.LaunchRequirements{Accepted: accepted, Subnets: subnetByZone, ExcludeReserved: true})
+		for _, p := range choices {
 			image, ok := ami.For(offerings.ImagesOf(class), p.Type.Labels)
 			if !ok {
 				continue
@@ -127,9 +126,9 @@ func (n *Reconciler) dryRunParameters(ctx context.Context, class *awsv1.EC2NodeC
 			if err != nil {
 				return ec2.DryRun{}, false, awserr.Misconfiguredf("write user data", offerings.ReasonOf(err), "%s", err)
 			}
-			b := offerings.Blueprint(class, image.ID, karpv1.CapacityTypeOnDemand, data, n.Offers.Cluster.IPv6)
-			b.Placement.Group = market.PlacementGroup
-			return ec2.DryRun{NodeClass: class.Name, Tags: class.Spec.Tags, InstanceType: p.Type.Name, Subnets: ids, Blueprint: b}, true, nil
+			blueprint := offerings.Blueprint(class, image.ID, karpv1.CapacityTypeOnDemand, data, n.Offers.Cluster.IPv6)
+			blueprint.Placement.Group = market.PlacementGroup
+			return ec2.DryRun{NodeClass: class.Name, Tags: class.Spec.Tags, InstanceType: p.Type.Name, Subnets: ids, Blueprint: blueprint}, true, nil
 		}
 	}
 	return ec2.DryRun{}, false, nil
@@ -155,7 +154,7 @@ func acceptedBy(pools []karpv1.NodePool, class string) []requirements.Requiremen
 	return append(out, requirements.Requirements{})
 }
 
-// settlePause returns the pause before a retry, if the problem will end by itself. This is so in two cases:
+// settlePause returns the pause before a retry, if the problem will end without a change by the user:
 //   - A new process does not know the instance types yet.
 //   - EC2 does not return a new instance profile or launch template yet.
 //
@@ -174,8 +173,8 @@ func (f resolvedClass) settlePause() time.Duration {
 	return 0
 }
 
-// writeDryRun sets the condition ValidationSucceeded from the error of the dry run. An inconclusive error keeps an
-// earlier success.
+// writeDryRun sets the condition ValidationSucceeded from the error of the dry run. An earlier success stays
+// valid unless EC2 denied the launch or reported a misconfiguration.
 func (f resolvedClass) writeDryRun(c karpv1.ConditionSet, now time.Time) {
 	const condition = awsv1.ConditionValidationSucceeded
 	e := awserr.Of(f.dryRunErr)

@@ -36,12 +36,12 @@ type resolvedClass struct {
 	missingImages []ami.Unmatched // selector terms that found no image
 	imageErr      error
 	setbacks      []drift.ReplacedImage // images that were found, but are not used because their nodes failed
-	memory        drift.ImageHistory    // records about images, to store on the class
+	history       drift.ImageHistory    // records of good and bad images, to store on the class
 
 	profile    string // name of the instance profile; empty if there is none
 	profileErr error
 
-	usesReservations bool // capacity reservations are used
+	usesReservations bool // the feature gate ReservedCapacity is on
 	reservations     []ec2.Reservation
 	reservationErr   error
 
@@ -50,7 +50,7 @@ type resolvedClass struct {
 
 	problem   offerings.Problem   // the problem of the class itself; the zero value if there is none
 	preflight offerings.Preflight // result of the preflight checks
-	pending   bool                // the class waits for the first report on whether its nodes can join
+	pending   bool                // no preflight report covers the class yet, and the class waits for it
 
 	dryRunErr error // the error of a dry run of a launch; nil: no error, or no dry run
 }
@@ -88,8 +88,8 @@ func (f resolvedClass) write(class *awsv1.EC2NodeClass, now time.Time) {
 	c.Start(now)
 	if f.subnetErr == nil {
 		s.Subnets = nil
-		for _, n := range f.subnets {
-			s.Subnets = append(s.Subnets, awsv1.Subnet{ID: n.ID, Zone: n.Zone, ZoneID: n.ZoneID})
+		for _, subnet := range f.subnets {
+			s.Subnets = append(s.Subnets, awsv1.Subnet{ID: subnet.ID, Zone: subnet.Zone, ZoneID: subnet.ZoneID})
 		}
 	}
 	setCondition(c, now, awsv1.ConditionSubnetsReady, f.subnetErr, len(s.Subnets) > 0, awsv1.ReasonSubnetsNotFound,
@@ -131,7 +131,7 @@ func (f resolvedClass) write(class *awsv1.EC2NodeClass, now time.Time) {
 	f.writeRest(c, now)
 }
 
-// writeRest sets the conditions that depend on the resources: placement, preflight and validation.
+// writeRest sets the conditions of the placement group and the preflight checks, and ValidationSucceeded.
 func (f resolvedClass) writeRest(c karpv1.ConditionSet, now time.Time) {
 	f.writePlacement(c, now)
 	f.preflight.Write(c, now)
@@ -152,23 +152,23 @@ func (f resolvedClass) writeRest(c karpv1.ConditionSet, now time.Time) {
 	}
 }
 
-// setCondition sets one condition. While AWS does not answer or denies the call, an earlier success stays valid. An
-// error of kind Misconfigured or Refused, which the user must fix, ends an earlier success.
-func setCondition(c karpv1.ConditionSet, now time.Time, condition string, err error, found bool, reason, message string) {
-	f := awserr.Of(err)
+// setCondition sets one condition from the error of a read, or if there is none, from whether the read found a resource.
+// Only errors of kind Misconfigured or Refused, which the user must fix, end an earlier success.
+func setCondition(c karpv1.ConditionSet, now time.Time, condition string, err error, found bool, notFoundReason, notFoundMessage string) {
+	e := awserr.Of(err)
 	switch {
 	case err == nil && found:
 		c.SetTrue(now, condition)
 	case err == nil:
-		c.SetFalse(now, condition, reason, message)
-	case f.Kind == awserr.Misconfigured, f.Kind == awserr.Refused:
-		c.SetFalse(now, condition, f.Reason, awserr.StableText(err))
-	case !c.IsTrue(condition) && f.Kind == awserr.Denied:
-		c.SetFalse(now, condition, f.Reason, awserr.StableText(err))
+		c.SetFalse(now, condition, notFoundReason, notFoundMessage)
+	case e.Kind == awserr.Misconfigured, e.Kind == awserr.Refused:
+		c.SetFalse(now, condition, e.Reason, awserr.StableText(err))
+	case !c.IsTrue(condition) && e.Kind == awserr.Denied:
+		c.SetFalse(now, condition, e.Reason, awserr.StableText(err))
 	case !c.IsTrue(condition):
-		c.SetUnknown(now, condition, f.Reason, awserr.StableText(err))
+		c.SetUnknown(now, condition, e.Reason, awserr.StableText(err))
 	default:
-		c.SetTrue(now, condition) // sets the present generation too; the error is retried and logged
+		c.SetTrue(now, condition) // updates observedGeneration; the call is retried, and the error is logged
 	}
 }
 
@@ -289,7 +289,7 @@ func imageTerms(class *awsv1.EC2NodeClass) []ami.Term {
 	return out
 }
 
-// replaceBadImages replaces each image that is recorded as bad with the last good image.
+// replaceBadImages replaces each image that is recorded as bad with the last good image of its slot.
 func (f *resolvedClass) replaceBadImages(class *awsv1.EC2NodeClass) {
 	if f.imageErr != nil {
 		return
@@ -298,12 +298,12 @@ func (f *resolvedClass) replaceBadImages(class *awsv1.EC2NodeClass) {
 	for _, i := range f.images {
 		found = append(found, drift.Image{ID: i.ID, Name: i.Name, Slot: driftcheck.SlotOf(i.Requirements)})
 	}
-	f.memory = driftcheck.ImageHistoryOf(class).Pruned(found, class.Generation)
-	use, setbacks := f.memory.Use(found, class.Generation)
+	f.history = driftcheck.ImageHistoryOf(class).Pruned(found, class.Generation)
+	usable, setbacks := f.history.Use(found, class.Generation)
 	f.images, f.setbacks = slices.Clone(f.images), setbacks
 	for i := range f.images {
-		if f.images[i].ID != use[i].ID {
-			f.images[i].ID, f.images[i].Name, f.images[i].Deprecated = use[i].ID, use[i].Name, false
+		if f.images[i].ID != usable[i].ID {
+			f.images[i].ID, f.images[i].Name, f.images[i].Deprecated = usable[i].ID, usable[i].Name, false
 		}
 	}
 }
@@ -311,8 +311,8 @@ func (f *resolvedClass) replaceBadImages(class *awsv1.EC2NodeClass) {
 // writeSetbacks sets the condition ImageHeldBack about images that are not used because their nodes failed, and drops
 // records of bad images that the selectors no longer find.
 func (f resolvedClass) writeSetbacks(class *awsv1.EC2NodeClass, c karpv1.ConditionSet, now time.Time) {
-	if len(f.memory.Bad) < len(driftcheck.ImageHistoryOf(class).Bad) {
-		driftcheck.StoreImages(class, f.memory)
+	if len(f.history.Bad) < len(driftcheck.ImageHistoryOf(class).Bad) {
+		driftcheck.StoreImages(class, f.history)
 	}
 	if len(f.setbacks) == 0 {
 		c.Remove(awsv1.ConditionImageHeldBack)

@@ -18,9 +18,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// IneffectiveFieldWarner reports fields of objects that are accepted but have no effect. It writes one log line and one
-// event on the object when the controller starts, or when the object starts to use the field. It does not change the
-// object.
+// IneffectiveFieldWarner reports fields that are accepted but have no effect. When the controller starts, or an object
+// starts to use such fields, it writes one log line per field, and one event on the object. It does not change the object.
 type IneffectiveFieldWarner struct {
 	Cache client.Reader // reads objects from the informers
 	Gates Gates         // enabled feature gates
@@ -30,7 +29,7 @@ type IneffectiveFieldWarner struct {
 	Log          *slog.Logger       // the log of this process
 
 	mu     sync.Mutex
-	logged map[reportedField]bool // fields that were reported
+	logged map[reportedField]bool // fields that were reported and are still in use
 }
 
 // Gates are the feature gates.
@@ -40,7 +39,7 @@ type Gates struct {
 	Statics      bool // NodePools with spec.replicas are kept at that size
 }
 
-// ofPool returns the fields of a NodePool that a feature gate switches off.
+// ofPool returns the fields of a NodePool that have no effect because their feature gate is off.
 func (g Gates) ofPool(pool *karpv1.NodePool) []ineffectiveField {
 	if pool.Spec.Replicas == nil || g.Statics {
 		return nil
@@ -48,7 +47,7 @@ func (g Gates) ofPool(pool *karpv1.NodePool) []ineffectiveField {
 	return []ineffectiveField{{"spec.replicas", "no node is launched for this NodePool: the feature gate StaticCapacity is off"}}
 }
 
-// ofClass returns the fields of an EC2NodeClass that a feature gate switches off.
+// ofClass returns the fields of an EC2NodeClass that have no effect because their feature gate is off.
 func (g Gates) ofClass(class *awsv1.EC2NodeClass) []ineffectiveField {
 	if len(class.Spec.CapacityReservationSelectorTerms) == 0 || g.Reservations {
 		return nil
@@ -57,7 +56,7 @@ func (g Gates) ofClass(class *awsv1.EC2NodeClass) []ineffectiveField {
 		"capacity reservations are not used: the feature gate ReservedCapacity is off"}}
 }
 
-// ofOverlay returns the fields of a NodeOverlay that a feature gate switches off.
+// ofOverlay returns the fields of a NodeOverlay that have no effect because their feature gate is off.
 func (g Gates) ofOverlay() []ineffectiveField {
 	if g.Overlays {
 		return nil
@@ -65,9 +64,8 @@ func (g Gates) ofOverlay() []ineffectiveField {
 	return []ineffectiveField{{"spec", "prices and sizes are those of AWS: the feature gate NodeOverlay is off"}}
 }
 
-// ineffectiveField is a field of an object that has no effect.
 type ineffectiveField struct {
-	field   string // a path such as spec.disruption.consolidationPolicy; several are separated by commas
+	field   string // a path such as spec.replicas; several paths are separated by commas
 	instead string // what happens instead of the effect
 }
 
@@ -162,14 +160,14 @@ func contains(fields []ineffectiveField, known reportedField) bool {
 func (h *IneffectiveFieldWarner) logOnce(uid types.UID, name string, f ineffectiveField) bool {
 	h.mu.Lock()
 	key := reportedField{uid, f.field, f.instead}
-	before := h.logged[key]
+	wasLogged := h.logged[key]
 	if h.logged == nil {
 		h.logged = map[reportedField]bool{}
 	}
 	h.logged[key] = true
 	h.mu.Unlock()
-	if !before {
+	if !wasLogged {
 		h.Log.Warn("this field has no effect", "object", name, "field", f.field, "instead", f.instead)
 	}
-	return !before
+	return !wasLogged
 }

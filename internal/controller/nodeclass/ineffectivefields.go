@@ -4,8 +4,8 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// This file has all fields that have no effect with any settings. docs/compatibility.md is generated from this file,
-// and lists its fields as "not yet".
+// This file has the fields that never have an effect, whatever the feature gates are. The generated
+// docs/compatibility.md lists them as "not yet".
 
 // ineffectiveClaimFields returns the fields of a NodeClaim that have no effect: an annotation that Karpenter writes on
 // claims for pods with DRA devices.

@@ -44,7 +44,6 @@ type ProfileClient interface {
 	DeleteProfiles(ctx context.Context, nodeClassUID string) error
 }
 
-// templates deletes the launch templates of a class.
 type templates interface {
 	DeleteTemplates(ctx context.Context, nodeClass string) (int, error)
 }
@@ -65,7 +64,7 @@ type Reconciler struct {
 	Networks  networks      // reads subnets and security groups
 	Images    ImageClient   // finds AMIs
 	Profiles  ProfileClient // manages instance profiles
-	Templates templates     // deletes the launch templates of a class
+	Templates templates     // deletes launch templates by the class's name
 	Versions  versions      // reads the Kubernetes version
 	// Reservations finds capacity reservations; nil: reservations are not used.
 	Reservations offerings.Reservations
@@ -74,7 +73,7 @@ type Reconciler struct {
 	Offers       *offerings.RequestBuilder // builds the parameters of launches
 	Diagnoses    *diagnoser.Diagnoser      // preflight checks whether nodes can join; nil disables them
 	VPC          string                    // ID of the cluster's VPC; empty if unknown
-	Isolated     bool                      // IAM cannot be reached, so spec.instanceProfile is not checked
+	Isolated     bool                      // true: IAM cannot be reached, so spec.instanceProfile is not checked
 	Refresh      time.Duration             // interval between two reads of AWS resources
 	Batch        *loop.Batch               // gets a request for a plan when a class becomes ready
 	Events       loop.EventRecorder        // emits events
@@ -94,7 +93,7 @@ func (n *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	switch {
 	case apierrors.IsNotFound(err):
 		err = nil
-	case err != nil: // ResultOf reports it
+	case err != nil: // loop.ResultOf reports the error
 	case class.DeletionTimestamp != nil:
 		failures = &n.finalizeFailures
 		until, err = n.finalize(ctx, class)
@@ -110,7 +109,7 @@ func (n *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // visit updates the status of a class that is not being deleted.
 func (n *Reconciler) visit(ctx context.Context, class *awsv1.EC2NodeClass) (time.Time, error) {
 	if !slices.Contains(class.Finalizers, awsv1.FinalizerTermination) {
-		// The finalizer comes first: without it, the AWS resources of a class that is deleted now would not be deleted.
+		// The finalizer comes first: without the finalizer, the AWS resources of a class that is deleted now would be leaked.
 		withFinalizer, err := n.Objects.PatchClass(ctx, class, addFinalizer)
 		if err != nil {
 			return time.Time{}, err
@@ -141,13 +140,13 @@ func (n *Reconciler) visit(ctx context.Context, class *awsv1.EC2NodeClass) (time
 		return now.Add(min(pause, n.Refresh)), nil
 	}
 	if !written.StatusConditions().IsReady() {
-		return now.Add(min(brokenRefresh, n.Refresh)), nil // the user may be fixing the cause in AWS, which sends no event
+		return now.Add(min(notReadyRefresh, n.Refresh)), nil // the user may be fixing the cause in AWS, which sends no event
 	}
 	return now.Add(n.Refresh), nil
 }
 
-// brokenRefresh is how often AWS resources are read for a class that is not ready.
-const brokenRefresh = 20 * time.Second
+// notReadyRefresh is how often AWS resources are read for a class that is not ready.
+const notReadyRefresh = 20 * time.Second
 
 func addFinalizer(class *awsv1.EC2NodeClass) {
 	class.Finalizers = append(slices.Clone(class.Finalizers), awsv1.FinalizerTermination)
@@ -165,24 +164,24 @@ func (n *Reconciler) report(class *awsv1.EC2NodeClass, wasReady bool) {
 			"securityGroups", len(class.Status.SecurityGroups), "images", len(class.Status.AMIs), "instanceProfile", class.Status.InstanceProfile)
 		n.Batch.Ask(string(class.UID))
 	case !isReady:
-		var wrong []string
+		var causes []string
 		for _, c := range class.Status.Conditions {
 			if c.Type != karpv1.ConditionReady && c.Type != awsv1.ConditionPreflightPassed && c.Status != "True" {
-				wrong = append(wrong, c.Type+": "+c.Message)
+				causes = append(causes, c.Type+": "+c.Message)
 			}
 		}
 		if wasReady {
-			n.Log.Error("EC2NodeClass is no longer ready", "EC2NodeClass", class.Name, "cause", strings.Join(wrong, "; "))
+			n.Log.Error("EC2NodeClass is no longer ready", "EC2NodeClass", class.Name, "cause", strings.Join(causes, "; "))
 		}
 		// Unknown conditions cause no warning: every new class has them.
-		if slices.ContainsFunc(class.Status.Conditions, isFalse) {
-			n.Events.Emit(class, kubeclient.ReasonNodeClassInvalid, strings.Join(wrong, "; "))
+		if slices.ContainsFunc(class.Status.Conditions, keepsUnready) {
+			n.Events.Emit(class, kubeclient.ReasonNodeClassInvalid, strings.Join(causes, "; "))
 		}
 	}
 }
 
-// isFalse reports whether Ready depends on the condition and the condition is False.
-func isFalse(c metav1.Condition) bool {
+// keepsUnready reports whether Ready depends on the condition and the condition is False.
+func keepsUnready(c metav1.Condition) bool {
 	return c.Type != karpv1.ConditionReady && c.Type != awsv1.ConditionPreflightPassed && c.Status == metav1.ConditionFalse
 }
 

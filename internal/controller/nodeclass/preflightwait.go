@@ -20,25 +20,24 @@ import (
 // reasonPreflightPending is the reason of conditions while the preflight checks of a node class have no result yet.
 const reasonPreflightPending = "PreflightPending"
 
-const (
-	// DisprovedAfter is how long a node must stay Ready after a finding to disprove the finding. A node that can no longer
-	// join loses its credentials and its lease earlier than that.
-	DisprovedAfter = 20 * time.Minute
-)
+// DisprovedAfter is the time after a finding at which a node that is still Ready disproves the finding. A node that can
+// no longer join would have lost its credentials and its lease by then.
+const DisprovedAfter = 20 * time.Minute
 
-// checkPreflight checks whether nodes of the class can join, before the first launch.
+// checkPreflight applies the findings of the preflight checks: whether nodes of the class can join, before the first
+// launch.
 func (n *Reconciler) checkPreflight(ctx context.Context, class *awsv1.EC2NodeClass, f *resolvedClass) {
 	if n.Diagnoses == nil || f.preflight.Mode == awsv1.PreflightOff || f.preflight.Mode == "" {
 		return
 	}
 	now := n.Diagnoses.Now.Now()
-	findings, known, hasWaited := n.Diagnoses.PreflightFindings(class, now)
+	findings, isCovered, mayUse := n.Diagnoses.PreflightFindings(class, now)
 	enforces := f.preflight.Mode == awsv1.PreflightEnforce && f.problem.Reason == ""
 	switch {
-	case !known && enforces:
-		f.waitForReport(class, hasWaited)
+	case !isCovered && enforces:
+		f.waitForReport(class, mayUse)
 		return
-	case !known || len(findings) == 0:
+	case !isCovered || len(findings) == 0:
 		return
 	}
 	f.preflight.JoinFindings = findings
@@ -52,21 +51,21 @@ func (n *Reconciler) checkPreflight(ctx context.Context, class *awsv1.EC2NodeCla
 	}
 }
 
-// waitForReport is called while no report covers the class. It keeps the finding of an earlier report on the class. If
-// there is none, it marks the class as pending, unless the class is ready or hasWaited is true.
-func (f *resolvedClass) waitForReport(class *awsv1.EC2NodeClass, hasWaited bool) {
+// waitForReport is called while no preflight report covers the class. It keeps the finding of an earlier report on this
+// generation of the class. Without one, it marks the class as pending, unless the class is ready or mayUse is true.
+func (f *resolvedClass) waitForReport(class *awsv1.EC2NodeClass, mayUse bool) {
 	conditions := class.StatusConditions()
 	last, ok := conditions.Find(awsv1.ConditionValidationSucceeded)
 	switch {
 	case ok && last.Status == metav1.ConditionFalse && poolhealth.IsOfCheck(last) && last.ObservedGeneration == class.Generation:
 		f.problem = offerings.Problem{Reason: last.Reason, Message: last.Message}
-	case !hasWaited && !conditions.IsReady():
+	case !mayUse && !conditions.IsReady():
 		f.pending = true
 	}
 }
 
 // isDisproved reports whether nodes of the class disprove a finding made at since: a node has joined after since, or a
-// node is still Ready DisprovedAfter later. By then, a node that could no longer join would have lost its credentials.
+// node is still Ready DisprovedAfter later.
 func (n *Reconciler) isDisproved(ctx context.Context, class string, since, now time.Time) bool {
 	var claims karpv1.NodeClaimList
 	if err := n.Cache.List(ctx, &claims, client.MatchingFields{kubeclient.IndexClaimClass: class}, client.UnsafeDisableDeepCopy); err != nil {

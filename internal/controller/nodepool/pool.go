@@ -72,7 +72,7 @@ func (p *Reconciler) visit(ctx context.Context, name string) (time.Time, error) 
 	if !nodestate.IsServed(pool.Spec.Template.Spec.NodeClassRef) {
 		return time.Time{}, nil // another controller serves the pool
 	}
-	seen, err := p.see(ctx, pool)
+	seen, err := p.readInput(ctx, pool)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -104,13 +104,13 @@ type PoolInput struct {
 
 	holdMessage string             // why launches are on hold, and until when; empty if launches are not on hold
 	holdCheck   string             // ID of the check that found the cause of the hold; empty if no check found it
-	isChanged   bool               // the pool or its class has changed since the recorded launches
+	isChanged   bool               // the pool or its class has changed since the recorded launches; see the function isChanged
 	launches    lifecycle.Outcomes // results of the last launches
 	joined      time.Time          // when a claim of the pool last registered; zero if none has
 }
 
-// see reads the input for the status of the pool.
-func (p *Reconciler) see(ctx context.Context, pool *karpv1.NodePool) (PoolInput, error) {
+// readInput reads the input for the status of the pool.
+func (p *Reconciler) readInput(ctx context.Context, pool *karpv1.NodePool) (PoolInput, error) {
 	now := time.Now()
 	seen := PoolInput{problems: PoolProblem(pool), Policy: p.Pauses.Current(ctx, now).ApplyTo(nodestate.PolicyOf(pool, now))}
 	if err := p.LaunchBackoff.Recall(ctx); err != nil {
@@ -140,7 +140,7 @@ func (p *Reconciler) see(ctx context.Context, pool *karpv1.NodePool) (PoolInput,
 	seen.usage, seen.byType = corev1.ResourceList{}, map[string]int{}
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods,
 		corev1.ResourceEphemeralStorage} {
-		seen.usage[name] = resource.Quantity{} // listed even at 0
+		seen.usage[name] = resource.Quantity{} // the status lists these even at 0
 	}
 	costs := nodestate.CostSum{Market: p.Market, Pool: pool.Name}
 	for i := range claims.Items {
@@ -162,7 +162,7 @@ func (p *Reconciler) see(ctx context.Context, pool *karpv1.NodePool) (PoolInput,
 	return seen, nil
 }
 
-// count adds one claim to the pool's resources. It uses the capacity of the claim's Node, or of the claim's status
+// count adds one claim to seen. It uses the capacity of the claim's Node, or of the claim's status
 // before there is a Node.
 func (p *Reconciler) count(ctx context.Context, claim *karpv1.NodeClaim, seen *PoolInput) error {
 	seen.nodes++
@@ -208,7 +208,7 @@ func (s PoolInput) Write(pool *karpv1.NodePool, now time.Time) {
 // writeRegistration sets the condition that reports whether the instances of the pool's last launches registered as
 // Nodes. It ignores launches for earlier generations of the pool or its class.
 func (s PoolInput) writeRegistration(pool *karpv1.NodePool, c karpv1.ConditionSet, now time.Time) {
-	known, _ := s.launches.Count()
+	recorded, _ := s.launches.Count()
 	switch {
 	case s.isChanged:
 		c.SetUnknown(now, karpv1.ConditionNodeRegistrationHealthy, karpv1.ReasonAwaitingReconciliation,
@@ -219,7 +219,7 @@ func (s PoolInput) writeRegistration(pool *karpv1.NodePool, c karpv1.ConditionSe
 			reason = poolhealth.ReasonOfCheck(s.holdCheck)
 		}
 		c.SetFalse(now, karpv1.ConditionNodeRegistrationHealthy, reason, s.holdMessage)
-	case known == 0: // the condition stays as it is
+	case recorded == 0: // the condition stays as it is
 	case s.launches.IsHealthy():
 		c.SetTrue(now, karpv1.ConditionNodeRegistrationHealthy)
 	default:
@@ -259,14 +259,14 @@ func (s PoolInput) writeClass(pool *karpv1.NodePool, c karpv1.ConditionSet, now 
 		return
 	}
 	message := ready.Message
-	if valid, ok := s.class.StatusConditions().Find(awsv1.ConditionValidationSucceeded); ok &&
-		valid.Status == metav1.ConditionFalse && poolhealth.IsOfCheck(valid) {
-		message = "the EC2NodeClass " + name + ": " + valid.Message
+	if validation, ok := s.class.StatusConditions().Find(awsv1.ConditionValidationSucceeded); ok &&
+		validation.Status == metav1.ConditionFalse && poolhealth.IsOfCheck(validation) { // a preflight check found the cause
+		message = "the EC2NodeClass " + name + ": " + validation.Message
 	}
 	c.SetFalse(now, karpv1.ConditionNodeClassReady, ready.Reason, message)
 }
 
-// cause returns why the pool is not ready.
+// cause returns why the pool is not ready; empty if it is ready.
 func (s PoolInput) cause() string {
 	switch {
 	case s.problems != "":
@@ -278,7 +278,7 @@ func (s PoolInput) cause() string {
 	return ready.Message
 }
 
-// sameAmounts compares amounts regardless of their format: 1 is equal to 1000m.
+// sameAmounts reports whether the amounts are equal regardless of their format: 1 is equal to 1000m.
 func sameAmounts(a, b corev1.ResourceList) bool {
 	if len(a) != len(b) {
 		return false
@@ -318,7 +318,7 @@ func (p *Reconciler) forget(name string) {
 	p.failures.Clear(name)
 }
 
-// PoolsOfClass returns the names of the pools that use a class.
+// PoolsOfClass returns the sorted names of the pools that use a class.
 func PoolsOfClass(pools []karpv1.NodePool, class string) []string {
 	var out []string
 	for _, p := range pools {

@@ -37,17 +37,17 @@ func PoolProblem(pool *karpv1.NodePool) string {
 
 // labelProblems returns the problems of one label, one sentence per problem.
 func labelProblems(field, key, value string) []string {
-	var wrong []string
+	var problems []string
 	if text := poolhealth.WhyRestricted(key); text != "" {
-		wrong = append(wrong, field+": "+text)
+		problems = append(problems, field+": "+text)
 	}
 	for _, text := range validation.IsQualifiedName(key) {
-		wrong = append(wrong, fmt.Sprintf("%s: key %q: %s", field, key, text))
+		problems = append(problems, fmt.Sprintf("%s: key %q: %s", field, key, text))
 	}
 	for _, text := range validation.IsValidLabelValue(value) {
-		wrong = append(wrong, fmt.Sprintf("%s: value %q of %s: %s", field, value, key, text))
+		problems = append(problems, fmt.Sprintf("%s: value %q of %s: %s", field, value, key, text))
 	}
-	return wrong
+	return problems
 }
 
 // taintProblems returns the problems of one taint, one sentence per problem. seen has the earlier taints of the pool as

@@ -92,7 +92,7 @@ func (s *StaticReconciler) visit(ctx context.Context, name string) (time.Time, e
 	if until, _ := s.LaunchBackoff.Held(now, name); missing > 0 && (!until.IsZero() || !pool.StatusConditions().IsReady()) {
 		return now.Add(NotReadyEvery), nil
 	}
-	if err := s.createMissing(ctx, name, s.recordLaunch(now, name, missing)); err != nil {
+	if err := s.createClaims(ctx, name, s.recordLaunch(now, name, missing)); err != nil {
 		return time.Time{}, err
 	}
 	if isLimited {
@@ -113,19 +113,19 @@ func (s *StaticReconciler) recordLaunch(now time.Time, pool string, missing int)
 	return missing
 }
 
-// replicaClaims returns the claims of a pool that count as its replicas, and the number of all its claims. An expired
-// or moved claim that waits for its replacement does not count as a replica, so that one more node is created to
-// replace it.
+// replicaClaims returns the claims of a pool that count as its replicas (active), and the number of all its claims. A
+// claim that is being replaced, because it expired or is part of a move, is not active. So its replacement is created
+// or kept.
 func (s *StaticReconciler) replicaClaims(ctx context.Context, pool string) (active []*karpv1.NodeClaim, all int, err error) {
 	var list karpv1.NodeClaimList
 	if err := s.Cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, 0, fmt.Errorf("list nodeclaims: %w", err)
 	}
 	claims := make([]*karpv1.NodeClaim, 0, len(list.Items))
-	known := map[string]bool{}
+	isCached := map[string]bool{}
 	for i := range list.Items {
 		claims = append(claims, &list.Items[i])
-		known[string(list.Items[i].UID)] = true
+		isCached[string(list.Items[i].UID)] = true
 	}
 	started := map[string]bool{} // IDs of the moves whose mark the cache shows
 	for _, c := range claims {
@@ -134,10 +134,10 @@ func (s *StaticReconciler) replicaClaims(ctx context.Context, pool string) (acti
 		}
 	}
 	for _, c := range s.Ledger.Claims() {
-		switch id := c.Annotations[nodestate.AnnotationReplaces]; {
-		case known[string(c.UID)]:
-		case id != "" && !started[id] && c.Labels[karpv1.LabelNodePool] == pool:
-			all++ // the cache does not show this replacement's move yet: as active, the replacement would be surplus
+		switch moveID := c.Annotations[nodestate.AnnotationReplaces]; {
+		case isCached[string(c.UID)]:
+		case moveID != "" && !started[moveID] && c.Labels[karpv1.LabelNodePool] == pool:
+			all++ // the cache does not show the move yet: if its replacement were active, it would be surplus
 		default:
 			claims = append(claims, c) // the cache does not show the claim yet
 		}
@@ -190,7 +190,7 @@ func (s *StaticReconciler) hasDoNotDisrupt(ctx context.Context, c *karpv1.NodeCl
 	return c.Annotations[karpv1.AnnotationDoNotDisrupt] == "true" || node.Annotations[karpv1.AnnotationDoNotDisrupt] == "true", nil
 }
 
-// lifeLeft returns the share of the claim's lifetime that is left, from 0 to 1.
+// lifeLeft returns the share of the claim's lifetime that is left, from 0 to 1; 1 for a claim that never expires.
 func lifeLeft(claim *karpv1.NodeClaim, now time.Time) float64 {
 	life := claim.Spec.ExpireAfter.Duration
 	if life == nil || *life <= 0 {
@@ -200,10 +200,10 @@ func lifeLeft(claim *karpv1.NodeClaim, now time.Time) float64 {
 	return min(max(left.Seconds()/life.Seconds(), 0), 1)
 }
 
-func (s *StaticReconciler) createMissing(ctx context.Context, pool string, missing int) error {
+func (s *StaticReconciler) createClaims(ctx context.Context, pool string, count int) error {
 	var group errgroup.Group
 	group.SetLimit(nodestate.ParallelClaims)
-	for range missing {
+	for range count {
 		group.Go(func() error {
 			claim, err := s.Claims.CreateStatic(ctx, pool)
 			if err != nil {
@@ -220,13 +220,13 @@ func (s *StaticReconciler) createMissing(ctx context.Context, pool string, missi
 // deleteSurplus deletes the named claims. Disruption budgets do not apply, because the user has set the number of
 // nodes.
 func (s *StaticReconciler) deleteSurplus(ctx context.Context, claims []*karpv1.NodeClaim, names []string, now time.Time) error {
-	leaving := map[string]bool{}
+	isSurplus := map[string]bool{}
 	for _, name := range names {
-		leaving[name] = true
+		isSurplus[name] = true
 	}
 	var errs []error
 	for _, c := range claims {
-		if !leaving[c.Name] {
+		if !isSurplus[c.Name] {
 			continue
 		}
 		if err := s.Objects.Delete(ctx, c); err != nil {

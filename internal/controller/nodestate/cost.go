@@ -15,7 +15,7 @@ type TypeMarket interface {
 	ListPrice(name, zone, capacityType string) catalog.Price
 }
 
-// CostSum adds up the hourly price of instances. It fetches each type once.
+// CostSum adds up the hourly prices of instances. It calls Market.Type once for each class and type.
 type CostSum struct {
 	Market TypeMarket                 // the prices; nil: all prices are 0
 	Pool   string                     // name of the NodePool
@@ -48,7 +48,7 @@ func (s *CostSum) Add(claim *karpv1.NodeClaim) {
 			return
 		}
 	}
-	// A NodeOverlay that changes the on-demand price of a type changes it in all zones.
+	// On-demand prices are equal in all zones, also if a NodeOverlay sets them.
 	for _, o := range t.Offerings {
 		if o.CapacityType == capacityType && capacityType == catalog.OnDemand {
 			s.Sum += o.Price

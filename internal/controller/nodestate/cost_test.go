@@ -10,10 +10,10 @@ import (
 )
 
 // oneTypeMarket has one instance type, and counts the calls of Type.
-type oneTypeMarket struct{ asked int }
+type oneTypeMarket struct{ typeCalls int }
 
 func (s *oneTypeMarket) Type(class, pool, name string) (catalog.Type, bool) {
-	s.asked++
+	s.typeCalls++
 	if class != "default" || pool != "general" || name != "m5.large" {
 		return catalog.Type{}, false
 	}
@@ -24,7 +24,7 @@ func (s *oneTypeMarket) Type(class, pool, name string) (catalog.Type, bool) {
 	}}, true
 }
 
-// ListPrice has only a spot price in zone c, where the class has no subnet.
+// ListPrice knows one price: spot in zone c, where the class has no subnet.
 func (s *oneTypeMarket) ListPrice(name, zone, capacityType string) catalog.Price {
 	if name == "m5.large" && zone == "c" && capacityType == catalog.Spot {
 		return 3
@@ -32,17 +32,17 @@ func (s *oneTypeMarket) ListPrice(name, zone, capacityType string) catalog.Price
 	return 0
 }
 
-// TestCostSum: each instance costs the price of its offering. An instance without a known price costs nothing, and does
-// not invalidate the sum.
+// TestCostSum: each instance costs the price of its offering, and 0 if no price is known. Type is called once for each
+// of the two types.
 func TestCostSum(t *testing.T) {
 	t.Parallel()
-	claim := func(name, zone, capacityType, id string) *karpv1.NodeClaim {
+	claim := func(instanceType, zone, capacityType, providerID string) *karpv1.NodeClaim {
 		c := &karpv1.NodeClaim{}
 		c.Labels = map[string]string{
-			corev1.LabelInstanceTypeStable: name, corev1.LabelTopologyZone: zone, karpv1.LabelCapacityType: capacityType,
+			corev1.LabelInstanceTypeStable: instanceType, corev1.LabelTopologyZone: zone, karpv1.LabelCapacityType: capacityType,
 		}
 		c.Spec.NodeClassRef = &karpv1.NodeClassReference{Name: "default"}
-		c.Status.ProviderID = id
+		c.Status.ProviderID = providerID
 		return c
 	}
 	market := &oneTypeMarket{}
@@ -54,13 +54,13 @@ func TestCostSum(t *testing.T) {
 		claim("m5.large", "a", "on-demand", ""),  // 0: not launched yet
 		claim("m5.large", "c", "spot", "4"),      // 3: the list price, because the class has no subnet in zone c
 		claim("m5.large", "c", "on-demand", "6"), // 10: the on-demand price of zone a
-		claim("m5.large", "d", "spot", "4"),      // 0: the offering does not exist any more
+		claim("m5.large", "d", "spot", "7"),      // 0: neither an offering nor a list price
 		claim("t2.nano", "a", "on-demand", "5"),  // 0: the instance type is unknown
 	} {
 		sum.Add(c)
 	}
-	if sum.Sum != 10+4+4+3+10 || market.asked != 2 {
-		t.Errorf("the sum is %d after %d calls of Type, want 31 after 2", sum.Sum, market.asked)
+	if sum.Sum != 10+4+4+3+10 || market.typeCalls != 2 {
+		t.Errorf("the sum is %d after %d calls of Type, want 31 after 2", sum.Sum, market.typeCalls)
 	}
 	noMarket := CostSum{Pool: "general"}
 	if noMarket.Add(claim("m5.large", "a", "on-demand", "1")); noMarket.Sum != 0 {

@@ -9,7 +9,7 @@ import (
 
 // DisruptionLock lets one loop at a time choose nodes to disrupt, so that budgets are counted and used in one step. A
 // loop must not plan or write while it holds the lock, so that other loops wait only milliseconds. The lock also
-// records which nodes were chosen, and which disruptions started a moment ago, because the cache may not show them yet.
+// records which nodes were chosen, and which disruptions started within LockMemory: the cache may not show them yet.
 // The zero value has no records.
 type DisruptionLock struct {
 	choosing sync.Mutex // held from Enter to Leave
@@ -19,7 +19,7 @@ type DisruptionLock struct {
 	started map[types.UID]time.Time // by claim: when its disruption started
 }
 
-// LockMemory is how long started disruptions are remembered. The cache is assumed to lag less than that.
+// LockMemory is how long a started disruption is recorded. The cache is assumed to lag less than this.
 const LockMemory = 15 * time.Second
 
 // Enter waits for the lock; Leave releases it.
@@ -28,8 +28,8 @@ func (g *DisruptionLock) Enter() { g.choosing.Lock() }
 // Leave releases the lock.
 func (g *DisruptionLock) Leave() { g.choosing.Unlock() }
 
-// Reserve records that the claim's node was chosen. The record stays until NoteStart or Forget, because the disruption of
-// the last of many nodes that were chosen together may start much later.
+// Reserve records that the claim's node was chosen. The record has no time limit: of many nodes that were chosen
+// together, the last may be disrupted much later.
 func (g *DisruptionLock) Reserve(claim types.UID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -39,7 +39,7 @@ func (g *DisruptionLock) Reserve(claim types.UID) {
 	g.chosen[claim] = true
 }
 
-// NoteStart records that the disruption of the claim's node was written on the claim at now.
+// NoteStart records that the claim was marked at now: the disruption of its node has started.
 func (g *DisruptionLock) NoteStart(claim types.UID, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -18,26 +18,26 @@ func TestConstrained(t *testing.T) {
 		spec corev1.PodSpec
 		want bool
 	}{
-		"no rule": {},
-		"label":   {spec: corev1.PodSpec{NodeSelector: map[string]string{"a": "b"}}},
+		"no rule":       {},
+		"node selector": {spec: corev1.PodSpec{NodeSelector: map[string]string{"a": "b"}}},
 		"anti-affinity": {want: true, spec: corev1.PodSpec{Affinity: &corev1.Affinity{
 			PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms}}}},
 		"affinity": {want: true, spec: corev1.PodSpec{Affinity: &corev1.Affinity{
 			PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms}}}},
 		"preferred anti-affinity": {spec: corev1.PodSpec{Affinity: &corev1.Affinity{
 			PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: preferred}}}},
-		"spread":      {want: true, spec: spread(corev1.DoNotSchedule)},
-		"soft spread": {spec: spread(corev1.ScheduleAnyway)},
+		"required spread":  {want: true, spec: spread(corev1.DoNotSchedule)},
+		"preferred spread": {spec: spread(corev1.ScheduleAnyway)},
 		"host port": {want: true, spec: corev1.PodSpec{Containers: []corev1.Container{{
 			Ports: []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80}}}}}},
-		"port": {spec: corev1.PodSpec{Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{ContainerPort: 80}}}}}},
-		"volume": {want: true, spec: corev1.PodSpec{Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{
+		"container port without host port": {spec: corev1.PodSpec{Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{ContainerPort: 80}}}}}},
+		"persistent volume claim": {want: true, spec: corev1.PodSpec{Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}}},
 		"empty directory": {spec: corev1.PodSpec{Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{
 			EmptyDir: &corev1.EmptyDirVolumeSource{}}}}}},
 	} {
 		if got := DrainPodOf(&corev1.Pod{Spec: c.spec}).Constrained; got != c.want {
-			t.Errorf("%s: constrained is %v, want %v", name, got, c.want)
+			t.Errorf("%s: Constrained is %t, want %t", name, got, c.want)
 		}
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// Decision returns the labels of Karpenter's metrics for the move: the decision, the reason, and the consolidation
-// type.
+// Decision returns the labels of Karpenter's metrics for the move. kind is the consolidation type; empty if the reason
+// is not consolidation.
 func (m MoveMark) Decision() (decision, reason, kind string) {
 	decision, reason = "replace", strings.ToLower(string(m.Reason))
 	if m.Claims == 0 {
@@ -81,9 +81,9 @@ func CountWeighed(to *metrics.Metrics, in disruption.Input, found consolidation.
 	count("rejected", found.Declined)
 }
 
-// CountInvalid counts the nodes of moves that a scan found, but revalidation did not confirm. If a node of a move is no
-// longer a candidate, CountInvalid counts all nodes of the move. Otherwise it counts the nodes of the move in granted
-// (those that the budgets allow to disrupt) that are in no confirmed move.
+// CountInvalid counts nodes of the moves that a scan found and revalidation did not confirm. If a node of a move is no
+// longer a candidate, all nodes of the move count. Otherwise the nodes that the budgets allow to disrupt (granted)
+// count, except those in a confirmed move.
 func CountInvalid(to *metrics.Metrics, found []consolidation.Move, candidates map[string]bool, granted []string,
 	confirmed []consolidation.Move) {
 	isConfirmed := NodesOfMoves(confirmed)
@@ -129,7 +129,7 @@ func NodesByName(s cluster.Snapshot) map[string]*cluster.Node {
 	return out
 }
 
-// NodesOfMoves returns the names of the nodes that leave in one of the moves.
+// NodesOfMoves returns the set of the names of the nodes that the moves remove.
 func NodesOfMoves(moves []consolidation.Move) map[string]bool {
 	var names []string
 	for i := range moves {

@@ -44,14 +44,14 @@ type MoveMark struct {
 	Committed bool `json:"committed,omitempty"`
 }
 
-// MoveID returns an ID for the move of these claims at now.
+// MoveID returns an ID for the move that removes these claims and starts at now.
 func MoveID(claims []*karpv1.NodeClaim, now time.Time) string {
-	var names []string
+	var uids []string
 	for _, c := range claims {
-		names = append(names, string(c.UID))
+		uids = append(uids, string(c.UID))
 	}
-	slices.Sort(names)
-	sum := sha256.Sum256([]byte(strings.Join(names, ",") + now.UTC().Format(time.RFC3339Nano)))
+	slices.Sort(uids)
+	sum := sha256.Sum256([]byte(strings.Join(uids, ",") + now.UTC().Format(time.RFC3339Nano)))
 	return hex.EncodeToString(sum[:6])
 }
 
@@ -70,7 +70,7 @@ func MoveOf(claim *karpv1.NodeClaim) (*MoveMark, error) {
 	return m, nil
 }
 
-// Put writes the annotation and the DisruptionReason condition to the claim.
+// Put writes AnnotationMove and the DisruptionReason condition to the claim.
 func (m MoveMark) Put(claim *karpv1.NodeClaim, now time.Time) {
 	if claim.Annotations == nil {
 		claim.Annotations = map[string]string{}
@@ -80,8 +80,8 @@ func (m MoveMark) Put(claim *karpv1.NodeClaim, now time.Time) {
 	claim.StatusConditions().Set(now, DisruptionReason(m.Reason))
 }
 
-// DropReason removes the DisruptionReason condition. It must be called before DropMove: if the controller crashes in
-// between, the claim still has the mark, so the next leader undoes the move.
+// DropReason removes the DisruptionReason condition. It must be written before DropMove: after a crash in between, the
+// claim still has the mark, so the next leader undoes the move.
 func DropReason(claim *karpv1.NodeClaim) {
 	claim.StatusConditions().Remove(karpv1.ConditionDisruptionReason)
 }
@@ -156,8 +156,8 @@ func Cordon(node *corev1.Node) {
 	node.Labels[karpv1.LabelExcludeFromLoadBalancers] = karpv1.ExcludedFromLoadBalancers
 }
 
-// IsLeaving reports whether the claim's node will be deleted when its replacements, if any, are ready: the node has
-// expired, or is part of a move.
+// IsLeaving reports whether the claim's node has expired or is part of a move. Such a node is deleted when its
+// replacements, if any, are ready.
 func IsLeaving(c *karpv1.NodeClaim) bool {
 	return !ReplacingSince(c).IsZero() || c.Annotations[AnnotationMove] != ""
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// PlannedEvictions records the leaving claims whose pods were in the last completed plan. It also records which pods
-// have lost their planned node later, because its claim ended before the node was initialized. Its methods may be
+// PlannedEvictions records the leaving claims whose pods were in the last completed plan. It also records the pods that
+// lost their planned node after that plan started, because the node's claim ended before the node was initialized. Its methods may be
 // called concurrently. The zero value is empty, and a nil receiver records nothing.
 type PlannedEvictions struct {
 	mu      sync.Mutex
@@ -48,13 +48,13 @@ func (d *PlannedEvictions) EndPlan(number int, s cluster.Snapshot) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.planned = planned
-	for pod, at := range d.lost {
-		if at < number { // the plan started after the loss
+	for pod, lostAt := range d.lost {
+		if lostAt < number { // the plan started after the loss
 			delete(d.lost, pod)
 		}
 	}
-	for claim, at := range d.ended {
-		if len(planned) == 0 && at < number {
+	for claim, endedAt := range d.ended {
+		if len(planned) == 0 && endedAt < number {
 			delete(d.ended, claim) // no leaving claim waits for the node of the ended claim
 		}
 	}
@@ -70,8 +70,8 @@ func (d *PlannedEvictions) HasPlannedPods(claim string) bool {
 	return d.planned[claim]
 }
 
-// NoteLost records that a claim ends before its node was initialized. Plans that start from now on see that the claim is
-// gone.
+// NoteLost records that a claim ends before its node was initialized: its pods have lost their planned node. Plans that
+// start later see that the claim is gone.
 func (d *PlannedEvictions) NoteLost(claim *karpv1.NodeClaim) {
 	if d == nil {
 		return

@@ -23,7 +23,7 @@ type Markets interface {
 // Solver computes a plan: packing.Solve with the effort that the controller allows.
 type Solver func(cluster.Snapshot, catalog.Market) packing.Plan
 
-// InstanceTypesOf returns the first instance types of the planned node, at most maxTypes.
+// InstanceTypesOf returns the instance types of the node's offerings in their order, at most maxTypes.
 func InstanceTypesOf(n packing.PlannedNode, maxTypes int) []string {
 	var out []string
 	for _, o := range n.Offerings {

@@ -18,7 +18,7 @@ type PodLoss struct {
 
 // Count adds the loss to the metrics.
 func (l PodLoss) Count(m *metrics.Metrics) {
-	// The empty label is Karpenter's consolidation_policy.
+	// Karpenter's label consolidation_policy stays empty.
 	labels := []string{l.Reason, l.Claim.Labels[karpv1.LabelNodePool], l.Claim.Labels[karpv1.LabelCapacityType], "", terminationMode(l.Claim)}
 	m.Disrupted.WithLabelValues(labels...).Inc()
 	m.Displaced.WithLabelValues(labels...).Add(float64(l.Pods))
@@ -43,7 +43,7 @@ func DisplacedPods(ctx context.Context, cluster loop.NodeReader, claim *karpv1.N
 	return n
 }
 
-// terminationMode returns the metric label for the termination grace period of the claim.
+// terminationMode returns the metric label for the termination grace period of the claim: graceful if it has none.
 func terminationMode(claim *karpv1.NodeClaim) string {
 	switch grace := claim.Spec.TerminationGracePeriod; {
 	case grace == nil:

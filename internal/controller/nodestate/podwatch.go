@@ -24,7 +24,7 @@ type PodWatch struct {
 
 	mu        sync.Mutex
 	lastEvent map[string]time.Time // by node name: when a pod last came to the node or left it
-	attempt   time.Time            // when kube-scheduler last tried a pod
+	lastTry   time.Time            // when kube-scheduler last tried to schedule a pod
 	expected  map[types.UID]string // by pending pod: the Node that was launched for it
 }
 
@@ -57,8 +57,8 @@ func (w *PodWatch) handler() toolscache.ResourceEventHandler {
 			}
 		},
 		DeleteFunc: func(object any) {
-			if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
-				object = gone.Obj // the watch missed the deletion
+			if missed, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+				object = missed.Obj // the watch missed the deletion
 			}
 			if pod, ok := object.(*corev1.Pod); ok {
 				w.noteEvent(pod)
@@ -86,7 +86,7 @@ func (w *PodWatch) changed(old, pod *corev1.Pod) {
 	now := time.Now()
 	if wasTried(old, pod) {
 		w.mu.Lock()
-		w.attempt = now
+		w.lastTry = now
 		w.mu.Unlock()
 	}
 	if old.Spec.NodeName == "" && pod.Spec.NodeName != "" {
@@ -109,8 +109,8 @@ func (w *PodWatch) changed(old, pod *corev1.Pod) {
 // and go with their node.
 func (w *PodWatch) noteEvent(pod *corev1.Pod) {
 	owner := metav1.GetControllerOf(pod)
-	isOfNode := owner != nil && (owner.Kind == "DaemonSet" || owner.Kind == "Node")
-	if pod.Spec.NodeName == "" || isOfNode {
+	endsWithNode := owner != nil && (owner.Kind == "DaemonSet" || owner.Kind == "Node")
+	if pod.Spec.NodeName == "" || endsWithNode {
 		return
 	}
 	w.mu.Lock()
@@ -147,7 +147,7 @@ func (w *PodWatch) takeExpected(pod *corev1.Pod) string {
 	return node
 }
 
-// CountPlanned counts a bound pod for which a node was launched. asPlanned is true if the pod was bound to that node.
+// CountPlanned counts a bound pod for which a Node was launched. asPlanned: the pod was bound to that Node.
 func (w *PodWatch) CountPlanned(asPlanned bool) {
 	node := metrics.OtherNode
 	if asPlanned {
@@ -164,11 +164,11 @@ func (w *PodWatch) LastAttempt() time.Time {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.attempt
+	return w.lastTry
 }
 
-// wasTried reports whether the pod's change from old shows an attempt of kube-scheduler. It does in three cases: the
-// pod was bound, its nomination was cleared, or the reason why the pod is not bound has changed.
+// wasTried reports whether the change from old to pod shows an attempt of kube-scheduler: the pod was bound, its
+// nomination was cleared, or the message of its condition PodScheduled has changed.
 func wasTried(old, pod *corev1.Pod) bool {
 	isBound := pod.Spec.NodeName != ""
 	isCleared := old.Status.NominatedNodeName != "" && pod.Status.NominatedNodeName == ""

@@ -98,24 +98,24 @@ func voluntaryReasons() []disruption.Reason {
 	return []disruption.Reason{disruption.Drifted, disruption.Empty, disruption.Underutilized}
 }
 
-// MinExpireAfter is the shortest useful expireAfter. Some instances need minutes to join. With a shorter value they
-// would expire before they join, and be replaced without end.
+// MinExpireAfter is the shortest useful expireAfter. With a shorter value, instances that need minutes to join would
+// expire before they join, and be replaced without end.
 const MinExpireAfter = 5 * time.Minute
 
 // lifetimeProblems returns the problems of an expireAfter that is shorter than p.MinLifetime, or than the time that
 // instances need to join.
-func lifetimeProblems(after karpv1.NillableDuration, p disruption.Policy) (out []disruption.Problem) {
-	expires := after.Duration
-	if expires != nil && p.MinLifetime > *expires {
+func lifetimeProblems(expireAfter karpv1.NillableDuration, p disruption.Policy) (out []disruption.Problem) {
+	lifetime := expireAfter.Duration
+	if lifetime != nil && p.MinLifetime > *lifetime {
 		out = append(out, disruption.Problem{
 			Field: karpv1.AnnotationMinimumLifetime, Reasons: []disruption.Reason{disruption.Drifted, disruption.Underutilized},
-			Text: fmt.Sprintf("%s is longer than expireAfter, %s: all nodes expire before that age", p.MinLifetime, *expires),
+			Text: fmt.Sprintf("%s is longer than expireAfter, %s: all nodes expire before that age", p.MinLifetime, *lifetime),
 		})
 	}
-	if expires != nil && *expires < MinExpireAfter {
+	if lifetime != nil && *lifetime < MinExpireAfter {
 		out = append(out, disruption.Problem{
 			Field: "spec.template.spec.expireAfter",
-			Text:  fmt.Sprintf("%s is shorter than the time that some instances need to join: they would expire before they join, and be replaced again and again", *expires),
+			Text:  fmt.Sprintf("%s is shorter than the time that some instances need to join: they would expire before they join, and be replaced again and again", *lifetime),
 		})
 	}
 	return out
@@ -127,20 +127,20 @@ func contradictions(pool *karpv1.NodePool, p disruption.Policy) []disruption.Pro
 	wave, isWaveShare, waveErr := disruption.ParseNodes(p.Wave)
 	for i, b := range p.Budgets {
 		limitsDrift := len(b.Reasons) == 0 || slices.Contains(b.Reasons, disruption.Drifted)
-		if b.Unreadable != "" || b.Schedule != nil || !limitsDrift {
+		if b.Unreadable != "" || b.Schedule != nil || !limitsDrift { // outside its schedule, a budget limits nothing
 			continue
 		}
-		most, isShare, nodesErr := disruption.ParseNodes(b.Nodes)
-		if nodesErr != nil || most == 0 { // 0 blocks all disruption, whatever the other settings are
+		allowed, isShare, nodesErr := disruption.ParseNodes(b.Nodes)
+		if nodesErr != nil || allowed == 0 { // 0 blocks drift on purpose: nothing contradicts it
 			continue
 		}
 		problem := disruption.Problem{Reasons: []disruption.Reason{disruption.Drifted}}
-		if p.Wave != "" && waveErr == nil && isWaveShare == isShare && wave > most {
+		if p.Wave != "" && waveErr == nil && isWaveShare == isShare && wave > allowed {
 			problem.Field = karpv1.AnnotationDriftWave
 			problem.Text = fmt.Sprintf("%s is more than spec.disruption.budgets[%d] allows, %s", p.Wave, i, b.Nodes)
 			out = append(out, problem)
 		}
-		if !isShare && p.Canary > most {
+		if !isShare && p.Canary > allowed {
 			problem.Field = karpv1.AnnotationDriftCanary
 			problem.Text = fmt.Sprintf("%d is more than spec.disruption.budgets[%d] allows, %s", p.Canary, i, b.Nodes)
 			out = append(out, problem)

@@ -27,14 +27,14 @@ type policyAnnotation struct {
 // policyAnnotations returns the known policy annotations by key, without karpv1.AnnotationPaused.
 func policyAnnotations() map[string]policyAnnotation {
 	underutilized, drifted := []disruption.Reason{disruption.Underutilized}, []disruption.Reason{disruption.Drifted}
-	both := []disruption.Reason{disruption.Drifted, disruption.Underutilized}
+	driftedAndUnderutilized := []disruption.Reason{disruption.Drifted, disruption.Underutilized}
 	return map[string]policyAnnotation{
 		karpv1.AnnotationMinimumSaving:   {readSaving, underutilized},
-		karpv1.AnnotationMinimumLifetime: {readLifetime, both},
+		karpv1.AnnotationMinimumLifetime: {readLifetime, driftedAndUnderutilized},
 		karpv1.AnnotationMaximumMoves: {func(v string, p *disruption.Policy) (err error) {
 			p.MovesPerHour, err = readCount(v)
 			return err
-		}, both},
+		}, driftedAndUnderutilized},
 		karpv1.AnnotationDrift:       {readDrift, drifted},
 		karpv1.AnnotationDriftIgnore: {readIgnored, drifted},
 		karpv1.AnnotationDriftCanary: {func(v string, p *disruption.Policy) (err error) {
@@ -63,8 +63,7 @@ func readAnnotations(annotations map[string]string, now time.Time, p *disruption
 	}
 }
 
-// otherAnnotations returns the joiner.sh annotations of NodePools that are not policy settings, or that are parsed by other
-// code.
+// otherAnnotations returns the joiner.sh annotations of NodePools that policyAnnotations does not have on purpose.
 func otherAnnotations() []string {
 	return []string{karpv1.AnnotationPaused, karpv1.KeyClusterUID, AnnotationDriftAllow, AnnotationDriftState, kubeclient.AnnotationFailed}
 }
@@ -141,7 +140,7 @@ func readCount(value string) (int, error) {
 	return n, nil
 }
 
-// readDrift parses whether drifted nodes are replaced or only observed.
+// readDrift parses whether drifted nodes are replaced, or only reported (observe).
 func readDrift(value string, p *disruption.Policy) error {
 	if value != "observe" && value != "replace" {
 		return fmt.Errorf("%q is not observe or replace", value)
@@ -163,7 +162,8 @@ func readWave(value string, p *disruption.Policy) error {
 	return nil
 }
 
-// readIgnored parses a list of fields. Known fields are ignored for drift even if other fields in the list are unknown.
+// readIgnored parses a list of fields, separated by commas. Known fields are ignored for drift even if others in the
+// list are unknown.
 func readIgnored(value string, p *disruption.Policy) error {
 	var unknown []string
 	for word := range strings.SplitSeq(value, ",") {

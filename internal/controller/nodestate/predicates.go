@@ -33,11 +33,10 @@ func NodeMatters() predicate.Predicate {
 
 // OnlyDeletes passes deletions only.
 func OnlyDeletes() predicate.Predicate {
-	reject := func() bool { return false }
 	return predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return reject() },
-		UpdateFunc:  func(event.UpdateEvent) bool { return reject() },
-		GenericFunc: func(event.GenericEvent) bool { return reject() },
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		UpdateFunc:  func(event.UpdateEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
 }
 
@@ -59,8 +58,8 @@ func ClassMatters() predicate.Predicate {
 	}}
 }
 
-// ClaimCountMatters passes changes that affect how many NodeClaims of a pool count as replicas: deletions, replacements
-// and moves.
+// ClaimCountMatters passes changes that affect how many NodeClaims of a pool count as replicas: creations, deletions,
+// replacements and moves.
 func ClaimCountMatters() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil) ||

@@ -17,7 +17,7 @@ import (
 type Records struct {
 	Policies map[string]disruption.Policy    // by pool
 	Claims   map[string]*karpv1.NodeClaim    // NodeClaims by name
-	quiet    map[string]time.Time            // by claim: since when no pod has come or gone; see QuietSince
+	quiet    map[string]time.Time            // by claim: the result of QuietSince
 	ready    map[string]bool                 // by Node: whether it is ready
 	keep     map[string]string               // by Node: the annotation that forbids its disruption
 	holds    map[string]snapshot.BlockingPod // by Node: the pod that blocks its disruption
@@ -25,7 +25,7 @@ type Records struct {
 	Nodes    map[string]bool                 // names of all Nodes
 }
 
-// ReadRecords returns the records at now. paused is the global pause; it applies to each pool.
+// ReadRecords returns the records at now. paused is the global pause, which applies to each pool.
 func ReadRecords(o snapshot.Objects, watch *PodWatch, paused loop.PauseState, now time.Time) Records {
 	r := Records{
 		Policies: PoliciesOf(o, paused, now), Claims: map[string]*karpv1.NodeClaim{}, quiet: map[string]time.Time{},

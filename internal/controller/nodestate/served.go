@@ -16,14 +16,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// IsServed reports whether ref is an EC2NodeClass, and not the class of another cloud provider's controller.
+// IsServed reports whether ref names an EC2NodeClass. Objects with another class belong to the controller of another
+// cloud provider.
 func IsServed(ref *karpv1.NodeClassReference) bool {
 	return ref != nil && ref.Group == awsv1.Group && ref.Kind == awsv1.Kind
 }
 
 // AnnotationInterrupted marks a NodeClaim whose instance AWS will interrupt. The value is the kind of the interruption
 // message, a space, and the time when the controller processed the message (RFC 3339). After a restart, the new leader
-// continues the handling from the annotation.
+// continues from the annotation.
 const AnnotationInterrupted = "joiner.sh/interrupted"
 
 // MinPlanNowInterval is the minimum time between two requests for an immediate plan.
@@ -82,7 +83,7 @@ func SymptomsOf(node *corev1.Node) []lifecycle.Symptom {
 	return out
 }
 
-// unhealthyCondition returns the condition by which node auto repair counts the Node as unhealthy; empty if it is healthy.
+// unhealthyCondition returns the condition for which node auto repair replaces the Node; empty if the Node is healthy.
 func unhealthyCondition(node *corev1.Node) string {
 	return lifecycle.Diagnose(SymptomsOf(node)).Condition
 }
@@ -151,9 +152,9 @@ func ReadyNodes(ctx context.Context, reader client.Reader) (map[string]bool, err
 	if err := reader.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list nodeclaims: %w", err)
 	}
-	claimed := map[string][]string{} // names of Nodes by provider ID
+	namesByID := map[string][]string{} // by provider ID: the names of Nodes in NodeClaims
 	for _, c := range claims.Items {
-		claimed[c.Status.ProviderID] = append(claimed[c.Status.ProviderID], c.Status.NodeName)
+		namesByID[c.Status.ProviderID] = append(namesByID[c.Status.ProviderID], c.Status.NodeName)
 	}
 	var nodes corev1.NodeList
 	if err := reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
@@ -162,7 +163,7 @@ func ReadyNodes(ctx context.Context, reader client.Reader) (map[string]bool, err
 	out := map[string]bool{}
 	for i := range nodes.Items {
 		if node := &nodes.Items[i]; node.Spec.ProviderID != "" && IsReady(node) {
-			names, isClaimed := claimed[node.Spec.ProviderID]
+			names, isClaimed := namesByID[node.Spec.ProviderID]
 			out[node.Spec.ProviderID] = out[node.Spec.ProviderID] || !isClaimed || slices.Contains(names, node.Name)
 		}
 	}
