@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// checkShape sets the condition ConsistentStateFound: whether the Node has the capacity of its instance type. No decision
-// depends on this condition.
+// checkShape sets the condition ConsistentStateFound: whether the Node has the capacity of its instance type. No
+// decision depends on this condition.
 func (c *Reconciler) checkShape(ctx context.Context, v View, now time.Time) (*karpv1.NodeClaim, error) {
 	node := v.node()
 	if len(v.nodes) != 1 || len(node.Status.Capacity) == 0 {

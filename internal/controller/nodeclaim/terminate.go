@@ -60,7 +60,6 @@ func (c *Reconciler) delete(ctx context.Context, v View, step lifecycle.Step) er
 	return nil
 }
 
-// whyLate returns why the instance of a claim has not joined.
 func whyLate(diagnoses *diagnoser.Diagnoser, claim *karpv1.NodeClaim) string {
 	why := "its instance has not joined the cluster within " + lifecycle.RegistrationTimeout.String()
 	if _, cause, known := diagnoses.Verdict(claim); known {
@@ -83,7 +82,6 @@ func (c *Reconciler) setDeadline(ctx context.Context, v View) (*karpv1.NodeClaim
 	return claim, nil
 }
 
-// actOnLeavingNode carries out a step of the claim's deletion that concerns the claim's Node.
 func (c *Reconciler) actOnLeavingNode(ctx context.Context, v View, step lifecycle.Step, now time.Time) error {
 	node := v.node()
 	switch step.Action {

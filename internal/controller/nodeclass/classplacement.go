@@ -43,7 +43,8 @@ func (f resolvedClass) writePlacement(c karpv1.ConditionSet, now time.Time) {
 }
 
 // usable removes from found the reservations that launches of the class cannot use. Usable are those in the placement
-// group of the class, or in no placement group if the class selects none. Instances in spread and partition groups never run in reservations.
+// group of the class, or in no placement group if the class selects none. Instances in spread and partition groups
+// never run in reservations.
 func (f resolvedClass) usable(found []ec2.Reservation) []ec2.Reservation {
 	return slices.DeleteFunc(found, func(r ec2.Reservation) bool { return r.PlacementGroup != f.placement.ARN })
 }

@@ -108,15 +108,15 @@ func (n *Reconciler) dryRunParameters(ctx context.Context, class *awsv1.EC2NodeC
 	if err := n.Cache.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {
 		return ec2.DryRun{}, false, err
 	}
-	subnetByZone, ids := map[string]vpc.Subnet{}, []string{}
+	byZone, ids := map[string]vpc.Subnet{}, []string{}
 	for _, s := range class.Status.Subnets {
-		subnetByZone[s.Zone] = vpc.Subnet{ID: s.ID}
+		byZone[s.Zone] = vpc.Subnet{ID: s.ID}
 		ids = append(ids, s.ID)
 	}
 	slices.Sort(ids)
 	for _, accepted := range acceptedBy(pools.Items, class.Name) {
-		_, choices := offerings.Choose(market.Types, offerings.LaunchRequirements{Accepted: accepted, Subnets: subnetByZone, ExcludeReserved: true})
-		for _, p := range choices {
+		_, picks := offerings.Choose(market.Types, offerings.LaunchRequirements{Accepted: accepted, Subnets: byZone, ExcludeReserved: true})
+		for _, p := range picks {
 			image, ok := ami.For(offerings.ImagesOf(class), p.Type.Labels)
 			if !ok {
 				continue
@@ -126,9 +126,9 @@ func (n *Reconciler) dryRunParameters(ctx context.Context, class *awsv1.EC2NodeC
 			if err != nil {
 				return ec2.DryRun{}, false, awserr.Misconfiguredf("write user data", offerings.ReasonOf(err), "%s", err)
 			}
-			blueprint := offerings.Blueprint(class, image.ID, karpv1.CapacityTypeOnDemand, data, n.Offers.Cluster.IPv6)
-			blueprint.Placement.Group = market.PlacementGroup
-			return ec2.DryRun{NodeClass: class.Name, Tags: class.Spec.Tags, InstanceType: p.Type.Name, Subnets: ids, Blueprint: blueprint}, true, nil
+			b := offerings.Blueprint(class, image.ID, karpv1.CapacityTypeOnDemand, data, n.Offers.Cluster.IPv6)
+			b.Placement.Group = market.PlacementGroup
+			return ec2.DryRun{NodeClass: class.Name, Tags: class.Spec.Tags, InstanceType: p.Type.Name, Subnets: ids, Blueprint: b}, true, nil
 		}
 	}
 	return ec2.DryRun{}, false, nil

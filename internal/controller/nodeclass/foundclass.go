@@ -111,11 +111,11 @@ func (f resolvedClass) write(class *awsv1.EC2NodeClass, now time.Time) {
 		s.AMIs = amis(f.images)
 		f.writeSetbacks(class, c, now)
 	}
-	reason := awsv1.ReasonAMINotFound
+	missingReason := awsv1.ReasonAMINotFound
 	if len(f.missingImages) > 0 {
-		reason = f.missingImages[0].Reason
+		missingReason = f.missingImages[0].Reason
 	}
-	setCondition(c, now, awsv1.ConditionAMIsReady, f.imageErr, len(s.AMIs) > 0, reason,
+	setCondition(c, now, awsv1.ConditionAMIsReady, f.imageErr, len(s.AMIs) > 0, missingReason,
 		"spec.amiSelectorTerms found no image"+missingText(f.missingImages))
 	if f.profileErr == nil {
 		s.InstanceProfile = f.profile
@@ -152,7 +152,7 @@ func (f resolvedClass) writeRest(c karpv1.ConditionSet, now time.Time) {
 	}
 }
 
-// setCondition sets one condition from the error of a read, or if there is none, from whether the read found a resource.
+// setCondition sets one condition from the error of a read; without an error, from whether the read found a resource.
 // Only errors of kind Misconfigured or Refused, which the user must fix, end an earlier success.
 func setCondition(c karpv1.ConditionSet, now time.Time, condition string, err error, found bool, notFoundReason, notFoundMessage string) {
 	e := awserr.Of(err)

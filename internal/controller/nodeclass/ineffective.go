@@ -19,7 +19,7 @@ import (
 )
 
 // IneffectiveFieldWarner reports fields that are accepted but have no effect. When the controller starts, or an object
-// starts to use such fields, it writes one log line per field, and one event on the object. It does not change the object.
+// starts to use such fields, it writes one log line per field, and one event on the object.
 type IneffectiveFieldWarner struct {
 	Cache client.Reader // reads objects from the informers
 	Gates Gates         // enabled feature gates
@@ -146,7 +146,6 @@ func (h *IneffectiveFieldWarner) report(object client.Object, kind string, field
 	}
 }
 
-// contains reports whether known is still among the ineffective fields.
 func contains(fields []ineffectiveField, known reportedField) bool {
 	for _, f := range fields {
 		if f.field == known.field && f.instead == known.instead {

@@ -80,7 +80,7 @@ type Reconciler struct {
 	Metrics      *metrics.Metrics          // the metrics of this process
 	Log          *slog.Logger              // the log of this process
 
-	Failures         loop.Backoff // back-off by object name; the zero value is empty
+	Failures         loop.Backoff // back-off by name of the class
 	finalizeFailures loop.Backoff // back-off of finalize, so that a deletion does not wait for the back-off in Failures
 	DryRuns          dryRuns      // results of dry runs by class; the zero value is empty
 }
@@ -106,10 +106,9 @@ func (n *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	})
 }
 
-// visit updates the status of a class that is not being deleted.
 func (n *Reconciler) visit(ctx context.Context, class *awsv1.EC2NodeClass) (time.Time, error) {
 	if !slices.Contains(class.Finalizers, awsv1.FinalizerTermination) {
-		// The finalizer comes first: without the finalizer, the AWS resources of a class that is deleted now would be leaked.
+		// The finalizer comes first: without it, the AWS resources of a class that is deleted now would be leaked.
 		withFinalizer, err := n.Objects.PatchClass(ctx, class, addFinalizer)
 		if err != nil {
 			return time.Time{}, err

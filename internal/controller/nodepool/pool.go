@@ -46,8 +46,7 @@ type Reconciler struct {
 	failures loop.Backoff // back-off by name of the pool
 }
 
-// poolRefresh is the interval between two counts of a pool's resources.
-const poolRefresh = 5 * time.Second
+const poolRefresh = 5 * time.Second // between two counts of a pool's resources
 
 // Reconcile brings the status of one pool up to date.
 func (p *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
@@ -102,9 +101,9 @@ type PoolInput struct {
 	byType   map[string]int      // number of NodeClaims by capacity type
 	cost     catalog.Price       // price per hour of the pool's instances
 
-	holdMessage string             // why launches are on hold, and until when; empty if launches are not on hold
-	holdCheck   string             // ID of the check that found the cause of the hold; empty if no check found it
-	isChanged   bool               // the pool or its class has changed since the recorded launches; see the function isChanged
+	holdMessage string             // why launches are on hold and until when, or the unsolved cause of the last hold; else empty
+	holdCheck   string             // ID of the check that found this cause; empty if no check found it
+	isChanged   bool               // the pool or its class has changed since the recorded launches
 	launches    lifecycle.Outcomes // results of the last launches
 	joined      time.Time          // when a claim of the pool last registered; zero if none has
 }
@@ -128,10 +127,10 @@ func (p *Reconciler) readInput(ctx context.Context, pool *karpv1.NodePool) (Pool
 		p.Registrations.Forget(pool.UID)
 		p.LaunchBackoff.Changed(now, pool.Name)
 	}
-	if until, why := p.LaunchBackoff.Held(time.Now(), pool.Name); why != "" {
-		seen.holdMessage, seen.holdCheck = poolhealth.HoldMessage(why, until), p.LaunchBackoff.CauseCheck(pool.Name)
-	} else if why := p.LaunchBackoff.UnsolvedCause(pool.Name); why != "" {
-		seen.holdMessage, seen.holdCheck = why, p.LaunchBackoff.CauseCheck(pool.Name)
+	if until, cause := p.LaunchBackoff.Held(time.Now(), pool.Name); cause != "" {
+		seen.holdMessage, seen.holdCheck = poolhealth.HoldMessage(cause, until), p.LaunchBackoff.CauseCheck(pool.Name)
+	} else if cause := p.LaunchBackoff.UnsolvedCause(pool.Name); cause != "" {
+		seen.holdMessage, seen.holdCheck = cause, p.LaunchBackoff.CauseCheck(pool.Name)
 	}
 	var claims karpv1.NodeClaimList
 	if err := p.Cache.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {

@@ -35,7 +35,6 @@ func PoolProblem(pool *karpv1.NodePool) string {
 	return strings.Join(wrong, "; ")
 }
 
-// labelProblems returns the problems of one label, one sentence per problem.
 func labelProblems(field, key, value string) []string {
 	var problems []string
 	if text := poolhealth.WhyRestricted(key); text != "" {

@@ -59,7 +59,7 @@ func (s *StaticReconciler) Reconcile(ctx context.Context, request reconcile.Requ
 	})
 }
 
-// visit creates or deletes claims of the pool. It returns when to count again.
+// visit returns when to count again.
 func (s *StaticReconciler) visit(ctx context.Context, name string) (time.Time, error) {
 	// 1. read
 	pool := &karpv1.NodePool{}
@@ -181,7 +181,6 @@ func (s *StaticReconciler) members(ctx context.Context, claims []*karpv1.NodeCla
 	return out, nil
 }
 
-// hasDoNotDisrupt reports whether the claim or its Node has the do-not-disrupt annotation.
 func (s *StaticReconciler) hasDoNotDisrupt(ctx context.Context, c *karpv1.NodeClaim) (bool, error) {
 	var node corev1.Node
 	if err := s.Cache.Get(ctx, client.ObjectKey{Name: c.Status.NodeName}, &node); err != nil && !apierrors.IsNotFound(err) {

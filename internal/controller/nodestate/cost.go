@@ -48,7 +48,7 @@ func (s *CostSum) Add(claim *karpv1.NodeClaim) {
 			return
 		}
 	}
-	// On-demand prices are equal in all zones, also if a NodeOverlay sets them.
+	// On-demand prices are equal in all zones, also those of NodeOverlays.
 	for _, o := range t.Offerings {
 		if o.CapacityType == capacityType && capacityType == catalog.OnDemand {
 			s.Sum += o.Price

@@ -30,7 +30,7 @@ func TestConstrained(t *testing.T) {
 		"preferred spread": {spec: spread(corev1.ScheduleAnyway)},
 		"host port": {want: true, spec: corev1.PodSpec{Containers: []corev1.Container{{
 			Ports: []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80}}}}}},
-		"container port without host port": {spec: corev1.PodSpec{Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{ContainerPort: 80}}}}}},
+		"container port": {spec: corev1.PodSpec{Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{ContainerPort: 80}}}}}},
 		"persistent volume claim": {want: true, spec: corev1.PodSpec{Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}}},
 		"empty directory": {spec: corev1.PodSpec{Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{

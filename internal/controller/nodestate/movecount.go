@@ -51,7 +51,6 @@ const (
 	KindMulti  = "multi"
 )
 
-// kindOf returns the consolidation type of a move that removes this number of nodes.
 func kindOf(nodes int) string {
 	if nodes > 1 {
 		return KindMulti

@@ -12,8 +12,8 @@ import (
 )
 
 // PlannedEvictions records the leaving claims whose pods were in the last completed plan. It also records the pods that
-// lost their planned node after that plan started, because the node's claim ended before the node was initialized. Its methods may be
-// called concurrently. The zero value is empty, and a nil receiver records nothing.
+// lost their planned node after that plan started, because the node's claim ended before the node was initialized.
+// Its methods may be called concurrently. The zero value is empty, and a nil receiver records nothing.
 type PlannedEvictions struct {
 	mu      sync.Mutex
 	started int               // number of started plans

@@ -15,7 +15,7 @@ type Snapshots interface {
 	Snapshot(ctx context.Context, now time.Time, market catalog.Market) (cluster.Snapshot, error)
 }
 
-// Markets returns the available offerings. The market is nil until they are known.
+// Markets returns the available offerings. The market is nil until the offerings are known.
 type Markets interface {
 	Market(now time.Time) catalog.Market
 }

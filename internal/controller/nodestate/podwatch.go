@@ -175,7 +175,6 @@ func wasTried(old, pod *corev1.Pod) bool {
 	return old.Spec.NodeName == "" && (isBound || isCleared || scheduledMessage(old) != scheduledMessage(pod))
 }
 
-// scheduledMessage returns the message of the condition PodScheduled, or an empty text.
 func scheduledMessage(pod *corev1.Pod) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled {
@@ -209,7 +208,6 @@ func NeedsPlan(pod *corev1.Pod) bool {
 	return false
 }
 
-// isFinished reports whether all containers of the pod have ended and will not be restarted.
 func isFinished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }

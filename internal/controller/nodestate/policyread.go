@@ -131,7 +131,6 @@ func readLifetime(value string, p *disruption.Policy) error {
 	return nil
 }
 
-// readCount parses a number of at least 1.
 func readCount(value string) (int, error) {
 	n, err := strconv.Atoi(value)
 	if err != nil || n < 1 {
@@ -173,6 +172,7 @@ func readIgnored(value string, p *disruption.Policy) error {
 		}
 		field, ok := drift.FieldOf(word)
 		if !ok {
+			// The hint is for the last name in a path such as spec.role.
 			unknown = append(unknown, strconv.Quote(word)+suggest.Hint(word[strings.LastIndexByte(word, '.')+1:], drift.Fields()))
 			continue
 		}

@@ -96,9 +96,9 @@ func disks(spec awsv1.EC2NodeClassSpec) []ec2.Disk {
 
 // familyDisks returns the volumes of an AMI family for a class that maps no volumes. The sizes are Karpenter's.
 func familyDisks(family string) []ec2.Disk {
-	yes := true
+	isEncrypted := true
 	disk := func(device string, gib int32) ec2.Disk {
-		return ec2.Disk{Device: device, GiB: gib, Type: "gp3", Encrypted: &yes}
+		return ec2.Disk{Device: device, GiB: gib, Type: "gp3", Encrypted: &isEncrypted}
 	}
 	switch family {
 	case catalog.Custom:
@@ -122,7 +122,6 @@ func ReasonOf(err error) string {
 	return ReasonUserDataInvalid
 }
 
-// set copies the text of source to target, unless source is nil.
 func set(target, source *string) {
 	if source != nil {
 		*target = *source
@@ -138,9 +137,9 @@ func narrow(n *int64) *int32 {
 	return &w
 }
 
-// JudgeUserData renders user data as for a launch, and parses it as the instance would, once for each AMI. The problem
-// is set in two cases: user data cannot be rendered, or it will certainly keep every node from joining and the
-// preflight mode is enforce.
+// JudgeUserData renders user data as for a launch, and parses it as the instance would, once for each AMI. version is
+// the Kubernetes version. The Problem is set if user data cannot be rendered. In preflight mode enforce, it is also set
+// if user data will certainly keep every node from joining.
 func (o *RequestBuilder) JudgeUserData(class *awsv1.EC2NodeClass, images []ami.Image, version string) (Preflight, Problem) {
 	p := preflightOf(class)
 	if len(images) == 0 {
@@ -159,7 +158,7 @@ func (o *RequestBuilder) JudgeUserData(class *awsv1.EC2NodeClass, images []ami.I
 			p.Broken = renderProblem(in, err)
 			return p, p.Broken
 		}
-		if in.Family != catalog.Custom { // nothing is merged into user data of family Custom
+		if in.Family != catalog.Custom { // instances of family Custom get in.Own unchanged
 			in.Data = data
 		}
 		if p.Mode != awsv1.PreflightOff {

@@ -20,7 +20,7 @@ import (
 type LaunchRequirements struct {
 	Accepted requirements.Requirements // requirements of the claim
 	requests resources.Amounts         // resources that the node must have
-	variety  bool                      // name many types rather than many zones of the cheapest type
+	variety  bool                      // request many types rather than many zones of the cheapest type
 	Subnets  map[string]vpc.Subnet     // subnets by zone; a zone without a subnet is not used
 	// ExcludeReserved excludes the offerings of capacity reservations.
 	ExcludeReserved bool
@@ -69,22 +69,22 @@ func Choose(types []catalog.Type, w LaunchRequirements) (string, []Pick) {
 }
 
 // combinableReserved returns the reserved picks that one launch can name. EC2 needs a different call for each kind of
-// capacity reservation, and accepts only one capacity block per call. EC2's answer does not show which of two
-// reservations for the same type and zone was used. Therefore only the kind of the cheapest pick is kept, and for each
-// type and zone only the reservation with the most free instances.
+// capacity reservation (type and interruptible), and accepts only one capacity block per call. EC2's answer does not
+// show which of two reservations for the same type and zone was used. Therefore only the kind of the cheapest pick is
+// kept, and for each type and zone only the reservation with the most free instances.
 func combinableReserved(picks []Pick) []Pick {
 	slices.SortFunc(picks, comparePicks)
 	first := picks[0].Offering.Reservation
-	best := map[[2]string]int{} // by type and zone: the index in out
+	index := map[[2]string]int{} // by type and zone: the index in out
 	var out []Pick
 	for _, p := range picks {
 		r := p.Offering.Reservation
 		if r.Type != first.Type || r.Interruptible != first.Interruptible {
 			continue
 		}
-		place := [2]string{p.Type.Name, p.Offering.Zone}
-		if i, ok := best[place]; !ok {
-			best[place] = len(out)
+		key := [2]string{p.Type.Name, p.Offering.Zone}
+		if i, ok := index[key]; !ok {
+			index[key] = len(out)
 			out = append(out, p)
 		} else if r.Left > out[i].Offering.Reservation.Left {
 			out[i] = p
@@ -96,8 +96,8 @@ func combinableReserved(picks []Pick) []Pick {
 	return out
 }
 
-// namedTypes returns the types that the claim names, or all types if it names none. Claims of our own plans always name
-// types. Checking a few dozen types instead of a thousand saves most of the controller's time for a launch.
+// namedTypes returns those of types, which are sorted by name, that the claim names; all if it names none. Claims of
+// our own plans always name types. Checking dozens of types instead of a thousand saves most of the time for a launch.
 func (w LaunchRequirements) namedTypes(types []catalog.Type) []catalog.Type {
 	names, ok := w.Accepted[catalog.LabelInstanceType]
 	if !ok || names.Complement {

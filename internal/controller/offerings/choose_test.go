@@ -15,7 +15,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// offered makes types from lines: "a cpu=2 arch=amd64 gpu: x/od=10 y/spot=4!" where "!" marks an unavailable offering.
+// offered makes types from lines "a cpu=2 arch=amd64 gpu: x/od=10 y/spot=4!": name, options, and offerings as
+// ZONE/CAPACITY-TYPE=PRICE, where "!" marks an unavailable offering.
 func offered(lines ...string) []catalog.Type {
 	var out []catalog.Type
 	for _, line := range lines {
@@ -52,9 +53,9 @@ func offered(lines ...string) []catalog.Type {
 func TestChoose(t *testing.T) {
 	t.Parallel()
 	needs := func(reqs ...requirements.Requirement) requirements.Requirements {
-		all, wrong := requirements.All(reqs...)
-		if wrong != nil {
-			t.Fatalf("bad requirement %+v", wrong)
+		all, invalid := requirements.All(reqs...)
+		if invalid != nil {
+			t.Fatalf("invalid requirement %+v", invalid)
 		}
 		return all
 	}
@@ -69,10 +70,10 @@ func TestChoose(t *testing.T) {
 		want     string
 	}{
 		"everything: spot, but not above the cheapest on-demand price": {want: "spot: a/x=4"},
-		"on demand": {
+		"only on-demand": {
 			accepted: needs(is(catalog.LabelCapacityType, catalog.OnDemand)), want: "on-demand: b/x=8 a/x=10 a/y=10 c/x=50",
 		},
-		"spot alone, at any price": {
+		"only spot: no price limit": {
 			accepted: needs(is(catalog.LabelCapacityType, catalog.Spot)), want: "spot: a/x=4 b/x=9 a/y=12",
 		},
 		"one zone": {
@@ -92,8 +93,8 @@ func TestChoose(t *testing.T) {
 				is(catalog.LabelCapacityType, catalog.OnDemand)),
 			want: "on-demand: b/x=8 a/x=10 a/y=10",
 		},
-		"a label that the pool sets": {accepted: needs(is("team", "a")), want: "spot: a/x=4"},
-		"variety": {
+		"a label that neither types nor offerings define": {accepted: needs(is("team", "a")), want: "spot: a/x=4"},
+		"variety: spot above the on-demand price too": {
 			variety: true, want: "spot: a/x=4 b/x=9 a/y=12",
 		},
 	} {
@@ -118,17 +119,17 @@ func TestChooseNamesNoMoreThanEC2Takes(t *testing.T) {
 	}
 	subnets := map[string]vpc.Subnet{"x": {}, "y": {}}
 	_, picks := Choose(offered(lines...), LaunchRequirements{Subnets: subnets})
-	// 60 choices are the cheapest 30 types in two zones.
+	// The 60 choices (ec2.MaxChoices) are the 30 cheapest types in two zones.
 	if len(picks) != ec2.MaxChoices || picks[len(picks)-1].Type.Name != "t29" {
 		t.Errorf("%d picks, the last is %s; want ec2.MaxChoices, the last t29", len(picks), picks[len(picks)-1].Type.Name)
 	}
 	_, picks = Choose(offered(lines...), LaunchRequirements{Subnets: subnets, variety: true})
-	kinds := map[string]bool{}
+	types := map[string]bool{}
 	for _, p := range picks {
-		kinds[p.Type.Name] = true
+		types[p.Type.Name] = true
 	}
-	if len(picks) != ec2.MaxChoices || len(kinds) != 50 {
-		t.Errorf("with variety: %d picks of %d types, want ec2.MaxChoices of 50 types", len(picks), len(kinds))
+	if len(picks) != ec2.MaxChoices || len(types) != 50 {
+		t.Errorf("with variety: %d picks of %d types, want ec2.MaxChoices of 50 types", len(picks), len(types))
 	}
 }
 
@@ -139,7 +140,7 @@ func TestIsOfType(t *testing.T) {
 		corev1.LabelTopologyZone: false, corev1.LabelArchStable: true, "karpenter.k8s.aws/instance-gpu-count": true,
 	} {
 		if got := isOfType(key); got != want {
-			t.Errorf("isOfType(%s) is %t, want the opposite", key, got)
+			t.Errorf("isOfType(%s) is %t, want %t", key, got, want)
 		}
 	}
 }

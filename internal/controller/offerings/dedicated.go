@@ -12,7 +12,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// dedicatedTypes are the instance types of one pool on dedicated hardware.
 type dedicatedTypes struct {
 	from *catalog.Type  // first element of the original list; it identifies that list
 	list []catalog.Type // the derived types
@@ -47,23 +46,23 @@ func (m *Catalogs) dedicate(class string, c catalog.Catalog) (catalog.Catalog, e
 	return c, nil
 }
 
-// dedicated returns the types on dedicated hardware. It derives them only when the types have changed, because deriving
-// takes as long as a plan. The caller must hold the lock.
+// dedicated returns the types on dedicated hardware. It derives them again only if types has changed, because deriving
+// takes as long as a plan. key names the class and the pool. The caller must hold the lock.
 func (m *Catalogs) dedicated(key string, types []catalog.Type) []catalog.Type {
 	if known, ok := m.dedicatedOf[key]; ok && known.from == &types[0] {
 		return known.list
 	}
-	made := dedicatedTypes{from: &types[0]}
+	derived := dedicatedTypes{from: &types[0]}
 	for _, t := range types {
 		if catalog.CanDedicate(t.Name) {
-			made.list = append(made.list, t.Dedicated())
+			derived.list = append(derived.list, t.Dedicated())
 		}
 	}
 	if m.dedicatedOf == nil {
 		m.dedicatedOf = map[string]dedicatedTypes{}
 	}
-	m.dedicatedOf[key] = made
-	return made.list
+	m.dedicatedOf[key] = derived
+	return derived.list
 }
 
 func isDedicated(t catalog.Type) bool {

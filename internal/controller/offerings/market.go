@@ -26,12 +26,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// regionMarket reads the instance types, zones and offerings of the region from EC2.
 type regionMarket interface {
 	Market(ctx context.Context) (ec2.Market, error)
 }
 
-// priceBook holds the current prices, and refreshes them from the price list and the spot price history.
 type priceBook interface {
 	Book() pricing.Book
 	Refresh(ctx context.Context) error
@@ -61,7 +59,7 @@ type Catalogs struct {
 
 	mu      sync.Mutex
 	Offered ec2.Market               // instance types and zones of the region; empty until EC2 has answered
-	Version int                      // increases with each refresh of types or prices, and when NodeOverlays set other prices
+	Version int                      // increases with each refresh of types or prices, and when assumed changes
 	built   map[string]builtCatalog  // cached catalogs by class
 	assumed map[string]catalog.Price // by instance type: prices that NodeOverlays set for types without a price
 	// OverlayResult is the result of the NodeOverlays; nil until they were evaluated.
@@ -75,7 +73,6 @@ type MarketOptions struct {
 	Overlays       bool    // NodeOverlays are evaluated
 }
 
-// builtCatalog is the cached catalog of a class.
 type builtCatalog struct {
 	key     string // fingerprint of the inputs
 	catalog catalog.Catalog
@@ -109,7 +106,7 @@ func (m *Catalogs) Start(ctx context.Context) error {
 }
 
 // Pause returns how long to wait after a refresh that ended with err, and whether the error is new. A refresh costs
-// dozens of calls, so retries are backed off, but less while there are no instance types to plan with.
+// dozens of calls, so retries are backed off. Without instance types to plan with, the pause does not grow.
 func (m *Catalogs) Pause(now time.Time, err error) (time.Duration, bool) {
 	if err == nil {
 		m.failures.Clear("market")
@@ -118,11 +115,11 @@ func (m *Catalogs) Pause(now time.Time, err error) (time.Duration, bool) {
 	m.mu.Lock()
 	isKnown := len(m.Offered.Facts) > 0
 	m.mu.Unlock()
-	most := MarketRetry
+	longest := MarketRetry
 	if isKnown {
-		most = MarketRetryMost
+		longest = MarketRetryMost
 	}
-	until, isNews := m.failures.FailFor(now, "market", awserr.StableText(err), MarketRetry, most)
+	until, isNews := m.failures.FailFor(now, "market", awserr.StableText(err), MarketRetry, longest)
 	return until.Sub(now), isNews
 }
 
@@ -163,7 +160,7 @@ func (m *Catalogs) readTypes(ctx context.Context) (ec2.Market, error) {
 	return m.EC2.Market(ctx)
 }
 
-// refreshPrices refreshes the prices, and reports the age of the current prices in the log and the metrics.
+// refreshPrices also reports the age of the prices in the log and the metrics.
 func (m *Catalogs) refreshPrices(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, marketTimeout)
 	defer cancel()
@@ -273,10 +270,10 @@ func (m *Catalogs) verdicts(now time.Time) map[string]overlayVerdict {
 // withAvailability adds the capacity reservations of a class to its catalog, and marks the offerings that are
 // unavailable at now.
 func (m *Catalogs) withAvailability(class *awsv1.EC2NodeClass, c catalog.Catalog, now time.Time) catalog.Catalog {
-	closed := exhaustedZones(class, func(subnet string) bool { return m.Shortages.IsExhausted(now, subnet) })
-	closed = append(closed, m.Placements.Closed(now, c.PlacementGroup, ZonesOf(class))...)
-	closed = append(closed, m.Shifted.Closed(now, ZonesOf(class))...)
-	return m.Shortages.Apply(now, m.reserve(class, c), closed...)
+	closedZones := exhaustedZones(class, func(subnet string) bool { return m.Shortages.IsExhausted(now, subnet) })
+	closedZones = append(closedZones, m.Placements.Closed(now, c.PlacementGroup, ZonesOf(class))...)
+	closedZones = append(closedZones, m.Shifted.Closed(now, ZonesOf(class))...)
+	return m.Shortages.Apply(now, m.reserve(class, c), closedZones...)
 }
 
 // exhaustedZones returns the zones in which all subnets of the class have run out of free addresses.
@@ -310,13 +307,13 @@ func (m *Catalogs) ListPrice(name, zone, capacityType string) catalog.Price {
 	m.mu.Lock()
 	assumed, offered := m.assumed, m.Offered
 	m.mu.Unlock()
-	at := slices.IndexFunc(offered.Facts, func(f catalog.Facts) bool { return f.Name == name })
-	if at < 0 || !slices.Contains(offered.Zones[name], zone) {
+	i := slices.IndexFunc(offered.Facts, func(f catalog.Facts) bool { return f.Name == name })
+	if i < 0 || !slices.Contains(offered.Zones[name], zone) {
 		return 0
 	}
 	prices := m.Prices.Book().Prices
 	prices.Assumed = assumed
-	for _, o := range prices.Offerings(offered.Facts[at], []catalog.Zone{{Name: zone}}) {
+	for _, o := range prices.Offerings(offered.Facts[i], []catalog.Zone{{Name: zone}}) {
 		if o.CapacityType == capacityType {
 			return o.Price
 		}
@@ -350,10 +347,10 @@ func (m *Catalogs) key(class *awsv1.EC2NodeClass) string {
 	group, isGroupKnown := m.Placements.Of(class)
 	group.Members = nil // members change with each launch, but the catalog does not depend on them
 	fields, err := json.Marshal(struct {
-		Zones  []catalog.Zone
-		AMIs   []awsv1.AMI
-		Group  ec2.PlacementGroup
-		Placed bool
+		Zones        []catalog.Zone
+		AMIs         []awsv1.AMI
+		Group        ec2.PlacementGroup
+		IsGroupKnown bool
 	}{ZonesOf(class), class.Status.AMIs, group, isGroupKnown})
 	if err != nil {
 		return "" // cannot happen: all fields can be marshaled
@@ -389,7 +386,7 @@ func (m *Catalogs) build(class *awsv1.EC2NodeClass) catalog.Catalog {
 			continue
 		}
 		if settings.Measured, ok = m.Measured.Of(image.ID, facts.Name); ok {
-			// The measurement depends on the image, and the image on the labels of t. So t is built a second time.
+			// t is built a second time: the measurement depends on the image, and the image on the labels of t.
 			t = catalog.Build(facts, settings, m.Region)
 			settings.Measured = catalog.Measured{}
 		}
@@ -401,7 +398,7 @@ func (m *Catalogs) build(class *awsv1.EC2NodeClass) catalog.Catalog {
 	return out
 }
 
-// ZonesOf returns the zones of the class's subnets, sorted by name.
+// ZonesOf returns the zones of the class's subnets, each once, sorted by name.
 func ZonesOf(class *awsv1.EC2NodeClass) []catalog.Zone {
 	var out []catalog.Zone
 	for _, s := range class.Status.Subnets {

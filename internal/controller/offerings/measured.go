@@ -27,17 +27,17 @@ type MeasuredStore interface {
 }
 
 // Measured holds the capacity that ready Nodes reported, by instance type and AMI. For a type and AMI that was measured
-// before, plans use the exact capacity. At startup, measurements are loaded from the store and from the existing Nodes.
-// Changes are saved a few seconds later. All methods are safe for concurrent use. The methods Note, Of and Load accept
-// a nil receiver, which holds no measurements.
+// before, plans use this capacity instead of the predicted one. At startup, measurements are loaded from the store and
+// from the existing Nodes. Changes are saved a few seconds later. All methods are safe for concurrent use. The methods
+// Note, Of and Load accept a nil receiver, which holds no measurements.
 type Measured struct {
 	Store MeasuredStore // keeps measured capacities across restarts
 	Cache client.Reader // reads objects from the informers
 	Batch *loop.Batch   // gets a request for a plan when a measurement has changed
 	Log   *slog.Logger  // the log of this process
 
-	failures loop.Backoff // back-off after failed passes
-	work     sync.Mutex   // held during a pass
+	failures loop.Backoff // back-off after failed calls of Pass
+	work     sync.Mutex   // held during Pass
 	isLoaded bool         // the store was read successfully
 
 	mu      sync.Mutex
@@ -48,8 +48,8 @@ type Measured struct {
 
 // Times of the loop that saves measurements.
 const (
-	MeasuredPause    = 10 * time.Second // between two passes
-	measuredTimeout  = 30 * time.Second // timeout of the API calls of a pass
+	MeasuredPause    = 10 * time.Second // between two calls of Pass
+	measuredTimeout  = 30 * time.Second // timeout of the API calls of Pass
 	MeasuredMaxPause = time.Hour        // longest pause after failures, for example while a permission is missing
 	// measuredLife is how many days a measurement is kept after a Node last confirmed it.
 	measuredLife = 60
@@ -68,7 +68,7 @@ func (m *Measured) Note(claim *karpv1.NodeClaim, node *corev1.Node, now time.Tim
 	}
 }
 
-// note records the capacity, and reports whether the measurements have changed. The caller must hold the lock.
+// note reports whether the measurements have changed. The caller must hold the lock.
 func (m *Measured) note(claim *karpv1.NodeClaim, node *corev1.Node, now time.Time) bool {
 	if m.known == nil {
 		m.known = catalog.Measurements{}
@@ -149,12 +149,12 @@ func (m *Measured) Pass(ctx context.Context, now time.Time) error {
 	m.work.Lock()
 	defer m.work.Unlock()
 	if !m.isLoaded {
-		kept, err := m.Store.Read(ctx)
-		m.mergeStored(kept)
+		stored, err := m.Store.Read(ctx)
+		m.mergeStored(stored)
 		// The store is read before the Nodes. The predicted capacity of a Node may itself have been a measurement. Such
-		// a Node can confirm the measurement, but cannot provide it.
+		// a Node can confirm a known measurement, but not restore a lost one: it reports what was predicted.
 		m.replay(ctx, now)
-		if kept == nil { // the store could not be read
+		if stored == nil { // the store could not be read
 			return err
 		}
 		if err != nil {
@@ -169,20 +169,21 @@ func (m *Measured) Pass(ctx context.Context, now time.Time) error {
 	if isSaved {
 		return nil
 	}
-	kept, err := m.Store.Write(ctx, known, catalog.DayOf(now)-measuredLife)
+	stored, err := m.Store.Write(ctx, known, catalog.DayOf(now)-measuredLife)
 	if err != nil {
 		return err
 	}
 	m.mu.Lock()
 	m.Saved = version
 	m.mu.Unlock()
-	m.mergeStored(kept)
+	m.mergeStored(stored)
 	return nil
 }
 
-func (m *Measured) mergeStored(kept catalog.Measurements) {
+// mergeStored adds what the store has to the known measurements. Another process may have stored some of it.
+func (m *Measured) mergeStored(stored catalog.Measurements) {
 	m.mu.Lock()
-	merged := m.known.Merge(kept)
+	merged := m.known.Merge(stored)
 	isNews := !merged.Equal(m.known)
 	if isNews {
 		isSaved := m.Version == m.Saved

@@ -59,9 +59,10 @@ func (o *RequestBuilder) NoteSubnets(class string, subnets []vpc.Subnet) {
 	o.Subnets[class] = subnets
 }
 
-// Request returns the launch request of the claim. number is the number of the attempt. The error has kind
+// Request returns the launch request of the claim. attempt is the number of the launch attempt. The error has kind
 // awserr.Shortage if all offerings that the claim accepts are unavailable now.
-func (o *RequestBuilder) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, number int, now time.Time) (ec2.LaunchRequest, error) {
+func (o *RequestBuilder) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, attempt int,
+	now time.Time) (ec2.LaunchRequest, error) {
 	const op = "choose offerings"
 	market, ok := o.Market.Catalog(class, now)
 	if !ok {
@@ -91,13 +92,13 @@ func (o *RequestBuilder) Request(claim *karpv1.NodeClaim, class *awsv1.EC2NodeCl
 		return ec2.LaunchRequest{}, err
 	}
 	request := ec2.LaunchRequest{
-		Claim: claim.Name, ClaimUID: string(claim.UID), Attempt: number,
+		Claim: claim.Name, ClaimUID: string(claim.UID), Attempt: attempt,
 		NodePool: pool, NodeClass: class.Name,
 		CapacityType: capacityType, Groups: groups, Tags: class.Spec.Tags,
 		// EC2 knows only its own prices. If NodeOverlays set other prices, those prices are passed as priorities.
 		ByPrice: slices.ContainsFunc(picks, func(p Pick) bool { return p.Offering.Repriced }),
 	}
-	// As in Karpenter, a launch with relaxed minValues has no context.
+	// As in Karpenter, a launch with relaxed minValues ignores spec.context.
 	if class.Spec.Context != nil && claim.Annotations[karpv1.AnnotationMinValuesRelaxed] != "true" {
 		request.Context = *class.Spec.Context
 	}
@@ -113,8 +114,8 @@ func (o *RequestBuilder) requestable(now time.Time, launch, capacityType, group 
 		choices[i] = ec2.Choice{InstanceType: p.Type.Name, Zone: p.Offering.Zone}
 	}
 	var out []Pick
-	for i, may := range o.Shortages.Admit(now, launch, capacityType, group, choices) {
-		if may {
+	for i, isAdmitted := range o.Shortages.Admit(now, launch, capacityType, group, choices) {
+		if isAdmitted {
 			out = append(out, picks[i])
 		}
 	}
@@ -159,20 +160,19 @@ func (o *RequestBuilder) HasUnavailable(claim *karpv1.NodeClaim, class *awsv1.EC
 	if !ok || wrong != nil {
 		return false
 	}
-	w := LaunchRequirements{Accepted: accepted, Subnets: map[string]vpc.Subnet{}}
+	required := LaunchRequirements{Accepted: accepted, Subnets: map[string]vpc.Subnet{}}
 	for _, s := range class.Status.Subnets {
-		w.Subnets[s.Zone] = vpc.Subnet{ID: s.ID}
+		required.Subnets[s.Zone] = vpc.Subnet{ID: s.ID}
 	}
-	for _, t := range w.namedTypes(market.Of(claim.Labels[karpv1.LabelNodePool])) {
-		isUnavailable := func(o catalog.Offering) bool { return !o.Available && w.acceptsOffering(o) }
-		if w.acceptsLabels(t.Labels) && slices.ContainsFunc(t.Offerings, isUnavailable) {
+	for _, t := range required.namedTypes(market.Of(claim.Labels[karpv1.LabelNodePool])) {
+		isUnavailable := func(o catalog.Offering) bool { return !o.Available && required.acceptsOffering(o) }
+		if required.acceptsLabels(t.Labels) && slices.ContainsFunc(t.Offerings, isUnavailable) {
 			return true
 		}
 	}
 	return false
 }
 
-// typesText lists the first few instance types that a claim accepts.
 func typesText(accepted requirements.Requirements) string {
 	names, ok := accepted[catalog.LabelInstanceType]
 	if !ok || names.Complement {
@@ -228,16 +228,16 @@ func (o *RequestBuilder) groups(claim *karpv1.NodeClaim, class *awsv1.EC2NodeCla
 	return out, nil
 }
 
-// subnetByZone returns, by zone, the subnet to use in the zone.
+// subnetByZone returns, by zone, the subnet of the class with the most free addresses.
 func (o *RequestBuilder) subnetByZone(class *awsv1.EC2NodeClass, now time.Time) map[string]vpc.Subnet {
 	o.Mu.Lock()
-	known := o.Subnets[class.Name]
+	lastRead := o.Subnets[class.Name]
 	o.Mu.Unlock()
 	var usable []vpc.Subnet
 	for _, s := range class.Status.Subnets {
-		i := slices.IndexFunc(known, func(n vpc.Subnet) bool { return n.ID == s.ID })
+		i := slices.IndexFunc(lastRead, func(n vpc.Subnet) bool { return n.ID == s.ID })
 		if i >= 0 {
-			usable = append(usable, known[i])
+			usable = append(usable, lastRead[i])
 			continue
 		}
 		usable = append(usable, vpc.Subnet{ID: s.ID, Zone: s.Zone, ZoneID: s.ZoneID})
@@ -246,8 +246,8 @@ func (o *RequestBuilder) subnetByZone(class *awsv1.EC2NodeClass, now time.Time) 
 }
 
 // NoteShortages records offerings for which EC2 reported insufficient capacity.
-func (o *RequestBuilder) NoteShortages(now time.Time, short []ec2.Shortage) {
-	o.Shortages.Note(now, short...)
+func (o *RequestBuilder) NoteShortages(now time.Time, shortages []ec2.Shortage) {
+	o.Shortages.Note(now, shortages...)
 }
 
 // NoteLaunched records a launched instance, and reports whether its offering had been marked as unavailable.

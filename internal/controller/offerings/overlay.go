@@ -22,7 +22,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// overlayResult is the result of applying the NodeOverlays to the catalogs.
 type overlayResult struct {
 	key      string                               // fingerprint of the inputs
 	types    map[string]map[string][]catalog.Type // by class and pool: types that differ from those of the class
@@ -36,7 +35,7 @@ const overlayListTimeout = 5 * time.Second
 // overlayVerdict is the reason why an overlay is not applied; the zero value if it is applied.
 type overlayVerdict struct{ reason, message string }
 
-// overlays returns all NodeOverlays sorted by name, the valid ones converted, and the verdicts by name.
+// overlays returns all NodeOverlays, the valid ones converted, both sorted by name, and the verdicts by name.
 func (m *Catalogs) overlays() ([]karpv1alpha1.NodeOverlay, []catalog.Overlay, map[string]overlayVerdict, error) {
 	// The first call starts the informer. If NodeOverlays cannot be listed in time, plans continue without them.
 	ctx, cancel := context.WithTimeout(context.Background(), overlayListTimeout)
@@ -50,13 +49,13 @@ func (m *Catalogs) overlays() ([]karpv1alpha1.NodeOverlay, []catalog.Overlay, ma
 	verdicts := map[string]overlayVerdict{}
 	var out []catalog.Overlay
 	for i := range items {
-		value, wrong := overlayOf(&items[i])
+		overlay, wrong := overlayOf(&items[i])
 		if wrong != "" {
 			verdicts[items[i].Name] = overlayVerdict{karpv1alpha1.ReasonRuntimeValidation, wrong}
 			continue
 		}
 		verdicts[items[i].Name] = overlayVerdict{}
-		out = append(out, value)
+		out = append(out, overlay)
 	}
 	return items, out, verdicts, nil
 }
@@ -160,7 +159,7 @@ func (m *Catalogs) applyOverlays(classes map[string]*builtCatalog) (*overlayResu
 	return out, nil
 }
 
-// fill computes the types of each pool, and the conflicts between overlays.
+// fill sets the types of each pool, and the verdicts on overlays that conflict.
 func (l *overlayResult) fill(pools []karpv1.NodePool, classes map[string]*builtCatalog, overlays []catalog.Overlay) {
 	var poolTypes []catalog.PoolTypes
 	classOf := map[string]string{} // name of the class, by pool
@@ -209,7 +208,8 @@ func poolRequirements(pool *karpv1.NodePool) (requirements.Requirements, bool) {
 }
 
 // assumedBy returns, by instance type, the prices that are set by overlays whose only requirement names instance types.
-// A type that is so new that AWS has no price for it can be launched only with such a price.
+// A type without an AWS price, for example a new one, can be launched only with such a price. Of several overlays, the
+// one with the highest weight sets the price.
 func assumedBy(overlays []catalog.Overlay) map[string]catalog.Price {
 	out, weights := map[string]catalog.Price{}, map[string]int{}
 	for _, o := range overlays {

@@ -29,7 +29,7 @@ type OverlayReconciler struct {
 	Metrics *metrics.Metrics // the metrics of this process
 	Log     *slog.Logger     // the log of this process
 
-	failures loop.Backoff // back-off after failed reconciles
+	failures loop.Backoff
 }
 
 // AllOverlays is the name in the loop's only request. Each reconcile evaluates all overlays, because a change of one
@@ -61,7 +61,7 @@ func (o *OverlayReconciler) visit(ctx context.Context) (time.Time, error) {
 		return now.Add(loop.Recheck), nil // EC2 has not returned the instance types yet
 	}
 	// 3. act
-	isNews := false
+	hasChange := false
 	for i := range list.Items {
 		overlay := &list.Items[i]
 		verdict, ok := verdicts[overlay.Name]
@@ -75,12 +75,12 @@ func (o *OverlayReconciler) visit(ctx context.Context) (time.Time, error) {
 		}
 		// 4. report
 		isReady := written.StatusConditions().IsReady()
-		isNews = isNews || isReady != wasReady
+		hasChange = hasChange || isReady != wasReady
 		if isReady != wasReady {
 			o.Log.Info("NodeOverlay readiness changed", "NodeOverlay", overlay.Name, "ready", isReady, "cause", verdict.message)
 		}
 	}
-	if isNews {
+	if hasChange {
 		o.Batch.Ask("nodeoverlay")
 	}
 	return now.Add(overlayRefresh), nil

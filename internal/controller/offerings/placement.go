@@ -31,13 +31,11 @@ type PlacementBook struct {
 	byID    map[string]*placedGroup  // members by ID of the group
 }
 
-// selectedGroup is the selector of a class, and the group that it matches.
 type selectedGroup struct {
 	term  ec2.PlacementTerm
 	group ec2.PlacementGroup
 }
 
-// placedGroup has the members of one group.
 type placedGroup struct {
 	strategy string                  // cluster, spread or partition
 	shown    map[string]string       // zones of the members that EC2 returned, by instance ID
@@ -45,7 +43,6 @@ type placedGroup struct {
 	first    firstPlaced             // the launch in progress into the empty group; zero if there is none
 }
 
-// placedLaunch is an instance that was launched into a group.
 type placedLaunch struct {
 	zone string    // name of its zone
 	at   time.Time // when it was launched
@@ -107,10 +104,10 @@ func (b *PlacementBook) Update(now time.Time, class *awsv1.EC2NodeClass, group e
 		g = &placedGroup{launched: map[string]placedLaunch{}}
 		b.byID[group.ID] = g
 	}
-	before := len(g.members(time.Time{})) // the zero time includes all launched instances, however old
+	oldCount := len(g.members(time.Time{})) // the zero time includes all launched instances, however old
 	g.strategy, g.shown = group.Strategy, group.Members
-	maps.DeleteFunc(g.launched, func(id string, s placedLaunch) bool { return g.shown[id] != "" || now.Sub(s.at) >= MaxMemberDelay })
-	return !ok || len(g.members(now)) < before
+	maps.DeleteFunc(g.launched, func(id string, l placedLaunch) bool { return g.shown[id] != "" || now.Sub(l.at) >= MaxMemberDelay })
+	return !ok || len(g.members(now)) < oldCount
 }
 
 // members returns the zones of the members by instance ID: those that EC2 returned, and those launched less than
@@ -120,9 +117,9 @@ func (g *placedGroup) members(now time.Time) map[string]string {
 	if out == nil {
 		out = map[string]string{}
 	}
-	for id, s := range g.launched {
-		if now.Sub(s.at) < MaxMemberDelay {
-			out[id] = s.zone
+	for id, l := range g.launched {
+		if now.Sub(l.at) < MaxMemberDelay {
+			out[id] = l.zone
 		}
 	}
 	return out
@@ -151,9 +148,9 @@ func (b *PlacementBook) Closed(now time.Time, group string, zones []catalog.Zone
 	var out []string
 	switch g.strategy {
 	case catalog.PlaceCluster:
-		only := g.zone(now)
+		groupZone := g.zone(now)
 		for _, z := range zones {
-			if only != "" && z.Name != only {
+			if groupZone != "" && z.Name != groupZone {
 				out = append(out, z.Name)
 			}
 		}
@@ -208,7 +205,7 @@ func (b *PlacementBook) AddMember(now time.Time, i ec2.Instance) {
 	}
 }
 
-// setPlacement sets the placement of the launch in each of its launch groups.
+// setPlacement sets the placement of the launch in each group of its offerings.
 func (o *RequestBuilder) setPlacement(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, accepted requirements.Requirements,
 	groups []ec2.Group) error {
 	group, _ := o.Market.Placements.Of(class)
@@ -232,8 +229,8 @@ func PlacementLabels(ref ec2.PlacementRef) requirements.Labels {
 }
 
 // PlacementOf returns the placement of a launch for the claim. If the claim accepts all partitions, EC2 chooses the
-// partition and spreads instances evenly. If the claim accepts only some partitions, PlacementOf chooses one of these,
-// always the same one.
+// partition and spreads instances evenly. If the claim accepts only some partitions, PlacementOf chooses one by the
+// claim's UID, so that each attempt uses the same partition.
 func PlacementOf(claim *karpv1.NodeClaim, group ec2.PlacementGroup, accepted requirements.Requirements) (ec2.PlacementRef, error) {
 	ref := ec2.PlacementRef{Group: group.ID}
 	values, isRequired := accepted[catalog.LabelPartition]

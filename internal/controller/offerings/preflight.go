@@ -17,8 +17,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/reading"
 )
 
-// maxListedProblems is how many problems a condition lists. Further problems are only counted.
-const maxListedProblems = 3
+const maxListedProblems = 3 // in the message of a condition
 
 // Preflight has the problems that were found before a launch: problems of user data, and other causes that will keep
 // nodes from joining.
@@ -59,15 +58,14 @@ func (p *Preflight) add(all []userdata.Problem) {
 	}
 }
 
-// fatal returns the problems that will certainly keep every node from joining.
 func (p Preflight) fatal() []userdata.Problem {
 	return slices.DeleteFunc(slices.Clone(p.problems), func(problem userdata.Problem) bool { return !problem.IsFatal() })
 }
 
-// Write sets the PreflightPassed condition. Ready does not depend on it.
+// Write sets the condition PreflightPassed, on which Ready does not depend.
 func (p Preflight) Write(c karpv1.ConditionSet, now time.Time) {
 	const condition = awsv1.ConditionPreflightPassed
-	reported := slices.DeleteFunc(slices.Clone(p.problems), func(p userdata.Problem) bool { return p.Certainty == userdata.Possible })
+	reported := slices.DeleteFunc(slices.Clone(p.problems), func(u userdata.Problem) bool { return u.Certainty == userdata.Possible })
 	switch {
 	case p.Mode == "":
 	case p.Broken.Reason != "":
@@ -86,7 +84,7 @@ func (p Preflight) Write(c karpv1.ConditionSet, now time.Time) {
 	}
 }
 
-// causes lists the causes that keep nodes from joining, without findings that follow from others.
+// causes lists the causes that keep nodes from joining, without findings that follow from other findings.
 func (p Preflight) causes() string {
 	var texts []string
 	for _, f := range p.JoinFindings {
@@ -100,7 +98,7 @@ func (p Preflight) causes() string {
 	return strings.Join(texts, "; ")
 }
 
-// ProblemsText lists the first few problems, and the number of further ones.
+// ProblemsText lists the first maxListedProblems problems, and counts the others.
 func ProblemsText(all []userdata.Problem) string {
 	var texts []string
 	for _, problem := range all[:min(len(all), maxListedProblems)] {

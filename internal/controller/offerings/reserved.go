@@ -26,7 +26,6 @@ type ReservedBook struct {
 	byID map[string]*reservedCount // counts by ID of the reservation
 }
 
-// reservedCount is the count of one reservation.
 type reservedCount struct {
 	free      int         // EC2's count of free instances
 	at        time.Time   // when EC2 returned the count
@@ -42,7 +41,7 @@ const (
 
 // Update records EC2's counts at now, and returns the IDs of the reservations whose count has increased. If a count has
 // fallen by n, EC2 is assumed to count n more of our launches than before.
-func (b *ReservedBook) Update(now time.Time, found []ec2.Reservation) (more []string) {
+func (b *ReservedBook) Update(now time.Time, found []ec2.Reservation) (increased []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.byID == nil {
@@ -55,14 +54,15 @@ func (b *ReservedBook) Update(now time.Time, found []ec2.Reservation) (more []st
 			b.byID[r.ID] = c
 		}
 		if r.Left > c.free {
-			more = append(more, r.ID)
+			increased = append(increased, r.ID)
 		}
-		fell := min(max(c.free-r.Left, 0), len(c.uncounted))
-		c.uncounted = slices.DeleteFunc(slices.Clone(c.uncounted[fell:]), func(at time.Time) bool { return now.Sub(at) >= MaxReservationDelay })
+		counted := min(max(c.free-r.Left, 0), len(c.uncounted))
+		c.uncounted = slices.DeleteFunc(slices.Clone(c.uncounted[counted:]),
+			func(at time.Time) bool { return now.Sub(at) >= MaxReservationDelay })
 		c.free, c.at = r.Left, now
 	}
 	maps.DeleteFunc(b.byID, func(_ string, c *reservedCount) bool { return now.Sub(c.at) > ReservationRetention })
-	return more
+	return increased
 }
 
 // AddLaunch records an instance that was launched into the reservation at now.
@@ -104,7 +104,6 @@ func (m *Catalogs) reserve(class *awsv1.EC2NodeClass, c catalog.Catalog) catalog
 	return c
 }
 
-// withReserved adds the offerings of the known reservations to the types.
 func withReserved(types []catalog.Type, zones []catalog.Zone, known []catalog.ReservedCapacity) []catalog.Type {
 	out := slices.Clone(types)
 	for i := range out {
@@ -121,11 +120,11 @@ func withReserved(types []catalog.Type, zones []catalog.Zone, known []catalog.Re
 // NoteReservations records the capacity reservations that EC2 returned at now, and reports whether one of them has more
 // instances left than before.
 func (o *RequestBuilder) NoteReservations(now time.Time, found []ec2.Reservation) bool {
-	more := o.Market.reserved.Update(now, found)
-	for _, id := range more {
+	increased := o.Market.reserved.Update(now, found)
+	for _, id := range increased {
 		o.Shortages.NoteReservationFree(id)
 	}
-	return len(more) > 0
+	return len(increased) > 0
 }
 
 // ReservationTerms converts the selector terms of an EC2NodeClass.

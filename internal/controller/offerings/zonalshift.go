@@ -28,11 +28,10 @@ type shifts interface {
 	Shifts(ctx context.Context, now time.Time) ([]eks.Shift, error)
 }
 
-// shiftInterval is how often zonal shifts are read.
 const shiftInterval = 30 * time.Second
 
-// ZonalShifts prevents launches in zones from which the cluster's traffic is shifted away. Nodes that run there stay,
-// because a shift does not mean that they are broken.
+// ZonalShifts prevents launches in zones from which ARC (Application Recovery Controller) shifts the cluster's traffic
+// away. Nodes in these zones stay, because a shift does not mean that they are broken.
 type ZonalShifts struct {
 	Client  shifts             // reads zonal shifts
 	Cache   client.Reader      // reads objects from the informers
@@ -42,7 +41,7 @@ type ZonalShifts struct {
 	Metrics *metrics.Metrics   // the metrics of this process
 	Log     *slog.Logger       // the log of this process
 
-	failures loop.Backoff         // makes the loop log a lasting error only once
+	failures loop.Backoff         // keeps the loop from logging the same error twice in a row
 	known    map[string]time.Time // by zone ID: the ends of the shifts that were last reported
 }
 
@@ -83,7 +82,7 @@ func (z *ZonalShifts) Pass(ctx context.Context, now time.Time) error {
 	return errors.Join(err, z.report(ctx, active))
 }
 
-// report emits events about new and ended shifts for the pools that can use the zone.
+// report emits events about new, changed and ended shifts for the pools that can use the zone.
 func (z *ZonalShifts) report(ctx context.Context, active map[string]time.Time) error {
 	if maps.Equal(active, z.known) {
 		return nil
@@ -92,31 +91,31 @@ func (z *ZonalShifts) report(ctx context.Context, active map[string]time.Time) e
 	if err != nil {
 		return err
 	}
-	var started, cleared []string
+	var changed, ended []string
 	for _, zone := range slices.Sorted(maps.Keys(active)) {
 		if until, ok := z.known[zone]; !ok || !until.Equal(active[zone]) {
-			started = append(started, zone)
+			changed = append(changed, zone)
 		}
 	}
 	for _, zone := range slices.Sorted(maps.Keys(z.known)) {
 		if _, ok := active[zone]; !ok {
-			cleared = append(cleared, zone)
+			ended = append(ended, zone)
 		}
 	}
-	for _, zone := range started {
+	for _, zone := range changed {
 		text := "The cluster's traffic is shifted away from " + zone + untilText(active[zone]) + ": no node is launched there"
 		z.Log.Warn("zonal shift", "zoneID", zone, "until", active[zone])
 		for _, pool := range pools[zone] {
 			z.Events.Emit(pool, kubeclient.ReasonZonalShiftActive, text)
 		}
 	}
-	for _, zone := range cleared {
+	for _, zone := range ended {
 		z.Log.Info("a zonal shift has ended", "zoneID", zone)
 		for _, pool := range pools[zone] {
 			z.Events.Emit(pool, kubeclient.ReasonZonalShiftCleared, "The cluster's traffic is not shifted away from "+zone+" any more")
 		}
 	}
-	if len(cleared) > 0 {
+	if len(ended) > 0 {
 		z.Batch.Ask("shift") // pods may have waited for the zone
 	}
 	z.known = active
@@ -141,9 +140,9 @@ func (z *ZonalShifts) poolsByZone(ctx context.Context) (map[string][]*karpv1.Nod
 	if err := z.Cache.List(ctx, &classes, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list node classes: %w", err)
 	}
-	zones := map[string][]catalog.Zone{} // by class
+	zonesByClass := map[string][]catalog.Zone{}
 	for i := range classes.Items {
-		zones[classes.Items[i].Name] = ZonesOf(&classes.Items[i])
+		zonesByClass[classes.Items[i].Name] = ZonesOf(&classes.Items[i])
 	}
 	out := map[string][]*karpv1.NodePool{}
 	for i := range pools.Items {
@@ -152,7 +151,7 @@ func (z *ZonalShifts) poolsByZone(ctx context.Context) (map[string][]*karpv1.Nod
 		if !nodestate.IsServed(ref) {
 			continue
 		}
-		for _, zone := range zones[ref.Name] {
+		for _, zone := range zonesByClass[ref.Name] {
 			if acceptsZone(pool, zone) {
 				out[zone.ID] = append(out[zone.ID], pool)
 			}

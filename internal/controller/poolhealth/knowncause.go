@@ -28,7 +28,7 @@ type KnownCause struct {
 // instance is launched as a canary. Further instances are launched when the canary has joined.
 type causeBackoff struct {
 	KnownCause
-	times    int       // consecutive instances that did not join; several that were late together are counted as one
+	times    int       // consecutive instances that did not join; those launched before the wait ended count as one
 	until    time.Time // no instance is launched before this time
 	canaryAt time.Time // when the canary was launched; zero: not launched yet
 }
@@ -46,24 +46,24 @@ func (h *LaunchBackoff) RecordCause(now time.Time, pool string, c KnownCause) (u
 	if !c.Preflight && h.isOutdated(c.LaunchedAt, pool) {
 		return time.Time{}, false
 	}
-	t, known := h.trials[pool]
+	t, known := h.causes[pool]
 	isNews = !known || t.Check != c.Check
-	if !known || c.LaunchedAt.After(t.until) { // else the instance was late together with the last one
+	if !known || c.LaunchedAt.After(t.until) { // else it was launched before the wait ended: see times
 		t.times++
 		t.canaryAt = time.Time{}
 		t.until = c.EndsAt.Add(JoinPause(t.times))
 	}
 	t.KnownCause = c
-	if h.trials == nil {
-		h.trials = map[string]causeBackoff{}
+	if h.causes == nil {
+		h.causes = map[string]causeBackoff{}
 	}
-	h.trials[pool] = t
+	h.causes[pool] = t
 	return t.until, isNews
 }
 
 // JoinPause returns how long no instance is launched after this many consecutive instances have not joined.
 func JoinPause(times int) time.Duration {
-	return min(maxJoinPause, firstJoinPause<<min(max(times-1, 0), 10))
+	return min(maxJoinPause, firstJoinPause<<min(max(times-1, 0), 10)) // 10: the shift must not overflow
 }
 
 // NoteLaunch records that an instance is launched for the pool at now. If the pool had to wait, and its pause is over,
@@ -71,9 +71,9 @@ func JoinPause(times int) time.Duration {
 func (h *LaunchBackoff) NoteLaunch(now time.Time, pool string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if t, ok := h.trials[pool]; ok && !now.Before(t.until) {
+	if t, ok := h.causes[pool]; ok && !now.Before(t.until) {
 		t.canaryAt = now
-		h.trials[pool] = t
+		h.causes[pool] = t
 	}
 }
 
@@ -82,16 +82,16 @@ func (h *LaunchBackoff) NoteLaunch(now time.Time, pool string) {
 func (h *LaunchBackoff) heldByCause(now time.Time, pool string) (time.Time, string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	t, ok := h.trials[pool]
+	t, ok := h.causes[pool]
 	if !ok {
 		return time.Time{}, ""
 	}
-	why := "instances did not join the cluster " + loop.Count(t.times, "time") + " in a row: " + t.Cause
+	cause := "instances did not join the cluster " + loop.Count(t.times, "time") + " in a row: " + t.Cause
 	switch {
 	case now.Before(t.until):
-		return t.until, why
+		return t.until, cause
 	case !t.canaryAt.IsZero() && now.Before(t.canaryAt.Add(CanaryTime)):
-		return t.canaryAt.Add(CanaryTime), why + canaryText
+		return t.canaryAt.Add(CanaryTime), cause + canaryText
 	}
 	return time.Time{}, ""
 }
@@ -101,7 +101,7 @@ func (h *LaunchBackoff) IsCanaryDue(now time.Time, pool string) bool {
 	until, _ := h.heldByCause(now, pool)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	_, ok := h.trials[pool]
+	_, ok := h.causes[pool]
 	return ok && until.IsZero()
 }
 
@@ -132,7 +132,7 @@ func (h *LaunchBackoff) PreflightCauses() map[string]string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	out := map[string]string{}
-	for pool, t := range h.trials {
+	for pool, t := range h.causes {
 		if t.Preflight {
 			out[pool] = t.Check
 		}
@@ -147,7 +147,7 @@ func (h *LaunchBackoff) HasPreflightCause() bool { return len(h.PreflightCauses(
 func (h *LaunchBackoff) CauseCheck(pool string) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.trials[pool].Check
+	return h.causes[pool].Check
 }
 
 // UnsolvedCause returns why instances of the pool did not join, whether or not the pool waits now. The text is empty once
@@ -155,7 +155,7 @@ func (h *LaunchBackoff) CauseCheck(pool string) string {
 func (h *LaunchBackoff) UnsolvedCause(pool string) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	t, ok := h.trials[pool]
+	t, ok := h.causes[pool]
 	if !ok {
 		return ""
 	}
@@ -204,8 +204,8 @@ func (h *LaunchBackoff) Restore(pool *karpv1.NodePool) {
 	if ok && c.Status == metav1.ConditionUnknown && c.Reason == karpv1.ReasonAwaitingReconciliation {
 		h.noteChange(c.LastTransitionTime.Time, pool.Name)
 	}
-	isCause := ok && c.Status == metav1.ConditionFalse && c.ObservedGeneration == pool.Generation && IsOfCheck(c)
-	if !isCause {
+	isOfCause := ok && c.Status == metav1.ConditionFalse && c.ObservedGeneration == pool.Generation && IsOfCheck(c)
+	if !isOfCause {
 		return
 	}
 	parts := holdPattern.FindStringSubmatch(c.Message)
@@ -220,12 +220,12 @@ func (h *LaunchBackoff) Restore(pool *karpv1.NodePool) {
 	if err != nil {
 		return
 	}
-	if h.trials == nil {
-		h.trials = map[string]causeBackoff{}
+	if h.causes == nil {
+		h.causes = map[string]causeBackoff{}
 	}
-	if _, known := h.trials[pool.Name]; !known {
-		check := checkOfReason(c.Reason)
+	if _, known := h.causes[pool.Name]; !known {
 		// The condition does not store Preflight; true allows Diagnoser to end the backoff.
-		h.trials[pool.Name] = causeBackoff{KnownCause: KnownCause{Check: check, Cause: parts[2], Preflight: true}, times: times, until: until}
+		h.causes[pool.Name] = causeBackoff{KnownCause: KnownCause{Check: checkOfReason(c.Reason), Cause: parts[2], Preflight: true},
+			times: times, until: until}
 	}
 }

@@ -23,13 +23,12 @@ type LaunchBackoff struct {
 	mu       sync.Mutex
 	joined   map[string]time.Time    // by pool: when an instance last joined
 	changed  map[string]time.Time    // by pool: when the pool or its node class was last changed, in whole seconds
-	trials   map[string]causeBackoff // by pool whose instances do not join for a known cause
+	causes   map[string]causeBackoff // by pool: why its instances do not join, if that is known
 	recalled bool                    // the backoff of a previous process was restored
 }
 
 // First and longest pause of a pool after failed launches, and after instances that did not join. The pauses after
-// instances that did not join are longer, because such an instance costs money for a quarter of an hour before it is
-// terminated.
+// instances that did not join are longer, because such an instance costs money until lifecycle.RegistrationTimeout.
 const (
 	FirstLaunchPause = 5 * time.Second
 	maxLaunchPause   = 30 * time.Second
@@ -41,9 +40,9 @@ const (
 // cause is new. Failures while the pool waits are ignored, because their launches started before the pause.
 func (h *LaunchBackoff) LaunchFailed(now time.Time, pool, cause string) (time.Time, bool) {
 	h.mu.Lock()
-	if t, ok := h.trials[pool]; ok {
+	if t, ok := h.causes[pool]; ok {
 		t.canaryAt = time.Time{} // the launch of the canary failed
-		h.trials[pool] = t
+		h.causes[pool] = t
 	}
 	h.mu.Unlock()
 	return fail(&h.launches, FirstLaunchPause, maxLaunchPause, now, pool, cause)
@@ -83,7 +82,7 @@ func (h *LaunchBackoff) isOutdated(at time.Time, pool string) bool {
 
 // fail records a failure of the pool, unless the pool already waits.
 func fail(b *loop.Backoff, firstDelay, maxDelay time.Duration, now time.Time, pool, cause string) (time.Time, bool) {
-	if pool == "" {
+	if pool == "" { // the claim belongs to no pool
 		return time.Time{}, false
 	}
 	if until, _, _ := b.Held(now, pool); !until.IsZero() {
@@ -100,7 +99,7 @@ func (h *LaunchBackoff) Joined(now time.Time, pool string) {
 	h.joins.Clear(pool)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.trials, pool)
+	delete(h.causes, pool)
 	if h.joined == nil {
 		h.joined = map[string]time.Time{}
 	}
@@ -131,7 +130,7 @@ func (h *LaunchBackoff) Reset(pool string) {
 	h.joins.Clear(pool)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.trials, pool)
+	delete(h.causes, pool)
 }
 
 // Held returns until when the pool waits, and why. The time is zero if the pool does not wait.

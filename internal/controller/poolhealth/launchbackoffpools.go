@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// MarkHeld returns a copy of the pools in which pools that wait at now are marked as unusable.
+// MarkHeld returns a copy of pools that marks those that wait at now as unusable.
 func (h *LaunchBackoff) MarkHeld(pools []cluster.Pool, now time.Time) []cluster.Pool {
 	pools = slices.Clone(pools)
 	for i, pool := range pools {
@@ -24,16 +24,16 @@ func (h *LaunchBackoff) MarkHeld(pools []cluster.Pool, now time.Time) []cluster.
 // Admit reports whether all of the planned nodes may be launched at now, and if so records them as launched. For a pool
 // whose canary is due, only one node may be launched.
 func (h *LaunchBackoff) Admit(planned []packing.PlannedNode, now time.Time) bool {
-	nodes := map[string]int{} // number of planned nodes by pool
+	count := map[string]int{} // planned nodes by pool
 	for i := range planned {
-		nodes[planned[i].Pool]++
+		count[planned[i].Pool]++
 	}
-	for pool, n := range nodes {
+	for pool, n := range count {
 		if until, _ := h.Held(now, pool); !until.IsZero() || n > 1 && h.IsCanaryDue(now, pool) {
 			return false
 		}
 	}
-	for pool := range nodes {
+	for pool := range count {
 		h.NoteLaunch(now, pool)
 	}
 	return true

@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// PodBackoff records pods that are still pending although the nodes launched for them are ready and have room. In that
-// case kube-scheduler applies a rule that the plan does not know. For each pod, PodBackoff counts these nodes. It does not
+// PodBackoff records pods that are still pending although the nodes launched for them are ready and have room:
+// kube-scheduler applies a rule that the plan does not know. For each pod, PodBackoff counts these nodes. It does not
 // count a node that other pods have filled, for example newer pods of the same workload.
 //
 // After the first counted node the next one is launched at once, because a node with less capacity than planned may have
@@ -25,13 +25,12 @@ type PodBackoff struct {
 	Pods map[string]failedNodes // by "namespace/name"; nil is empty
 }
 
-// failedNodes records the nodes that were launched for one pod.
 type failedNodes struct {
 	claim      string    // the claim whose node became ready last; empty after that node was counted
 	created    time.Time // creation time of the claim; a pod that was created later is another pod with the same name
 	times      int       // number of nodes that did not make the pod schedulable
 	until      time.Time // end of the back-off
-	lastUsed   time.Time // when the record was last used
+	lastUsed   time.Time // when Ready or Split last saw the pod
 	isReported bool      // the back-off was reported
 }
 
@@ -55,9 +54,9 @@ func (u *PodBackoff) Ready(claim *karpv1.NodeClaim, now time.Time) {
 		u.Pods = map[string]failedNodes{}
 	}
 	for id := range strings.SplitSeq(text, ",") {
-		v := u.Pods[id]
-		v.claim, v.created, v.lastUsed = claim.Name, claim.CreationTimestamp.Time, now
-		u.Pods[id] = v
+		record := u.Pods[id]
+		record.claim, record.created, record.lastUsed = claim.Name, claim.CreationTimestamp.Time, now
+		u.Pods[id] = record
 	}
 }
 
@@ -70,8 +69,8 @@ type WaitingPod struct {
 }
 
 // Split returns the pods to plan at now, and the pods that are backed off. pods must be the pods that need a node,
-// without pods whose launched node is not initialized yet, or was initialized just now. So if the node launched for one
-// of the pods is ready and still has room for the pod, the node did not make the pod schedulable.
+// without pods whose launched node is not initialized yet, or was initialized just now: kube-scheduler may still bind
+// these. So a ready node with room for its pod has not made the pod schedulable.
 func (u *PodBackoff) Split(pods []cluster.Pod, nodes []cluster.Node, now time.Time) (planned []cluster.Pod, held []WaitingPod) {
 	if u == nil {
 		return pods, nil
@@ -89,29 +88,29 @@ func (u *PodBackoff) Split(pods []cluster.Pod, nodes []cluster.Node, now time.Ti
 	}
 	isHeld := map[string]bool{}
 	for _, pod := range pods {
-		v, ok := u.Pods[pod.ID()]
+		record, ok := u.Pods[pod.ID()]
 		if !ok || pod.Node != "" {
 			continue // no node was launched for the pod, or the pod still runs on a leaving node and is not pending
 		}
-		if pod.Created.After(v.created) {
+		if pod.Created.After(record.created) {
 			delete(u.Pods, pod.ID()) // another pod with the same name
 			continue
 		}
-		if isFilledByOthers(byClaim[v.claim], pod) {
-			v.claim = "" // so that count ignores the node
+		if isFilledByOthers(byClaim[record.claim], pod) {
+			record.claim = "" // so that count ignores the node
 		}
-		v.count(now)
-		if now.Before(v.until) {
-			held = append(held, WaitingPod{pod, v.times, v.until, !v.isReported})
-			v.isReported, isHeld[pod.ID()] = true, true
+		record.count(now)
+		if now.Before(record.until) {
+			held = append(held, WaitingPod{pod, record.times, record.until, !record.isReported})
+			record.isReported, isHeld[pod.ID()] = true, true
 		}
-		u.Pods[pod.ID()] = v
+		u.Pods[pod.ID()] = record
 	}
 	if len(held) > 0 {
 		pods = slices.DeleteFunc(slices.Clone(pods), func(p cluster.Pod) bool { return isHeld[p.ID()] })
 	}
-	for id, v := range u.Pods {
-		if now.Sub(v.lastUsed) > PodBackoffLifetime {
+	for id, record := range u.Pods {
+		if now.Sub(record.lastUsed) > PodBackoffLifetime {
 			delete(u.Pods, id)
 		}
 	}
@@ -132,16 +131,16 @@ func isFilledByOthers(node *cluster.Node, pod cluster.Pod) bool {
 }
 
 // count counts the node that became ready last, if it was not counted yet.
-func (v *failedNodes) count(now time.Time) {
-	v.lastUsed = now
-	if v.claim == "" {
+func (f *failedNodes) count(now time.Time) {
+	f.lastUsed = now
+	if f.claim == "" {
 		return
 	}
-	v.claim = ""
-	v.times++
-	if v.times >= 2 {
-		v.until = now.Add(min(PodBackoffMax, podBackoffFirst<<min(v.times-2, 10)))
-		v.isReported = false
+	f.claim = ""
+	f.times++
+	if f.times >= 2 {
+		f.until = now.Add(min(PodBackoffMax, podBackoffFirst<<min(f.times-2, 10)))
+		f.isReported = false
 	}
 }
 

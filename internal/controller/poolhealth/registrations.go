@@ -58,10 +58,10 @@ func (r *Registrations) Of(pool *karpv1.NodePool) lifecycle.Outcomes {
 // pool's last registration.
 func (r *Registrations) Recall(pool *karpv1.NodePool, registered time.Time) lifecycle.Outcomes {
 	outcomes := r.Of(pool)
-	n, _ := outcomes.Count()
+	recorded, _ := outcomes.Count()
 	c, ok := pool.StatusConditions().Find(karpv1.ConditionNodeRegistrationHealthy)
 	isNewer := ok && registered.After(c.LastTransitionTime.Time)
-	if r == nil || n > 0 || !isNewer {
+	if r == nil || recorded > 0 || !isNewer {
 		return outcomes
 	}
 	r.mu.Lock()
@@ -91,6 +91,6 @@ func (r *Registrations) put(pool types.UID, outcomes lifecycle.Outcomes) {
 
 // OutcomesText describes the results of a pool's launches.
 func OutcomesText(outcomes lifecycle.Outcomes) string {
-	known, failed := outcomes.Count()
-	return fmt.Sprintf("%d of the last %d launches did not result in a node", failed, known)
+	recorded, failed := outcomes.Count()
+	return fmt.Sprintf("%d of the last %d launches did not result in a node", failed, recorded)
 }

@@ -50,9 +50,9 @@ func RequirementProblems(field string, r karpv1.Requirement) []string {
 		wrong = append(wrong, field+": "+text)
 	}
 	if r.Key == karpv1.LabelCapacityType && r.Operator == corev1.NodeSelectorOpIn {
-		known := []string{karpv1.CapacityTypeSpot, karpv1.CapacityTypeOnDemand, karpv1.CapacityTypeReserved}
-		if !slices.ContainsFunc(r.Values, func(v string) bool { return slices.Contains(known, v) }) {
-			wrong = append(wrong, fmt.Sprintf("%s: none of %v is a capacity type: use %s", field, r.Values, strings.Join(known, ", ")))
+		valid := []string{karpv1.CapacityTypeSpot, karpv1.CapacityTypeOnDemand, karpv1.CapacityTypeReserved}
+		if !slices.ContainsFunc(r.Values, func(v string) bool { return slices.Contains(valid, v) }) {
+			wrong = append(wrong, fmt.Sprintf("%s: none of %v is a capacity type: use %s", field, r.Values, strings.Join(valid, ", ")))
 		}
 	}
 	return wrong

@@ -18,17 +18,16 @@ func Explain(r packing.Refusal) string {
 		return strings.TrimSuffix("No place for the pod. "+r.Hint, ". ")
 	}
 	nearest := r.Reasons[0]
-	what := fmt.Sprintf("No place for the pod (%s): %s", nearest.Code, obstacle(nearest))
+	cause := fmt.Sprintf("No place for the pod (%s): %s", nearest.Code, obstacle(nearest))
 	// A hint that only repeats the cause is omitted.
 	if r.Hint == "" || nearest.Code == packing.PoolUnusable && strings.Contains(r.Hint, afterColon(nearest.Detail)) {
-		return what
+		return cause
 	}
-	return what + ". " + strings.ToUpper(r.Hint[:1]) + r.Hint[1:]
+	return cause + ". " + strings.ToUpper(r.Hint[:1]) + r.Hint[1:]
 }
 
-// obstacle describes a reason for a refusal in words.
 func obstacle(r packing.Reason) string {
-	pool, rest, _ := strings.Cut(r.Detail, ": ")
+	pool, rest, _ := strings.Cut(r.Detail, ": ") // if the detail begins with a pool
 	switch r.Code {
 	case packing.NoPool:
 		return "there is no NodePool"
@@ -71,8 +70,8 @@ func afterColon(detail string) string {
 	return rest
 }
 
-// RefusalSummary counts refusals by their first reason, the most frequent first: "TypeMismatch kubernetes.io/arch: 12
-// pods; …".
+// RefusalSummary counts refusals by their first reason. It lists the five most frequent: "TypeMismatch
+// kubernetes.io/arch: 12 pods; …".
 func RefusalSummary(refusals []packing.Refusal) string {
 	counts := map[string]int{}
 	for _, r := range refusals {

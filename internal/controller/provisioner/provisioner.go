@@ -22,7 +22,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// claimMaker creates the NodeClaims of a plan.
 type claimMaker interface {
 	CreateClaims(ctx context.Context, planned []packing.PlannedNode) []writer.CreateResult
 }
@@ -51,7 +50,7 @@ type Provisioner struct {
 
 	lastLogged string     // the refusals, or the cause for not planning, that were last logged
 	postponed  int        // number of consecutive plans of which a part waited for nodes that joined during planning
-	omitted    string     // the first pod whose preferences the last plan omitted
+	omittedPod string     // the first pod whose preferences the last plan omitted
 	Costly     costlyPods // pods with costly scheduling rules, and their slices
 }
 
@@ -61,7 +60,7 @@ func (p *Provisioner) Start(ctx context.Context) error {
 	// can be ignored, because the first pass returns the error again.
 	_, _ = p.Cluster.Snapshot(ctx, time.Now(), nil)
 	p.Costly.init()
-	var nextPass, nextSlice time.Time // when the next Pass and Slice are due; zero: on the next change
+	var nextPass, nextSlice time.Time // when the next Pass and Slice are due without a request; zero: never
 	for {
 		window, ok := p.Batch.Wait(ctx, untilFirst(time.Now(), nextPass, nextSlice), p.Costly.Ended)
 		if !ok {
@@ -173,7 +172,6 @@ func (p *Provisioner) Pass(ctx context.Context, window loop.Window) time.Duratio
 	return loop.Recheck
 }
 
-// planning is a plan with its input.
 type planning struct {
 	snapshot cluster.Snapshot // the cluster, with the pods to plan
 	market   catalog.Market   // the available offerings
@@ -189,8 +187,7 @@ func (m *planning) compute(solve nodestate.Solver) {
 	m.took = time.Since(started)
 }
 
-// lateAfter is the planning time above which the nodes that joined meanwhile are checked: they may have room for the
-// plan's pods.
+// lateAfter is the planning time above which a plan is late: nodes that joined meanwhile may have room for its pods.
 const lateAfter = time.Second
 
 // carryOut creates the NodeClaims of a plan that are still valid in the current state of the cluster. It returns the
@@ -216,21 +213,21 @@ func (p *Provisioner) carryOut(ctx context.Context, m planning) (packing.Plan, [
 	return plan, created, isWhole && !slices.ContainsFunc(created, func(c writer.CreateResult) bool { return c.Err != nil })
 }
 
-// logOmissions logs that a plan omitted preferences of pods. It logs nothing if the first of these pods is the same as
-// in the previous plan.
-func (p *Provisioner) logOmissions(all []packing.Omission) {
+// logOmissions logs that a plan omitted preferences of pods, unless the first of these pods is the same as in the
+// previous plan.
+func (p *Provisioner) logOmissions(omissions []packing.Omission) {
 	firstPod, preferences := "", 0
-	for _, o := range all {
+	for _, o := range omissions {
 		preferences += o.Preferences
 	}
-	if len(all) > 0 {
-		firstPod = all[0].Pod
+	if len(omissions) > 0 {
+		firstPod = omissions[0].Pod
 	}
-	if firstPod != "" && firstPod != p.omitted {
+	if firstPod != "" && firstPod != p.omittedPod {
 		p.Log.Warn("planned pods without some of their preferred affinity: the rules of all pods exceed the limit of one plan",
-			"pods", len(all), "preferences", preferences, "firstPod", firstPod)
+			"pods", len(omissions), "preferences", preferences, "firstPod", firstPod)
 	}
-	p.omitted = firstPod
+	p.omittedPod = firstPod
 }
 
 // maxPostponed is how many consecutive plans may wait for nodes that joined during planning.
@@ -256,11 +253,10 @@ func (p *Provisioner) reportStale(stale StaleParts, m planning) {
 	}
 }
 
-// logOnce logs why no plan is made, unless it logged the same cause last.
-func (p *Provisioner) logOnce(why string) {
-	if p.lastLogged != why {
-		p.lastLogged = why
-		p.Log.Info("not planning yet", "cause", why)
+func (p *Provisioner) logOnce(cause string) {
+	if p.lastLogged != cause {
+		p.lastLogged = cause
+		p.Log.Info("not planning yet", "cause", cause)
 	}
 }
 
@@ -333,10 +329,10 @@ func (p *Provisioner) reportClaims(created []writer.CreateResult, pods map[strin
 			continue
 		}
 		p.Metrics.Claims.Created.WithLabelValues("provisioned", c.Planned.Pool, strconv.FormatBool(len(c.Planned.Relaxed) > 0)).Inc()
-		best := c.Planned.Offerings[0]
+		cheapest := c.Planned.Offerings[0]
 		p.Log.Info("created NodeClaim", "NodeClaim", c.Claim.Name, "nodePool", c.Planned.Pool, "pods", len(c.Planned.Pods),
 			"requests", c.Planned.Requests.String(), "instanceTypes", nodestate.InstanceTypesOf(c.Planned, 5), "offerings", len(c.Planned.Offerings),
-			"cheapest", best.InstanceType+" "+best.Zone+" "+best.CapacityType, "pricePerHour", best.Price.String())
+			"cheapest", cheapest.InstanceType+" "+cheapest.Zone+" "+cheapest.CapacityType, "pricePerHour", cheapest.Price.String())
 		for _, id := range c.Planned.Pods {
 			if pod := pods[id]; pod != nil {
 				p.Events.EmitLater(pod, kubeclient.ReasonNominated, "Pod should schedule on: nodeclaim/"+c.Claim.Name)
@@ -347,14 +343,13 @@ func (p *Provisioner) reportClaims(created []writer.CreateResult, pods map[strin
 }
 
 func (p *Provisioner) emitPlacements(placements []packing.Placement, pods map[string]*corev1.Pod) {
-	for _, place := range placements {
-		if pod := pods[place.Pod]; pod != nil {
-			p.Events.EmitLater(pod, kubeclient.ReasonNominated, "Pod should schedule on: node/"+place.Node)
+	for _, placement := range placements {
+		if pod := pods[placement.Pod]; pod != nil {
+			p.Events.EmitLater(pod, kubeclient.ReasonNominated, "Pod should schedule on: node/"+placement.Node)
 		}
 	}
 }
 
-// reportWaiting reports pods whose planning is backed off, because new nodes did not make them schedulable.
 func (p *Provisioner) reportWaiting(held []poolhealth.WaitingPod) {
 	for _, w := range held {
 		if w.IsNew {
@@ -390,7 +385,6 @@ func batchSeconds(w loop.Window) float64 {
 	return w.Closed.Sub(w.First).Seconds()
 }
 
-// podObject returns the fields of a pod that an event needs.
 func podObject(p cluster.Pod) *corev1.Pod {
 	return &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},

@@ -56,7 +56,7 @@ func (s StaleParts) String() string {
 type Review struct {
 	Before, Now cluster.Snapshot // Before: the input of the plan; Now: the current state
 	market      catalog.Market   // the available offerings
-	// IsLate is set if the plan took so long that new nodes may have room for its pods.
+	// IsLate is true if the plan took so long that new nodes may have room for its pods.
 	IsLate bool
 
 	pods     map[string]*cluster.Pod      // the pods in Before, by "namespace/name"
@@ -86,16 +86,16 @@ func (r Review) Revalidate(plan packing.Plan) (packing.Plan, StaleParts) {
 		plan.Price += kept.Price()
 	}
 	plan.PlannedNodes = planned
-	nodes := map[string]bool{} // by name: whether the node still accepts pods
+	acceptsPods := map[string]bool{} // by node name
 	for i := range r.Now.Nodes {
-		nodes[r.Now.Nodes[i].Name] = !r.Now.Nodes[i].Leaving
+		acceptsPods[r.Now.Nodes[i].Name] = !r.Now.Nodes[i].Leaving
 	}
 	plan.Placements = slices.DeleteFunc(slices.Clone(plan.Placements), func(p packing.Placement) bool {
 		needsNode := r.stillNeedsNode(p.Pod)
-		if needsNode && !nodes[p.Node] {
+		if needsNode && !acceptsPods[p.Node] {
 			r.stale.mustReplan = true
 		}
-		return !needsNode || !nodes[p.Node]
+		return !needsNode || !acceptsPods[p.Node]
 	})
 	plan.Refusals = slices.DeleteFunc(slices.Clone(plan.Refusals), func(f packing.Refusal) bool { return !r.stillNeedsNode(f.Pod) })
 	return plan, r.stale
@@ -147,22 +147,22 @@ func (r *Review) stillNeedsNode(id string) bool {
 func (r *Review) revalidateNode(node packing.PlannedNode) (packing.PlannedNode, string) {
 	pool := r.pools[node.Pool]
 	var kept []string
-	all, left := resources.Amounts{}, resources.Amounts{} // requests of all pods, and of the kept ones
+	allRequests, keptRequests := resources.Amounts{}, resources.Amounts{}
 	for _, id := range node.Pods {
 		p := r.pods[id]
 		if p == nil {
 			continue
 		}
-		all = all.Add(p.Requests)
+		allRequests = allRequests.Add(p.Requests)
 		if r.stillNeedsNode(id) {
-			kept, left = append(kept, id), left.Add(p.Requests)
+			kept, keptRequests = append(kept, id), keptRequests.Add(p.Requests)
 		}
 	}
 	r.stale.pods += len(node.Pods) - len(kept)
 	switch {
 	case len(kept) == 0:
 		return node, stalePods
-	case left.Bulk() < minKeptShare*all.Bulk():
+	case keptRequests.Bulk() < minKeptShare*allRequests.Bulk():
 		return node, stalePart
 	case pool == nil || !isSamePool(r.oldPools[node.Pool], pool):
 		return node, stalePool
@@ -172,20 +172,20 @@ func (r *Review) revalidateNode(node packing.PlannedNode) (packing.PlannedNode, 
 		return node, staleLimit
 	}
 	if len(kept) < len(node.Pods) {
-		node.Pods, node.Requests = kept, node.Requests.Sub(all.Sub(left))
+		node.Pods, node.Requests = kept, node.Requests.Sub(allRequests.Sub(keptRequests))
 	}
 	return node, ""
 }
 
 // isSamePool reports whether NodeClaims that were planned for the old pool are valid for the current pool.
-func isSamePool(old, now *cluster.Pool) bool {
-	return old != nil && old.UID == now.UID && now.Unusable == "" && old.NodeClass == now.NodeClass &&
-		reflect.DeepEqual(old.Requirements, now.Requirements) && reflect.DeepEqual(old.Labels, now.Labels) &&
-		slices.Equal(old.Taints, now.Taints) && slices.Equal(old.StartupTaints, now.StartupTaints)
+func isSamePool(old, current *cluster.Pool) bool {
+	return old != nil && old.UID == current.UID && current.Unusable == "" && old.NodeClass == current.NodeClass &&
+		reflect.DeepEqual(old.Requirements, current.Requirements) && reflect.DeepEqual(old.Labels, current.Labels) &&
+		slices.Equal(old.Taints, current.Taints) && slices.Equal(old.StartupTaints, current.StartupTaints)
 }
 
-// isWithinLimits reports whether the planned node fits the current limits of the pool. If the limits have not changed
-// and the pool has not grown, it returns true without a check, because the plan respects the limits.
+// isWithinLimits reports whether the planned node, in addition to those accepted before, fits the current limits of the
+// pool. If the limits have not changed and the pool has not grown, the plan respects them: no check is needed.
 func (r *Review) isWithinLimits(node packing.PlannedNode, pool *cluster.Pool) bool {
 	old := r.oldPools[node.Pool]
 	if reflect.DeepEqual(old.Limits, pool.Limits) && old.Nodes >= pool.Nodes && pool.Usage.Fits(old.Usage) {
