@@ -68,7 +68,7 @@ func whyLate(diagnoses *diagnoser.Diagnoser, claim *karpv1.NodeClaim) string {
 	return why
 }
 
-// setDeadline records when the remaining pods of the claim's nodes will be deleted by force.
+// setDeadline records when the claim's remaining pods will be deleted by force.
 func (c *Reconciler) setDeadline(ctx context.Context, v View) (*karpv1.NodeClaim, error) {
 	claim, err := c.Objects.PatchClaim(ctx, v.Claim, func(claim *karpv1.NodeClaim) { nodestate.SetDeadline(claim, v.seen.Claim.LastMoment()) })
 	if err != nil {

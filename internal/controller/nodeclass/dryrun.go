@@ -173,8 +173,8 @@ func (f resolvedClass) settlePause() time.Duration {
 	return 0
 }
 
-// writeDryRun sets the condition ValidationSucceeded from the error of the dry run. An earlier success stays
-// valid unless EC2 denied the launch or reported a misconfiguration.
+// writeDryRun sets the condition ValidationSucceeded from the error of the dry run. An earlier success stays valid
+// unless EC2 denied the launch or reported a misconfiguration.
 func (f resolvedClass) writeDryRun(c karpv1.ConditionSet, now time.Time) {
 	const condition = awsv1.ConditionValidationSucceeded
 	e := awserr.Of(f.dryRunErr)

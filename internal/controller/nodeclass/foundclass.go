@@ -153,7 +153,7 @@ func (f resolvedClass) writeRest(c karpv1.ConditionSet, now time.Time) {
 }
 
 // setCondition sets one condition from the error of a read; without an error, from whether the read found a resource.
-// Only errors of kind Misconfigured or Refused, which the user must fix, end an earlier success.
+// Of the errors, only Misconfigured and Refused, which the user must fix, end an earlier success.
 func setCondition(c karpv1.ConditionSet, now time.Time, condition string, err error, found bool, notFoundReason, notFoundMessage string) {
 	e := awserr.Of(err)
 	switch {

@@ -169,8 +169,8 @@ const canaryText = "; one instance was launched to see whether the cause remains
 const unsolvedEnd = "; the next instance shows whether the cause remains"
 
 // HoldMessage returns the condition message of a pool that waits. holdPattern parses it.
-func HoldMessage(why string, until time.Time) string {
-	return why + "; the next try is at " + until.UTC().Format(time.RFC3339)
+func HoldMessage(cause string, until time.Time) string {
+	return cause + "; the next try is at " + until.UTC().Format(time.RFC3339)
 }
 
 // holdPattern parses the condition messages of pools that a previous process wrote, also those of older versions. Its

@@ -368,7 +368,7 @@ func (p *Provisioner) emitRefusals(refusals []packing.Refusal, pods map[string]*
 	}
 }
 
-// resetReports resets what was logged last, and the metrics, when no pod needs a node any more.
+// resetReports resets the metrics and lastLogged, when no pod needs a node any more.
 func (p *Provisioner) resetReports() {
 	p.lastLogged = ""
 	p.Metrics.QueueDepth.WithLabelValues("provisioner").Set(0)
