@@ -32,7 +32,7 @@ func writeBundle(path string, text []byte) error {
 // of the link.
 func writerFor(path *string) func(path string, text []byte) error {
 	switch clean := filepath.ToSlash(filepath.Clean(*path)); {
-	case clean == "/dev/stdout": // opened again, it would have a second offset: bundle and findings would overwrite each other
+	case clean == "/dev/stdout": // os.OpenFile starts at offset 0: bundle and findings would overwrite each other
 		return func(_ string, text []byte) error { _, err := os.Stdout.Write(text); return err }
 	case clean == "/dev/stderr":
 		return func(_ string, text []byte) error { _, err := os.Stderr.Write(text); return err }
@@ -59,13 +59,13 @@ func replaceOrOverwrite(path string, text []byte) error {
 	if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EBUSY) && !errors.Is(err, syscall.EROFS) {
 		return err
 	}
-	file, err2 := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0) // without O_CREATE: creating it has already failed
-	if err2 != nil {
+	file, openErr := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0) // without O_CREATE: the file must exist
+	if openErr != nil {
 		return err
 	}
 	_, err = file.Write(text)
-	if err2 := file.Close(); err == nil {
-		err = err2
+	if closeErr := file.Close(); err == nil {
+		err = closeErr
 	}
 	return err
 }
@@ -79,8 +79,8 @@ func replaceFile(path string, text []byte) error {
 	if _, err = temporary.Write(text); err == nil {
 		err = temporary.Sync()
 	}
-	if err2 := temporary.Close(); err == nil {
-		err = err2
+	if closeErr := temporary.Close(); err == nil {
+		err = closeErr
 	}
 	if err == nil {
 		err = os.Rename(temporary.Name(), path)

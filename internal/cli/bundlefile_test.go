@@ -29,7 +29,7 @@ func TestBundleInReadOnlyFolder(t *testing.T) {
 		t.Error(err)
 	}
 	if got, err := os.ReadFile(writable); err != nil || string(got) != "{}" {
-		t.Errorf("the file has %q (%v), want {}", got, err)
+		t.Errorf("the writable file has %q (%v), want {}", got, err)
 	}
 	for _, path := range []string{readOnly, filepath.Join(folder, "missing.json")} {
 		want := "write bundle: " + path + ": permission denied"

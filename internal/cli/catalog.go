@@ -37,11 +37,11 @@ the JSON output.`,
 				return err
 			}
 			text := func() string {
-				text := output.TypesTable(c).Fit(out.width(cmd.OutOrStdout())) + output.Count(len(c.Types), "type") + "\n"
+				table := output.TypesTable(c).Fit(out.width(cmd.OutOrStdout())) + output.Count(len(c.Types), "type") + "\n"
 				if market.prices != nil {
-					text += "On-demand prices: " + market.prices.OnDemand + ". Spot prices: " + market.prices.Spot + ".\n"
+					table += "On-demand prices: " + market.prices.OnDemand + ". Spot prices: " + market.prices.Spot + ".\n"
 				}
-				return text
+				return table
 			}
 			return out.write(cmd.OutOrStdout(), text, func() any { return output.CatalogOf(c) })
 		},

@@ -48,7 +48,7 @@ func (r *renderFlags) objects(ctx context.Context, s Streams) (manifest.Manifest
 	return m, nil
 }
 
-// objectSource returns, for error messages, the place where the method objects finds its objects.
+// objectSource names the source of the method objects, for error messages.
 func (r *renderFlags) objectSource() string {
 	if len(r.files) > 0 {
 		return "among the manifests"

@@ -19,7 +19,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 )
 
-// clusterFlags select a cluster.
 type clusterFlags struct {
 	kubeconfig string // --kubeconfig; empty: the default files
 	context    string // --context; empty: the current context
@@ -27,15 +26,15 @@ type clusterFlags struct {
 	instead string // input that the command accepts instead of a cluster, for error messages; empty: none
 }
 
-// manifestsGiven is the input that most commands accept instead of a cluster.
-const manifestsGiven = "manifests with -f"
+// manifestInput is the input that most commands accept instead of a cluster.
+const manifestInput = "manifests with -f"
 
 func (c *clusterFlags) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "the kubeconfig `FILE`; without it KUBECONFIG, then ~/.kube/config")
 	flags.StringVar(&c.context, "context", "", "the context of the kubeconfig")
 }
 
-// apiTimeout is the timeout of one request to the API server, and of the requests of one step together.
+// apiTimeout is the timeout of one request to the API server, of openKube, and of reading instances from EC2.
 const apiTimeout = 30 * time.Second
 
 // read returns the objects of the cluster.
@@ -121,8 +120,8 @@ func (c *clusterFlags) eks() (name, region string) {
 		name, _ = strings.CutPrefix(parts[5], "cluster/")
 		return name, parts[3]
 	}
-	if rest, ok := strings.CutSuffix(selected.Cluster, ".eksctl.io"); ok {
-		name, region, _ = strings.Cut(rest, ".")
+	if nameAndRegion, ok := strings.CutSuffix(selected.Cluster, ".eksctl.io"); ok {
+		name, region, _ = strings.Cut(nameAndRegion, ".")
 	}
 	return name, region
 }
@@ -131,7 +130,7 @@ func (c *clusterFlags) eks() (name, region string) {
 func withHint(err error) error {
 	hint := kubeclient.Hint(err)
 	text, isWithoutText := strings.CutSuffix(err.Error(), ": ")
-	if kubeclient.IsUndiscovered(err) {
+	if kubeclient.IsUndiscovered(err) { // client-go writes "unknown" instead of the text
 		text, isWithoutText = strings.CutSuffix(err.Error(), ": unknown")
 	}
 	switch {

@@ -48,10 +48,10 @@ func nodeClaimResource() schema.GroupVersionResource {
 }
 
 // mergeCompletions returns a function with the completions of all the given functions.
-func mergeCompletions(of ...cobra.CompletionFunc) cobra.CompletionFunc {
+func mergeCompletions(functions ...cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		var out []cobra.Completion
-		for _, complete := range of {
+		for _, complete := range functions {
 			found, _ := complete(cmd, args, typed)
 			out = append(out, found...)
 		}
@@ -68,20 +68,21 @@ func completeChecks(_ *cobra.Command, _ []string, typed string) ([]cobra.Complet
 	return withPrefix(names, typed), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeNames returns a function that completes the names of the cluster's objects of a kind. If the cluster cannot
-// be read, the shell shows the reason.
-func (c *clusterFlags) completeNames(kind schema.GroupVersionResource) cobra.CompletionFunc {
+// completeNames returns a function that completes the names of a resource's objects in the cluster. If the cluster
+// cannot be read, the shell shows the reason.
+func (c *clusterFlags) completeNames(resource schema.GroupVersionResource) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		names, err := c.listNames(cmd.Context(), kind)
+		names, err := c.listNames(cmd.Context(), resource)
 		if err != nil {
-			return cobra.AppendActiveHelp(nil, "no names of "+kind.Resource+": "+message.OneLine(err.Error())), cobra.ShellCompDirectiveNoFileComp
+			reason := "no names of " + resource.Resource + ": " + message.OneLine(err.Error())
+			return cobra.AppendActiveHelp(nil, reason), cobra.ShellCompDirectiveNoFileComp
 		}
 		return withPrefix(names, typed), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-// listNames returns the names of the cluster's objects of a kind, sorted.
-func (c *clusterFlags) listNames(ctx context.Context, kind schema.GroupVersionResource) ([]string, error) {
+// listNames returns the names of a resource's objects in the cluster, sorted.
+func (c *clusterFlags) listNames(ctx context.Context, resource schema.GroupVersionResource) ([]string, error) {
 	cfg, err := c.config()
 	if err != nil {
 		return nil, err
@@ -97,7 +98,7 @@ func (c *clusterFlags) listNames(ctx context.Context, kind schema.GroupVersionRe
 	if err != nil {
 		return nil, err
 	}
-	list, err := objects.Resource(kind).List(ctx, metav1.ListOptions{Limit: maxCompletionNames})
+	list, err := objects.Resource(resource).List(ctx, metav1.ListOptions{Limit: maxCompletionNames})
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +129,7 @@ func completeFromManifests(files *[]string, pick func(manifest.Manifests) []stri
 			return live(cmd, args, typed)
 		}
 		if slices.Contains(*files, "-") {
-			return nil, cobra.ShellCompDirectiveNoFileComp // reading standard input here would consume it
+			return nil, cobra.ShellCompDirectiveNoFileComp // the manifests are not on the standard input of a completion
 		}
 		m, _ := manifest.ReadFiles(*files, strings.NewReader("")) // the objects that could be read are returned with the error
 		names := pick(m)
@@ -138,9 +139,9 @@ func completeFromManifests(files *[]string, pick func(manifest.Manifests) []stri
 }
 
 // completeWords returns a function that completes one of the given words.
-func completeWords(of ...string) cobra.CompletionFunc {
+func completeWords(words ...string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return withPrefix(of, typed), cobra.ShellCompDirectiveNoFileComp
+		return withPrefix(words, typed), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
@@ -198,7 +199,7 @@ func completeFlags(cmd *cobra.Command) {
 	}
 	withoutFiles := map[string]cobra.CompletionFunc{}
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		if what, _ := pflag.UnquoteUsage(f); what != "PATH" && what != "FILE" && f.Value.Type() != "bool" {
+		if value, _ := pflag.UnquoteUsage(f); value != "PATH" && value != "FILE" && f.Value.Type() != "bool" {
 			withoutFiles[f.Name] = cobra.NoFileCompletions
 		}
 	})

@@ -20,10 +20,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// correctFlags are the flags of joiner correct.
 type correctFlags struct {
 	class     string             // name of the EC2NodeClass
-	name      string             // --cluster-name
+	cluster   string             // --cluster-name
 	render    renderFlags        // reads the EC2NodeClass, and renders its user data
 	checks    []string           // ids of the checks whose problems are fixed; empty: all
 	requested reading.Correction // from --without-flag, --without-program, --forgive and --max-pods; zero: none
@@ -62,7 +61,7 @@ Exit status: 0 a patch is printed, 2 there is no problem that it can fix.`,
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&c.render.files, "filename", "f", nil,
 		"read manifests from this `PATH` (- is standard input) instead of a cluster; may be repeated")
-	flags.StringVar(&c.name, "cluster-name", "",
+	flags.StringVar(&c.cluster, "cluster-name", "",
 		"the `NAME` of the EKS cluster; without it the controller's setting, then the environment variable CLUSTER_NAME, then the kubeconfig")
 	flags.StringSliceVar(&c.checks, "check", nil, "fix only problems of this `CHECK`; may be repeated")
 	flags.StringVar(&c.requested.Flag, "without-flag", "", "remove this `FLAG` of the kubelet, also from spec.kubelet")
@@ -71,7 +70,7 @@ Exit status: 0 a patch is printed, 2 there is no problem that it can fix.`,
 	flags.IntVar(&c.requested.MaxPods, "max-pods", 0, "maximum number of pods to set, for an image that does not know the instance type")
 	c.out.flag(flags)
 	flags.BoolVar(&c.diff, "diff", false, "print the changed lines instead of the patch")
-	c.render.live.instead = manifestsGiven
+	c.render.live.instead = manifestInput
 	c.render.live.flags(flags)
 	registerCompletions(cmd, map[string]cobra.CompletionFunc{"context": c.render.live.completeContexts})
 	return cmd
@@ -125,9 +124,9 @@ func textOrEmpty(text *string) string {
 // findCluster sets the facts about the cluster in c.render. Without manifests it reads the name and the certificate
 // authority of the cluster from the cluster, the environment and the kubeconfig.
 func (c *correctFlags) findCluster(ctx context.Context) error {
-	c.render.cluster.Name = c.name
+	c.render.cluster.Name = c.cluster
 	if len(c.render.files) == 0 {
-		d, clients := doctorFlags{cluster: c.render.live}, collector.Clients{Cluster: c.name}
+		d, clients := doctorFlags{cluster: c.render.live}, collector.Clients{Cluster: c.cluster}
 		d.openKube(ctx, &clients)
 		name, _ := c.render.live.eks()
 		c.render.cluster.Name = cmp.Or(clients.Cluster, os.Getenv("CLUSTER_NAME"), name)
@@ -182,8 +181,8 @@ func (c correction) json() (string, error) {
 	return string(text), nil
 }
 
-// patch returns the correction of the EC2NodeClass that the flags name. If the flags name none, it returns the
-// correction that fixes the problems of the user data.
+// patch returns the correction that the flags request, such as --max-pods. Without such flags it returns the correction
+// that fixes the problems of the user data.
 func (c *correctFlags) patch(class *awsv1.EC2NodeClass) correction {
 	in := c.render.input(class)
 	out := correction{kubelet: kubeletField(class, c.requested.Flag)}
@@ -199,7 +198,7 @@ func (c *correctFlags) patch(class *awsv1.EC2NodeClass) correction {
 }
 
 // kubeletField returns the field of spec.kubelet whose name begins with the name of the kubelet's flag: maxPods for
-// max-pods. It ignores hyphens and the case of the field. Of several fields it returns the first by name, of none "".
+// max-pods. It ignores hyphens and case. Of several fields it returns the first by name, of none "".
 func kubeletField(class *awsv1.EC2NodeClass, flag string) string {
 	flag = strings.ReplaceAll(strings.TrimLeft(flag, "-"), "-", "")
 	if flag == "" || class.Spec.Kubelet == nil {

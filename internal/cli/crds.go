@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// crdsTimeout is the timeout of all calls of a joiner crds command together. joiner migrate uses it for reading all
-// objects of Karpenter.
+// crdsTimeout is the timeout of all calls of a joiner crds command together. joiner migrate check reads all objects of
+// Karpenter within it.
 const crdsTimeout = time.Minute
 
 func newCRDs() *cobra.Command {
@@ -49,11 +49,11 @@ Exit status: 0 all are up to date, 1 a CRD of another program was left unchanged
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withDefinitions(cmd.Context(), &cluster, func(ctx context.Context, d *kubeclient.DefinitionInstaller) error {
 				d.Force = force
-				seen, err := d.Install(ctx, kubeclient.SelectAll)
+				compared, err := d.Install(ctx, kubeclient.SelectAll)
 				if err != nil {
 					return err
 				}
-				return printDefinitions(&out, cmd.OutOrStdout(), seen, kubeclient.DefinitionComparison.NeedsUser)
+				return printDefinitions(&out, cmd.OutOrStdout(), compared, kubeclient.DefinitionComparison.NeedsUser)
 			})
 		},
 	}
@@ -77,11 +77,11 @@ Exit status: 0 all are up to date, 1 a CRD is missing, older, or of another prog
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withDefinitions(cmd.Context(), &cluster, func(ctx context.Context, d *kubeclient.DefinitionInstaller) error {
-				seen, err := d.Compare(ctx)
+				compared, err := d.Compare(ctx)
 				if err != nil {
 					return err
 				}
-				return printDefinitions(&out, cmd.OutOrStdout(), seen, func(s kubeclient.DefinitionComparison) bool {
+				return printDefinitions(&out, cmd.OutOrStdout(), compared, func(s kubeclient.DefinitionComparison) bool {
 					return s.State != kubeclient.DefinitionSame && s.State != kubeclient.DefinitionNewer
 				})
 			})
@@ -180,12 +180,12 @@ func withDefinitions(ctx context.Context, cluster *clusterFlags, do func(context
 	return nil
 }
 
-// printDefinitions prints a line for each CRD. It returns Findings if isWrong is true for at least one.
-func printDefinitions(format *format, out io.Writer, seen []kubeclient.DefinitionComparison,
+// printDefinitions prints the result of comparing each CRD. It returns Findings if isWrong is true for at least one.
+func printDefinitions(format *format, out io.Writer, compared []kubeclient.DefinitionComparison,
 	isWrong func(kubeclient.DefinitionComparison) bool) error {
 	count := 0
 	err := format.writeLines(out, func(w io.Writer) error {
-		for _, s := range seen {
+		for _, s := range compared {
 			if isWrong(s) {
 				count++
 			}

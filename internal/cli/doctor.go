@@ -34,7 +34,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// doctorFlags are the flags of joiner doctor.
 type doctorFlags struct {
 	file       string // bundle to evaluate; empty: the evidence is collected
 	bundle     string // file to which the evidence is written; empty: none
@@ -197,7 +196,6 @@ func absenceReason[T any](i diagnosis.Item[T]) string {
 	return message.OneLine(i.Why)
 }
 
-// doctorReport is the output of joiner doctor -o json.
 type doctorReport struct {
 	Cluster  string                       `json:"cluster"`
 	Region   string                       `json:"region"`
@@ -229,7 +227,7 @@ func (d *doctorFlags) evidence(ctx context.Context, s Streams) (diagnosis.Eviden
 		if err != nil {
 			return diagnosis.Evidence{}, fmt.Errorf("read bundle: %w", message.WithoutSyscall(err))
 		}
-		return diagnosis.Parse(bytes.TrimPrefix(text, []byte("\ufeff")))
+		return diagnosis.Parse(bytes.TrimPrefix(text, []byte("\ufeff"))) // the byte order mark of some editors
 	}
 	text, err := inputfile.Read(d.file)
 	if err != nil {
@@ -248,7 +246,7 @@ func (d *doctorFlags) collect(ctx context.Context) diagnosis.Evidence {
 	uid := d.openKube(ctx, &clients)
 	name, region := d.cluster.eks()
 	clients.Cluster = cmp.Or(clients.Cluster, os.Getenv("CLUSTER_NAME"), name)
-	if name == clients.Cluster && d.region == "" && os.Getenv("AWS_REGION") == "" {
+	if name == clients.Cluster && d.region == "" && os.Getenv("AWS_REGION") == "" { // the region belongs to this name
 		d.region = region
 	}
 	if err := d.openAWS(ctx, &clients, uid); err != nil { // the checks of Kubernetes still run

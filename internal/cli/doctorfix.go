@@ -22,7 +22,7 @@ import (
 )
 
 // applyFix applies the fixes of the check in d.fix, each different fix once. It prints the changes of a fix and,
-// without --yes, asks the user before it makes them. It returns Findings if the user refused a fix.
+// without --yes, asks the user before it makes them. It returns Findings if a fix was not confirmed.
 func (d *doctorFlags) applyFix(ctx context.Context, s Streams, e diagnosis.Evidence, findings []diagnosis.Finding) error {
 	id, err := checkID(d.fix)
 	if err != nil {
@@ -36,7 +36,7 @@ func (d *doctorFlags) applyFix(ctx context.Context, s Streams, e diagnosis.Evide
 		_, err := fmt.Fprintf(s.Out, "%s is fine: nothing to fix\n", id)
 		return err
 	}
-	clients, refused := d.fixClients(e), 0
+	clients, unconfirmed := d.fixClients(e), 0
 	for _, f := range chosen {
 		changes, err := remedy.Plan(ctx, f.Fix, clients)
 		if err != nil {
@@ -50,7 +50,7 @@ func (d *doctorFlags) applyFix(ctx context.Context, s Streams, e diagnosis.Evide
 			return err
 		}
 		if !yes {
-			refused++
+			unconfirmed++
 			continue
 		}
 		if _, err := remedy.Apply(ctx, changes); err != nil {
@@ -60,13 +60,13 @@ func (d *doctorFlags) applyFix(ctx context.Context, s Streams, e diagnosis.Evide
 			return err
 		}
 	}
-	if refused > 0 {
-		return Findings{Count: refused}
+	if unconfirmed > 0 {
+		return Findings{Count: unconfirmed}
 	}
 	return nil
 }
 
-// checkID returns the id of the check with this name, ignoring case. The error hints at a similar id.
+// checkID returns the id of the check that name spells in any case. The error hints at a similar id.
 func checkID(name string) (string, error) {
 	var all []string
 	for _, c := range checks.Checks() {
@@ -88,7 +88,7 @@ func (d *doctorFlags) fixableFindings(id string, findings []diagnosis.Finding) (
 	var out []diagnosis.Finding
 	for _, f := range findings {
 		switch {
-		case f.Check != id || f.Verdict == diagnosis.Fine:
+		case f.Check != id || f.Verdict == diagnosis.Fine: // nothing to fix
 		case f.Verdict == diagnosis.Unknown:
 			return nil, fmt.Errorf("fix %s: it is not known whether the check fails: %s", id, f.Cause)
 		case f.Follows != "":
@@ -136,7 +136,7 @@ func (d *doctorFlags) runCorrect(ctx context.Context, args []string) (string, er
 
 // printChanges prints the problem and the changes of its fix.
 func printChanges(w io.Writer, f diagnosis.Finding, changes []remedy.Change) error {
-	lines := screen.FindingInFull(f)[:2]
+	lines := screen.FindingInFull(f)[:2] // the heading and the cause
 	for _, c := range changes {
 		for i, line := range strings.Split(c.Command, "\n") {
 			lead := "run     "

@@ -44,7 +44,7 @@ func TestDoctorHostile(t *testing.T) {
 	pods := func(file string) func(*diagnosis.Evidence) {
 		var pod corev1.Pod
 		readSample(t, file, &pod)
-		return func(e *diagnosis.Evidence) { // without the API group of the owner, as in a bundle of an older version
+		return func(e *diagnosis.Evidence) { // bundles of older versions lack the owner's API group, too
 			owner := pod.OwnerReferences[0]
 			e.Pods.Value = []diagnosis.Pod{{Namespace: pod.Namespace, Name: pod.Name, Node: "node-1", Owner: owner.Kind + "/" + owner.Name,
 				Selector: pod.Spec.NodeSelector, Messages: []string{failed.Message}}}
@@ -65,7 +65,7 @@ func TestDoctorHostile(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-			parts := strings.Split(string(text), "---\n")
+			parts := strings.Split(string(text), "---\n") // the last one is the Deployment of a tenant
 			if err := yaml.Unmarshal([]byte(parts[len(parts)-1]), &deployment); err != nil {
 				t.Error(err)
 			}
@@ -93,7 +93,7 @@ func TestDoctorHostile(t *testing.T) {
 				checkOutput(t, bundle, format, c.check)
 			}
 			for _, f := range checks.Diagnose(e) {
-				changes, err := remedy.Plan(t.Context(), f.Fix, remedy.Clients{Kube: readOnlyCluster{t}, NoAWS: "closed"})
+				changes, err := remedy.Plan(t.Context(), f.Fix, remedy.Clients{Kube: readOnlyCluster{t}, NoAWS: "no AWS"})
 				var byHand *remedy.ManualStepError
 				if f.Check == c.check && f.Verdict != diagnosis.Fine && !errors.As(err, &byHand) {
 					t.Errorf("--fix %s plans the changes %+v (%v), want a ManualStepError", f.Check, changes, err)
@@ -129,10 +129,10 @@ func checkOutput(t *testing.T, bundle, format, check string) {
 	cmd.SetArgs([]string{"-f", bundle, "-o", format})
 	var found Findings
 	if err := cmd.ExecuteContext(t.Context()); errors.As(err, &found) != (check != "") {
-		t.Errorf("%s: doctor returns %v, want Findings exactly if the bundle has a problem", format, err)
+		t.Errorf("%s: doctor returns %v, want Findings: %v", format, err, check != "")
 	}
 	if check == "" && strings.Contains(out.String(), "LAUNCH-4 ") {
-		t.Errorf("%s: an event of a tenant is reported as AWS's answer:\n%s", format, out.String())
+		t.Errorf("%s: an event of a tenant is reported as an error of AWS:\n%s", format, out.String())
 	}
 	if !strings.Contains(out.String(), check) {
 		t.Errorf("%s: %s is not reported:\n%s", format, check, out.String())
@@ -152,7 +152,7 @@ func checkOutput(t *testing.T, bundle, format, check string) {
 	for _, f := range report.Findings {
 		for line := range strings.Lines(f.Fix + "\n" + f.Look) {
 			command, _, _ := strings.Cut(line, " # ")
-			for _, text := range []string{"touch", "clusterrolebinding", "attacker"} {
+			for _, text := range []string{"touch", "clusterrolebinding", "attacker"} { // words of the tenants' texts
 				if strings.Contains(command, text) && !strings.HasPrefix(line, "# ") {
 					t.Errorf("%s prints a command with a tenant's text: %s", f.Check, line)
 				}

@@ -22,10 +22,10 @@ import (
 
 // userDataProblems returns a function that parses the user data of the cluster's EC2NodeClasses as their instances
 // would, and returns the problems.
-func (d *doctorFlags) userDataProblems(name string) func(context.Context) ([]diagnosis.UserDataProblem, error) {
+func (d *doctorFlags) userDataProblems(clusterName string) func(context.Context) ([]diagnosis.UserDataProblem, error) {
 	return func(ctx context.Context) ([]diagnosis.UserDataProblem, error) {
 		r := renderFlags{live: d.cluster}
-		r.cluster.Name = name
+		r.cluster.Name = clusterName
 		r.setAuthority(d.authority)
 		if err := r.completeCluster(); err != nil {
 			return nil, err
@@ -49,7 +49,7 @@ func (r *renderFlags) setAuthority(authority string) {
 	}
 }
 
-// problemsOf returns the problems of the user data of one EC2NodeClass, for both architectures, without duplicates.
+// problemsOf returns the problems of the user data of one EC2NodeClass, without duplicates.
 func (r *renderFlags) problemsOf(class *awsv1.EC2NodeClass) []diagnosis.UserDataProblem {
 	var out []diagnosis.UserDataProblem
 	problemsIn := r.userDataParser(class)
@@ -63,7 +63,7 @@ func (r *renderFlags) problemsOf(class *awsv1.EC2NodeClass) []diagnosis.UserData
 		evidence := evidenceOf(p)
 		evidence.Class = class.Name
 		evidence.Corrected = !slices.ContainsFunc(remaining[check],
-			func(r userdata.Problem) bool { return r.Kind == p.Kind && r.Cause == p.Cause })
+			func(q userdata.Problem) bool { return q.Kind == p.Kind && q.Cause == p.Cause })
 		if !slices.Contains(out, evidence) {
 			out = append(out, evidence)
 		}
@@ -113,7 +113,7 @@ func (r *renderFlags) parseUserData(class *awsv1.EC2NodeClass, in userdata.Input
 	unwritable := func(err error) []userdata.Problem {
 		return []userdata.Problem{{Kind: userdata.Unwritable, Certainty: userdata.Certain, Harm: userdata.NeverJoins, Cause: err.Error()}}
 	}
-	// The problems depend on neither the instance type nor its number of pods, 110.
+	// Any instance type and number of pods (110) give the same problems.
 	choice := packing.Choice{InstanceType: "m5.large", CapacityType: karpv1.CapacityTypeOnDemand}
 	node, err := conversion.BootstrapNodeOfPool(nil, class, choice, 110)
 	if err != nil {

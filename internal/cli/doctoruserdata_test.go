@@ -12,15 +12,15 @@ import (
 // architecture. Correct user data gives no evidence. The evidence contains no secrets of the user data.
 func TestUserDataOfDoctor(t *testing.T) {
 	t.Parallel()
-	const lost = "#!/bin/bash\n/etc/eks/bootstrap.sh prod --kubelet-extra-args --node-labels=a=b --register-with-taints=karpenter.sh/unregistered=true:NoExecute\nexport TOKEN=verysecret\n"
+	const lostTaint = "#!/bin/bash\n/etc/eks/bootstrap.sh prod --kubelet-extra-args --node-labels=a=b --register-with-taints=karpenter.sh/unregistered=true:NoExecute\nexport TOKEN=verysecret\n"
 	for name, c := range map[string]struct {
 		family, data string
 		check        string // "" for no problem
 	}{
-		"correct":              {"AL2023", "#!/bin/bash\necho hello\n", ""},
-		"no taint":             {"Custom", "#!/bin/bash\nexport TOKEN=verysecret\n/etc/eks/bootstrap.sh prod\n", "TAINT-1"},
-		"misspelt setting":     {"Bottlerocket", "[settings.kubernetes]\nmax-pod = 20\n", "TAINT-3"},
-		"taint lost in quotes": {"Custom", lost, "TAINT-2"},
+		"correct":                   {"AL2023", "#!/bin/bash\necho hello\n", ""},
+		"no taint":                  {"Custom", "#!/bin/bash\nexport TOKEN=verysecret\n/etc/eks/bootstrap.sh prod\n", "TAINT-1"},
+		"misspelt setting":          {"Bottlerocket", "[settings.kubernetes]\nmax-pod = 20\n", "TAINT-3"},
+		"taint lost in quotes": {"Custom", lostTaint, "TAINT-2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -15,7 +15,7 @@ import (
 
 // examplePlan is the part of joiner plan -o json that TestExamples checks.
 type examplePlan struct {
-	Machines []struct {
+	Machines []struct { // planned nodes
 		NodePool  string   `json:"nodePool"`
 		Price     float64  `json:"pricePerHour"`
 		Pods      []string `json:"pods"`
@@ -68,6 +68,7 @@ func TestExamples(t *testing.T) {
 		if !strings.Contains(string(readme), "["+e.Name()+"]("+e.Name()+")") {
 			t.Errorf("%s/README.md does not list %s", folder, e.Name())
 		}
+		// Other tests use the examples first and reference.
 		if _, ok := want[e.Name()]; !ok && e.Name() != "first" && e.Name() != "reference" {
 			t.Errorf("%s/%s has no expected plan", folder, e.Name())
 		}
@@ -80,7 +81,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// checkExample plans a folder as a user does and compares the plan.
+// checkExample compares the plan of joiner plan for a folder.
 func checkExample(t *testing.T, folder string, want expectedPlan) {
 	t.Helper()
 	var out, errs bytes.Buffer

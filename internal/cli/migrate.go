@@ -78,7 +78,7 @@ block it could not be read. Missing AWS credentials alone do not cause status 2.
 	flags.StringVar(&m.account, "account", "", "the `ID` of the AWS account; without it the account of Karpenter's role")
 	flags.StringVar(&m.region, "region", "", "AWS `REGION`; without it AWS_REGION, the kubeconfig, then your AWS configuration")
 	flags.StringVar(&m.role, "role", "", "the `ARN` of Karpenter's role; without it the role of its service account")
-	m.cluster.instead = manifestsGiven
+	m.cluster.instead = manifestInput
 	m.cluster.flags(flags)
 	m.out.flag(flags)
 	return cmd

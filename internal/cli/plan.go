@@ -64,7 +64,7 @@ pod is unschedulable; 2 an input cannot be read.`,
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&p.files, "filename", "f", nil, "plan for the manifests in this `PATH`, not for a cluster; may be repeated")
-	p.cluster.instead = manifestsGiven
+	p.cluster.instead = manifestInput
 	p.cluster.flags(flags)
 	p.market.flags(flags, fromAWS)
 	flags.Lookup("from").Usage += "; with -f the default is embedded"

@@ -92,7 +92,7 @@ larger than EC2 accepts.`,
 func (r *renderFlags) flags(flags *pflag.FlagSet) {
 	flags.StringArrayVarP(&r.files, "filename", "f", nil,
 		"read manifests from this `PATH` (- is standard input) instead of a cluster; may be repeated")
-	r.live.instead = manifestsGiven
+	r.live.instead = manifestInput
 	r.live.flags(flags)
 	flags.StringVar(&r.instanceType, "instance-type", "", "the instance `TYPE`, for instance m5.large")
 	flags.StringVar(&r.class, "nodeclass", "", "the `NAME` of the EC2NodeClass; needed if there are several")

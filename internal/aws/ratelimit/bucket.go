@@ -6,13 +6,13 @@ import "time"
 type bucket struct {
 	size   float64   // maximum number of tokens
 	refill float64   // tokens per second
-	tokens float64   // number of tokens; if it is negative, that many calls wait
+	tokens float64   // available tokens; -n: n calls wait
 	at     time.Time // when the field tokens was last updated
 }
 
 // newBucket returns a full bucket with our shares of the rate: shareOfBurst and shareOfRate.
 func newBucket(now time.Time, r Rate) *bucket {
-	size := max(1, r.Burst*shareOfBurst)
+	size := max(1, r.Burst*shareOfBurst) // with less than one token, no call could be made at once
 	return &bucket{size: size, refill: r.PerSecond * shareOfRate, tokens: size, at: now}
 }
 

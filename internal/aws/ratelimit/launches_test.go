@@ -32,8 +32,8 @@ type wire struct {
 	server *emulator.Server
 
 	mu              sync.Mutex
-	made, throttled map[string]int // numbers of calls, by action
-	sent            int            // number of calls, including those in flight
+	made, throttled map[string]int // numbers of calls that returned, by action
+	sent            int            // number of calls, including those that have not returned
 }
 
 // Do carries out one call after a delay.
@@ -71,12 +71,12 @@ func (w *wire) Do(r *http.Request) (*http.Response, error) {
 	return out.Result(), nil
 }
 
-// config returns the configuration of a client that uses w and the limiter b, which may be nil.
-func (w *wire) config(b *ratelimit.Limiter) aws.Config {
+// config returns the configuration of a client that uses w and the limiter, which may be nil.
+func (w *wire) config(limiter *ratelimit.Limiter) aws.Config {
 	cfg := aws.Config{Region: "us-east-1", BaseEndpoint: aws.String("http://ec2.test"), HTTPClient: w,
 		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "secret", "")}
-	if b != nil {
-		cfg.APIOptions = []func(*middleware.Stack) error{b.AddTo}
+	if limiter != nil {
+		cfg.APIOptions = []func(*middleware.Stack) error{limiter.AddTo}
 	}
 	return cfg
 }
@@ -90,17 +90,17 @@ func newWire(t *testing.T) (*wire, world.ClusterResources, ec2.Blueprint) {
 		t.Fatal(err)
 	}
 	facts, _ := table.Facts("m5.large")
-	w, estate, err := world.New(time.Now(), world.Setup{Account: emulator.DefaultAccount, Region: "us-east-1", Cluster: "prod",
+	emulated, estate, err := world.New(time.Now(), world.Setup{Account: emulator.DefaultAccount, Region: "us-east-1", Cluster: "prod",
 		Stock: []world.OfferedType{{Facts: facts, OnDemand: catalog.Dollar / 10}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Faults.Throttle = world.EC2Throttle()
+	emulated.Faults.Throttle = world.EC2Throttle()
 	image, err := estate.Region.SSM.Parameter("/aws/service/eks/optimized-ami/1.33/amazon-linux-2023/x86_64/standard/recommended/image_id")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &wire{server: &emulator.Server{World: w}, made: map[string]int{}, throttled: map[string]int{}}, estate,
+	return &wire{server: &emulator.Server{World: emulated}, made: map[string]int{}, throttled: map[string]int{}}, estate,
 		ec2.Blueprint{ImageID: image.Value, SecurityGroups: []string{estate.NodeGroup.ID},
 			Metadata: ec2.Metadata{Endpoint: "enabled", IPv6: "disabled", HopLimit: 1, Tokens: "required"}}
 }
@@ -150,10 +150,10 @@ func TestThousandLaunches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const count = 1000
-		line, estate, blueprint := newWire(t)
+		transport, estate, blueprint := newWire(t)
 		var mu sync.Mutex
 		observed := map[string]int{}
-		client, err := ec2.New(line.config(ratelimit.New(ratelimit.Published(), func(a ratelimit.Attempt) {
+		client, err := ec2.New(transport.config(ratelimit.New(ratelimit.Published(), func(a ratelimit.Attempt) {
 			mu.Lock()
 			defer mu.Unlock()
 			observed[a.Action]++
@@ -162,12 +162,13 @@ func TestThousandLaunches(t *testing.T) {
 			t.Fatal(err)
 		}
 		launched, took := launchAll(t, client, estate, blueprint, count)
-		t.Logf("%d launched in %s; made %v, throttled %v", launched, took, line.made, line.throttled)
-		if launched != count || line.made["CreateFleet"] < count {
-			t.Errorf("%d instances were launched by %d calls, want %d", launched, line.made["CreateFleet"], count)
+		t.Logf("%d launched in %s; made %v, throttled %v", launched, took, transport.made, transport.throttled)
+		if launched != count || transport.made["CreateFleet"] < count {
+			t.Errorf("%d instances were launched by %d calls of CreateFleet, want %d by at least as many", launched,
+				transport.made["CreateFleet"], count)
 		}
-		for action, made := range line.made {
-			if throttled := line.throttled[action]; 100*throttled > made {
+		for action, made := range transport.made {
+			if throttled := transport.throttled[action]; 100*throttled > made {
 				t.Errorf("%s: %d of %d calls were throttled, want at most 1 %%", action, throttled, made)
 			}
 			if observed[action] != made {
@@ -182,22 +183,22 @@ func TestThousandLaunches(t *testing.T) {
 	})
 }
 
-// TestWithoutLimiter shows that the emulated EC2 throttles calls, unless the limiter slows them down.
+// TestWithoutLimiter: the emulated EC2 throttles a burst of calls, unless a limiter with EC2's own limits delays them.
 func TestWithoutLimiter(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		limiter *ratelimit.Limiter
-		want    int // minimum of throttled calls; 0: none. EC2 allows 100 of the 200 concurrent calls, and 20 per second
+		limiter      *ratelimit.Limiter
+		minThrottled int // 0: none. EC2 allows 100 of the 200 calls at once, and 20 per second after that
 	}{
-		"without":                 {nil, 80},
-		"with":                    {ratelimit.New(ratelimit.Published(), nil), 0},
-		"with limits above EC2's": {ratelimit.New(ratelimit.Published().With(ratelimit.Limits{"DescribeVpcs": {300, 50}}), nil), 80},
+		"no limiter":         {nil, 80},
+		"EC2's limits":       {ratelimit.New(ratelimit.Published(), nil), 0},
+		"limits above EC2's": {ratelimit.New(ratelimit.Published().With(ratelimit.Limits{"DescribeVpcs": {300, 50}}), nil), 80},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				line, _, _ := newWire(t)
-				client := awsec2.NewFromConfig(line.config(c.limiter), func(o *awsec2.Options) { o.Retryer = aws.NopRetryer{} })
+				transport, _, _ := newWire(t)
+				client := awsec2.NewFromConfig(transport.config(c.limiter), func(o *awsec2.Options) { o.Retryer = aws.NopRetryer{} })
 				var wait sync.WaitGroup
 				for range 200 {
 					wait.Go(func() {
@@ -208,8 +209,9 @@ func TestWithoutLimiter(t *testing.T) {
 					})
 				}
 				wait.Wait()
-				if got := line.throttled["DescribeVpcs"]; c.want == 0 && got > 0 || got < c.want {
-					t.Errorf("%d of %d calls were throttled, want at least %d, or none if 0", got, line.made["DescribeVpcs"], c.want)
+				if got := transport.throttled["DescribeVpcs"]; c.minThrottled == 0 && got > 0 || got < c.minThrottled {
+					t.Errorf("%d of %d calls were throttled, want at least %d (0: none)", got, transport.made["DescribeVpcs"],
+						c.minThrottled)
 				}
 			})
 		})

@@ -25,8 +25,8 @@ type Rate struct {
 }
 
 // Limits are EC2's rate limits. The key is an action, "CreateFleet", or a pattern for path.Match, "Describe*". If
-// several patterns match an action, the longest applies. As in EC2, each action has its own bucket, even if one pattern
-// matches several actions.
+// several patterns match an action, the longest applies; of equally long ones, the first by name. As in EC2, each
+// action has its own bucket, even if one pattern matches several actions.
 type Limits map[string]Rate
 
 // Published returns the default limits of an account, from
@@ -45,10 +45,10 @@ func Published() Limits {
 	}
 }
 
-// With returns the limits of l and others. For a key in both, it takes the limit of others.
-func (l Limits) With(others Limits) Limits {
+// With returns the limits of l and changes. For a key in both, it takes the limit of changes.
+func (l Limits) With(changes Limits) Limits {
 	out := Limits{}
-	for _, limits := range []Limits{l, others} {
+	for _, limits := range []Limits{l, changes} {
 		for pattern, rate := range limits {
 			out[pattern] = rate
 		}
@@ -124,7 +124,7 @@ func (l *Limiter) key(action string) string {
 const ec2ServiceID = "EC2"
 
 // AddTo adds the limiter to the middleware of a client. Callers put AddTo into the APIOptions of aws.Config. Calls to
-// other services than EC2 are limited only by a Limiter from NewShared.
+// services other than EC2 are limited only by a Limiter from NewShared.
 func (l *Limiter) AddTo(stack *middleware.Stack) error {
 	step := middleware.FinalizeMiddlewareFunc("JoinerRateLimit", l.attempt)
 	if _, ok := stack.Finalize.Get("Retry"); !ok {
@@ -216,6 +216,6 @@ func (l *Limiter) emptyBucket(action string) {
 	defer l.mu.Unlock()
 	if k, ok := l.buckets[l.key(action)]; ok {
 		k.fill(time.Now())
-		k.tokens = min(k.tokens, 0)
+		k.tokens = min(k.tokens, 0) // the calls that wait keep their tokens
 	}
 }

@@ -32,7 +32,9 @@ func (d *Client) ACLs(ctx context.Context, vpc string) ([]diagnosis.ACL, error) 
 				Number:   int(aws.ToInt32(e.RuleNumber)),
 				Out:      aws.ToBool(e.Egress),
 				Deny:     e.RuleAction == awstypes.RuleActionDeny,
-				Protocol: aws.ToString(e.Protocol), CIDR: aws.ToString(e.CidrBlock) + aws.ToString(e.Ipv6CidrBlock)}
+				Protocol: aws.ToString(e.Protocol),
+				CIDR:     aws.ToString(e.CidrBlock) + aws.ToString(e.Ipv6CidrBlock), // EC2 sets one of the two
+			}
 			if e.PortRange != nil {
 				entry.From, entry.To = int(aws.ToInt32(e.PortRange.From)), int(aws.ToInt32(e.PortRange.To))
 			}

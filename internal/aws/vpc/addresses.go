@@ -11,7 +11,7 @@ import (
 type Addresses struct {
 	mu    sync.Mutex
 	taken map[string][]taking // by subnet ID
-	held  map[string]holding  // by name of the launch
+	held  map[string]holding  // by the UID of the NodeClaim that is launched
 }
 
 // holding is the number of addresses that a launch may take in each of several subnets. The launch will take addresses
@@ -24,7 +24,7 @@ type holding struct {
 // taking is a number of addresses that a launch has taken.
 type taking struct {
 	count int
-	until time.Time // when EC2 has counted the addresses, so that they are no longer counted here
+	until time.Time // from then on, only EC2 counts the addresses
 }
 
 // countDelay is the maximum time until EC2 counts an address as taken.
@@ -33,8 +33,8 @@ const countDelay = time.Minute
 // maxHoldTime is how long the addresses of a launch stay reserved without a Release.
 const maxHoldTime = 5 * time.Minute
 
-// Hold reserves addresses for the launch from now on. counts has the number of addresses by subnet ID. Release or
-// another Hold of the same launch ends the reservation.
+// Hold reserves addresses for a launch, from now on. launch is the UID of the NodeClaim. counts has the number of
+// addresses by subnet ID. Release or another Hold of the same launch ends the reservation.
 func (a *Addresses) Hold(now time.Time, launch string, counts map[string]int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -62,8 +62,8 @@ func (a *Addresses) Take(now time.Time, subnetID string, count int) {
 	a.taken[subnetID] = append(a.taken[subnetID], taking{count, now.Add(countDelay)})
 }
 
-// Left returns the subnets with reduced numbers of free addresses, but not below 0. It subtracts the addresses that are
-// reserved at now, and the addresses that were taken less than countDelay before now.
+// Left returns copies of the subnets with fewer free addresses, at least 0. It subtracts the addresses that are
+// reserved at now, and those that were taken less than countDelay before now.
 func (a *Addresses) Left(now time.Time, subnets []Subnet) []Subnet {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/aws/awserr"
 )
 
-// Client is the client for subnets and security groups. It is safe for concurrent use.
+// Client reads VPCs and their resources from EC2. It is safe for concurrent use.
 type Client struct{ client *awsec2.Client }
 
 // New returns a client with the endpoint, region and credentials of cfg.
@@ -127,7 +127,7 @@ func (s search[T]) findTerm(ctx context.Context, t Term, vpc string) (map[string
 	}
 	selected, err := s.describe(ctx, t, vpc)
 	if awserr.Is(err, awserr.Gone) || awserr.Is(err, awserr.Misconfigured) && t.ID != "" {
-		// The term's ID is malformed or does not exist. This is not an error: find returns the term as a miss.
+		// The ID does not exist (Gone) or is malformed (Misconfigured): find returns the term as a miss.
 		return nil, nil
 	}
 	return selected, err

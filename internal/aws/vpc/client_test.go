@@ -53,14 +53,14 @@ func TestSubnets(t *testing.T) {
 	}{
 		"tag, in the VPC":       {e.VPC.ID, []vpc.Term{discovery}, []string{b, a, c}, nil},
 		"any value":             {e.VPC.ID, []vpc.Term{{Tags: map[string]string{"karpenter.sh/discovery": "*"}}}, []string{b, a, c}, nil},
-		"everywhere":            {"", []vpc.Term{{ID: foreign.ID}}, []string{foreign.ID}, nil},
+		"no VPC given":          {"", []vpc.Term{{ID: foreign.ID}}, []string{foreign.ID}, nil},
 		"subnet of another VPC": {e.VPC.ID, []vpc.Term{{ID: foreign.ID}}, nil, []string{"id=" + foreign.ID + " (only in " + otherVPC.ID + ")"}},
 		"two terms, one subnet": {e.VPC.ID, []vpc.Term{{ID: b}, discovery}, []string{b, a, c}, nil},
 		"one term without a match": {e.VPC.ID, []vpc.Term{{ID: b}, {Tags: map[string]string{"x": "y", "a": "b"}}}, []string{b},
 			[]string{"tags{a=b,x=y}"}},
-		"no such id":       {e.VPC.ID, []vpc.Term{{ID: "subnet-0123456789abcdef0"}}, nil, []string{"id=subnet-0123456789abcdef0"}},
-		"nothing to match": {e.VPC.ID, []vpc.Term{{}}, nil, []string{"tags{}"}},
-		"two tags": {e.VPC.ID,
+		"no such id": {e.VPC.ID, []vpc.Term{{ID: "subnet-0123456789abcdef0"}}, nil, []string{"id=subnet-0123456789abcdef0"}},
+		"empty term": {e.VPC.ID, []vpc.Term{{}}, nil, []string{"tags{}"}},
+		"only one of two tags matches": {e.VPC.ID,
 			[]vpc.Term{{Tags: map[string]string{"karpenter.sh/discovery": "prod", "Name": "no-such-name"}}}, nil,
 			[]string{"tags{Name=no-such-name,karpenter.sh/discovery=prod}"}},
 	} {
@@ -94,13 +94,13 @@ func TestGroups(t *testing.T) {
 	d, e, _ := newClient(t)
 	for name, s := range map[string]struct {
 		term vpc.Term
-		want string
+		want string // ID of the group; empty: none
 	}{
-		"tag":  {vpc.Term{Tags: map[string]string{"karpenter.sh/discovery": "prod"}}, e.NodeGroup.ID},
-		"name": {vpc.Term{Name: e.ClusterGroup.Name}, e.ClusterGroup.ID},
-		"id":   {vpc.Term{ID: e.NodeGroup.ID}, e.NodeGroup.ID},
-		"none": {vpc.Term{Name: "no-such-group"}, ""},
-		"gone": {vpc.Term{ID: "sg-0123456789abcdef0"}, ""},
+		"tag":          {vpc.Term{Tags: map[string]string{"karpenter.sh/discovery": "prod"}}, e.NodeGroup.ID},
+		"name":         {vpc.Term{Name: e.ClusterGroup.Name}, e.ClusterGroup.ID},
+		"id":           {vpc.Term{ID: e.NodeGroup.ID}, e.NodeGroup.ID},
+		"no such name": {vpc.Term{Name: "no-such-group"}, ""},
+		"no such ID":   {vpc.Term{ID: "sg-0123456789abcdef0"}, ""},
 	} {
 		got, unmatched, err := d.Groups(t.Context(), e.VPC.ID, []vpc.Term{s.term})
 		if err != nil {

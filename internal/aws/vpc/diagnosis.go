@@ -43,6 +43,7 @@ func (d *Client) VPC(ctx context.Context, vpc string) (diagnosis.VPC, error) {
 		if err != nil {
 			return diagnosis.VPC{}, awserr.Classify("DescribeVpcAttribute "+vpc, err)
 		}
+		// EC2 returns only the requested attribute; the other is nil.
 		for _, v := range []*awstypes.AttributeBooleanValue{got.EnableDnsSupport, got.EnableDnsHostnames} {
 			if v != nil {
 				*into = aws.ToBool(v.Value)
@@ -119,7 +120,7 @@ func (d *Client) Routes(ctx context.Context, vpc string) ([]diagnosis.RouteTable
 }
 
 // routeOf converts a route of EC2. EC2 sets one of the fields for the destination, and one of the fields for the
-// target. If EC2 sets several, routeOf uses the first in the order of its loops.
+// target. If EC2 sets several, routeOf uses the first of its list.
 func routeOf(r awstypes.Route) diagnosis.Route {
 	out := diagnosis.Route{Blackhole: r.State == awstypes.RouteStateBlackhole}
 	for _, destination := range []*string{r.DestinationCidrBlock, r.DestinationIpv6CidrBlock, r.DestinationPrefixListId} {

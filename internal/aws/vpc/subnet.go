@@ -27,6 +27,7 @@ type Subnet struct {
 // the VPC if vpc is not empty. misses are the terms that match no subnet.
 func (d *Client) Subnets(ctx context.Context, vpc string, terms []Term) (subnets []Subnet, misses []Miss, err error) {
 	describe := func(ctx context.Context, t Term, vpc string) (map[string]Subnet, error) {
+		// Terms for subnets have no Name, so the filter tag:Name is never used.
 		return d.subnets(ctx, &awsec2.DescribeSubnetsInput{Filters: addVPCFilter(t.filters("subnet-id", "tag:Name"), vpc)})
 	}
 	found, misses, err := search[Subnet]{describe, func(s Subnet) string { return s.VPC }}.find(ctx, vpc, terms)
