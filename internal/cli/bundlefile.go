@@ -48,7 +48,6 @@ func writerFor(path *string) func(path string, text []byte) error {
 	return replaceOrOverwrite
 }
 
-// writeThrough writes to the path directly.
 func writeThrough(path string, text []byte) error { return os.WriteFile(path, text, 0o600) }
 
 // replaceOrOverwrite replaces a file. If that is impossible because the file is a mount point or its folder is

@@ -37,7 +37,6 @@ func (c *clusterFlags) flags(flags *pflag.FlagSet) {
 // apiTimeout is the timeout of one request to the API server, of openKube, and of reading instances from EC2.
 const apiTimeout = 30 * time.Second
 
-// read returns the objects of the cluster.
 func (c *clusterFlags) read(ctx context.Context) (snapshot.Objects, error) {
 	api, host, err := c.api()
 	if err != nil {
@@ -67,7 +66,6 @@ func (c *clusterFlags) api() (client.Client, string, error) {
 	return api, cfg.Host, nil
 }
 
-// config returns the client configuration of the cluster.
 func (c *clusterFlags) config() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.kubeconfig

@@ -47,7 +47,6 @@ func nodeClaimResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: karpv1.Group, Version: "v1", Resource: "nodeclaims"}
 }
 
-// mergeCompletions returns a function with the completions of all the given functions.
 func mergeCompletions(functions ...cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		var out []cobra.Completion
@@ -59,7 +58,6 @@ func mergeCompletions(functions ...cobra.CompletionFunc) cobra.CompletionFunc {
 	}
 }
 
-// completeChecks completes the ids of the checks of joiner doctor.
 func completeChecks(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var names []string
 	for _, c := range checks.Checks() {
@@ -110,7 +108,6 @@ func (c *clusterFlags) listNames(ctx context.Context, resource schema.GroupVersi
 	return names, nil
 }
 
-// completeContexts completes the contexts of the kubeconfig.
 func (c *clusterFlags) completeContexts(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.kubeconfig
@@ -138,14 +135,12 @@ func completeFromManifests(files *[]string, pick func(manifest.Manifests) []stri
 	}
 }
 
-// completeWords returns a function that completes one of the given words.
 func completeWords(words ...string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return withPrefix(words, typed), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-// completeRegions completes the regions of the embedded table.
 func completeRegions(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	table, err := catalog.Embedded()
 	if err != nil {
@@ -154,7 +149,6 @@ func completeRegions(_ *cobra.Command, _ []string, typed string) ([]cobra.Comple
 	return withPrefix(table.Regions(), typed), cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeInstanceTypes completes the instance types of the embedded table.
 func completeInstanceTypes(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	table, err := catalog.Embedded()
 	if err != nil {
@@ -179,7 +173,6 @@ func CompleteSettings(_ *cobra.Command, _ []string, typed string) ([]cobra.Compl
 	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// withPrefix returns the names that begin with typed.
 func withPrefix(names []string, typed string) []cobra.Completion {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.HasPrefix(name, typed) })
 }
@@ -199,7 +192,7 @@ func completeFlags(cmd *cobra.Command) {
 	}
 	withoutFiles := map[string]cobra.CompletionFunc{}
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		if value, _ := pflag.UnquoteUsage(f); value != "PATH" && value != "FILE" && f.Value.Type() != "bool" {
+		if placeholder, _ := pflag.UnquoteUsage(f); placeholder != "PATH" && placeholder != "FILE" && f.Value.Type() != "bool" {
 			withoutFiles[f.Name] = cobra.NoFileCompletions
 		}
 	})

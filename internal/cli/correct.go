@@ -113,7 +113,6 @@ func (c *correctFlags) run(ctx context.Context, s Streams) error {
 	return c.out.write(s.Out, nil, func() any { return json.RawMessage(text) })
 }
 
-// textOrEmpty returns the text; empty for nil.
 func textOrEmpty(text *string) string {
 	if text == nil {
 		return ""

@@ -103,7 +103,7 @@ func newCRDsPrint() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if out == asTable || out == asYAML || out == asWide {
+			if out == asTable || out == asYAML || out == asWide { // all print YAML
 				_, err = io.WriteString(cmd.OutOrStdout(), text)
 				return err
 			}

@@ -162,7 +162,6 @@ func unseenError(unseen []diagnosis.UnreadableSystem) error {
 	return out
 }
 
-// validate checks the flags and their combinations.
 func (d *doctorFlags) validate() error {
 	switch {
 	case d.controller != "" && !isObjectKey(d.controller):
@@ -275,7 +274,7 @@ func (d *doctorFlags) openKube(ctx context.Context, clients *collector.Clients) 
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
 	const source = "namespace kube-system"
-	d.progress.Note(source, false)
+	d.progress.Note(source, false) // started
 	defer d.progress.Note(source, true)
 	home, err := reader.Home(ctx)
 	if err != nil && !kubeclient.IsForbidden(err) { // other objects may be readable
@@ -314,7 +313,7 @@ func (d *doctorFlags) openAWS(ctx context.Context, clients *collector.Clients, u
 		return nil
 	}
 	const source = "credentials for AWS"
-	d.progress.Note(source, false)
+	d.progress.Note(source, false) // started
 	_, err = cfg.Credentials.Retrieve(ctx)
 	d.progress.Note(source, true)
 	if err != nil {

@@ -54,7 +54,7 @@ func (r *renderFlags) problemsOf(class *awsv1.EC2NodeClass) []diagnosis.UserData
 	var out []diagnosis.UserDataProblem
 	problemsIn := r.userDataParser(class)
 	in := r.input(class)
-	problems, remaining := problemsIn(in.Own), map[string][]userdata.Problem{} // remaining: not corrected, by check
+	problems, remaining := problemsIn(in.Own), map[string][]userdata.Problem{} // remaining: those after the correction, by check
 	for _, p := range problems {
 		check := p.Check()
 		if _, isKnown := remaining[check]; !isKnown {

@@ -17,9 +17,9 @@ func TestUserDataOfDoctor(t *testing.T) {
 		family, data string
 		check        string // "" for no problem
 	}{
-		"correct":                   {"AL2023", "#!/bin/bash\necho hello\n", ""},
-		"no taint":                  {"Custom", "#!/bin/bash\nexport TOKEN=verysecret\n/etc/eks/bootstrap.sh prod\n", "TAINT-1"},
-		"misspelt setting":          {"Bottlerocket", "[settings.kubernetes]\nmax-pod = 20\n", "TAINT-3"},
+		"correct":              {"AL2023", "#!/bin/bash\necho hello\n", ""},
+		"no taint":             {"Custom", "#!/bin/bash\nexport TOKEN=verysecret\n/etc/eks/bootstrap.sh prod\n", "TAINT-1"},
+		"misspelt setting":     {"Bottlerocket", "[settings.kubernetes]\nmax-pod = 20\n", "TAINT-3"},
 		"taint lost in quotes": {"Custom", lostTaint, "TAINT-2"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -22,7 +22,6 @@ func newExplain() *cobra.Command {
 	return cmd
 }
 
-// blockersFlags are the flags of joiner explain blockers.
 type blockersFlags struct {
 	cluster clusterFlags
 	out     format
@@ -60,16 +59,16 @@ func (b *blockersFlags) run(ctx context.Context, out io.Writer) error {
 }
 
 // print writes the blockers to out. It returns Findings if at least one blocker remains until a user changes it.
-func (b *blockersFlags) print(out io.Writer, found []snapshot.Blocker) error {
+func (b *blockersFlags) print(out io.Writer, blockers []snapshot.Blocker) error {
 	rows := []output.Blocker{}
 	deadlocks := 0
-	for _, f := range found {
-		if f.IsDeadlock() {
+	for _, blocker := range blockers {
+		if blocker.IsDeadlock() { // only a user can end it
 			deadlocks++
 		}
 		rows = append(rows, output.Blocker{
-			Kind: string(f.Kind), Deadlock: f.IsDeadlock(), Budgets: f.Budgets, Why: f.Why, Fix: f.Fix,
-			Workloads: f.Workloads, Pods: f.Pods, Nodes: f.Nodes,
+			Kind: string(blocker.Kind), Deadlock: blocker.IsDeadlock(), Budgets: blocker.Budgets, Why: blocker.Why, Fix: blocker.Fix,
+			Workloads: blocker.Workloads, Pods: blocker.Pods, Nodes: blocker.Nodes,
 		})
 	}
 	if err := b.out.write(out, func() string { return blockersText(rows) }, func() any { return rows }); err != nil {
@@ -81,7 +80,6 @@ func (b *blockersFlags) print(out io.Writer, found []snapshot.Blocker) error {
 	return nil
 }
 
-// blockersText returns one paragraph per blocker.
 func blockersText(rows []output.Blocker) string {
 	if len(rows) == 0 {
 		return "No pod or PodDisruptionBudget blocks the drain of a node.\n"

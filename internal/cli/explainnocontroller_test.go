@@ -33,10 +33,11 @@ var apiKinds = map[string]map[string]string{
 	"karpenter.k8s.aws/v1":         {"ec2nodeclasses": "EC2NodeClass"},
 }
 
-// listServer starts an API server with these objects, as JSON by resource. Listing the denied resource is forbidden.
+// listServer starts an API server with these objects, as JSON by resource, and returns the path of a kubeconfig for it.
+// Listing the denied resource is forbidden.
 func listServer(t *testing.T, items map[string]string, denied string) string {
 	t.Helper()
-	answers := map[string]any{"/api": map[string]any{"kind": "APIVersions", "versions": []string{"v1"}}}
+	bodies := map[string]any{"/api": map[string]any{"kind": "APIVersions", "versions": []string{"v1"}}}
 	groups := []map[string]any{}
 	for version, kinds := range apiKinds {
 		resources, root := []map[string]any{}, "/apis/"+version
@@ -52,14 +53,14 @@ func listServer(t *testing.T, items map[string]string, denied string) string {
 				map[string]any{"name": name, "kind": kind,
 					"namespaced": name == "leases" || name == "pods" || name == "deployments" || name == "serviceaccounts", "verbs": []string{"list"}})
 			list := json.RawMessage("[" + items[name] + "]")
-			answers[root+"/"+name] = map[string]any{"kind": kind + "List", "apiVersion": version, "metadata": map[string]any{}, "items": list}
+			bodies[root+"/"+name] = map[string]any{"kind": kind + "List", "apiVersion": version, "metadata": map[string]any{}, "items": list}
 		}
-		answers[root] = map[string]any{"kind": "APIResourceList", "groupVersion": version, "resources": resources}
+		bodies[root] = map[string]any{"kind": "APIResourceList", "groupVersion": version, "resources": resources}
 	}
-	answers["/apis"] = map[string]any{"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+	bodies["/apis"] = map[string]any{"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		answer, ok := answers[withoutNamespace(r.URL.Path)]
+		body, ok := bodies[withoutNamespace(r.URL.Path)]
 		if !ok && strings.Contains(r.URL.Path, "/serviceaccounts/") { // a request for one object
 			w.WriteHeader(http.StatusNotFound)
 			_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure",
@@ -68,18 +69,18 @@ func listServer(t *testing.T, items map[string]string, denied string) string {
 		}
 		if !ok || denied != "" && strings.HasSuffix(r.URL.Path, "/"+denied) {
 			w.WriteHeader(http.StatusForbidden)
-			answer = map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403, "message": "no"}
+			body = map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403, "message": "no"}
 		}
-		_ = json.NewEncoder(w).Encode(answer)
+		_ = json.NewEncoder(w).Encode(body)
 	}))
 	t.Cleanup(api.Close)
-	file := filepath.Join(t.TempDir(), "kubeconfig")
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	text := fmt.Sprintf("{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}],\n"+
 		"clusters: [{name: c, cluster: {server: %q}}], users: [{name: u, user: {}}]}\n", api.URL)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return file
+	return kubeconfig
 }
 
 // withoutNamespace converts the path of a list in one namespace into the path of the list in all namespaces. It returns
@@ -94,7 +95,7 @@ func withoutNamespace(path string) string {
 }
 
 // TestNoControllerIsNoted: joiner explain node prints one note with the time since which no controller has been active.
-// It prints no note if this time is unknown.
+// It prints no note if a controller is active, or if this is unknown.
 func TestNoControllerIsNoted(t *testing.T) {
 	t.Parallel()
 	now := time.Now().UTC().Truncate(time.Second)
@@ -117,7 +118,7 @@ func TestNoControllerIsNoted(t *testing.T) {
 		wantsNote                   bool
 	}{
 		"killed":                 {leases: lease(now.Add(-time.Minute)), wantsNote: true},
-		"active":                 {leases: lease(now.Add(time.Hour))},
+		"active":                 {leases: lease(now.Add(time.Hour))}, // renewed in the future, so valid in the whole test
 		"no Lease":               {},
 		"Leases are denied":      {leases: lease(now.Add(-time.Minute)), denied: "leases"},
 		"Deployments are denied": {leases: lease(now.Add(-time.Minute)), denied: "deployments"},
@@ -126,12 +127,13 @@ func TestNoControllerIsNoted(t *testing.T) {
 		for _, format := range []string{"wide", "json"} {
 			t.Run(name+" "+format, func(t *testing.T) {
 				t.Parallel()
-				file := listServer(t, map[string]string{"nodeclaims": claim, "leases": c.leases, "deployments": c.deployments}, c.denied)
+				objects := map[string]string{"nodeclaims": claim, "leases": c.leases, "deployments": c.deployments}
+				kubeconfig := listServer(t, objects, c.denied)
 				var out, notes bytes.Buffer
 				cmd := newExplainNode()
 				cmd.SetOut(&out)
 				cmd.SetErr(&notes)
-				cmd.SetArgs([]string{"--all", "--kubeconfig", file, "-o", format})
+				cmd.SetArgs([]string{"--all", "--kubeconfig", kubeconfig, "-o", format})
 				if err := cmd.ExecuteContext(t.Context()); err != nil {
 					t.Fatal(err)
 				}

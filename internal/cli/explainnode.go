@@ -20,7 +20,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// explainNodeFlags are the flags of joiner explain node.
 type explainNodeFlags struct {
 	all     bool
 	cluster clusterFlags
@@ -111,7 +110,7 @@ func (e *explainNodeFlags) print(s Streams, rows []output.NodeExplanation, since
 func explainNodes(o snapshot.Objects, names []string, now time.Time) ([]output.NodeExplanation, error) {
 	rows, known := []output.NodeExplanation{}, []string{}
 	found := map[string]bool{}
-	holds := o.BlockingPods(now)
+	blockers := o.BlockingPods(now)
 	for _, claim := range o.Claims {
 		claimNames := []string{claim.Name}
 		if claim.Status.NodeName != "" { // a NodeClaim has no Node until its instance has joined
@@ -124,7 +123,7 @@ func explainNodes(o snapshot.Objects, names []string, now time.Time) ([]output.N
 		for _, name := range claimNames {
 			found[name] = true
 		}
-		rows = append(rows, explainNode(claim, holds))
+		rows = append(rows, explainNode(claim, blockers))
 	}
 	var missing []error
 	for _, name := range names {
@@ -139,7 +138,7 @@ func explainNodes(o snapshot.Objects, names []string, now time.Time) ([]output.N
 	return rows, errors.Join(missing...)
 }
 
-// recheckNote is appended to the explanation unless the NodeClaim has a reason that still applies.
+// recheckNote is appended to the explanation if the NodeClaim has no cause that still applies.
 const recheckNote = "; the controller checks it again within seconds"
 
 // Causes as in the metric joiner_nodes_staying. They are values of disruption.Cause, which this package must not
@@ -152,13 +151,13 @@ const (
 )
 
 // explainNode returns the row of the NodeClaim's node, with the cause why the node is not being disrupted. If the node
-// is being disrupted, the cause is leaving. holds are the blocking pods and budgets, by Node.
-func explainNode(claim *karpv1.NodeClaim, holds map[string]snapshot.BlockingPod) output.NodeExplanation {
+// is being disrupted, the cause is leaving. blockers are by Node.
+func explainNode(claim *karpv1.NodeClaim, blockers map[string]snapshot.BlockingPod) output.NodeExplanation {
 	out := output.NodeExplanation{Node: claim.Status.NodeName, Claim: claim.Name, Pool: claim.Labels[karpv1.LabelNodePool]}
 	conditions := claim.StatusConditions()
 	disruption, isDisrupting := conditions.Find(karpv1.ConditionDisruptionReason)
-	stay, hasStay := conditions.Find(karpv1.ConditionDisruptable)
-	hold, isHeld := holds[claim.Status.NodeName]
+	cause, hasCause := conditions.Find(karpv1.ConditionDisruptable)
+	blocker, hasBlocker := blockers[claim.Status.NodeName]
 	switch {
 	case claim.DeletionTimestamp != nil && isDisrupting:
 		out.Cause, out.Why = leaving, "it is being disrupted: "+disruption.Reason
@@ -168,20 +167,20 @@ func explainNode(claim *karpv1.NodeClaim, holds map[string]snapshot.BlockingPod)
 		out.Cause, out.Why = leaving, "its pods are about to be moved: "+disruption.Reason
 	case !conditions.IsTrue(karpv1.ConditionInitialized):
 		out.Cause, out.Why = notInitialized, "it is not ready for pods yet"
-	case hasStay && stay.Reason != blocked:
-		out.Cause, out.Why = stay.Reason, stay.Message
-	case hasStay && isHeld: // the current blocker may differ from the blocker in the condition
-		out.Cause, out.Why = blocked, hold.String()
-	case isHeld: // the controller has written no cause yet, and does not count the node as blocked
-		out.Cause, out.Why = undecided, hold.String()+recheckNote
-	case hasStay:
-		out.Cause, out.Why = undecided, "the last reason no longer applies ("+stay.Message+")"+recheckNote
+	case hasCause && cause.Reason != blocked:
+		out.Cause, out.Why = cause.Reason, cause.Message
+	case hasCause && hasBlocker: // the current blocker may differ from the blocker in the condition
+		out.Cause, out.Why = blocked, blocker.String()
+	case hasBlocker: // the controller has written no cause yet, and does not count the node as blocked
+		out.Cause, out.Why = undecided, blocker.String()+recheckNote
+	case hasCause:
+		out.Cause, out.Why = undecided, "the last reason no longer applies ("+cause.Message+")"+recheckNote
 	default:
 		out.Cause, out.Why = undecided, "no reason is known"+recheckNote
 	}
-	// The cause is that of the condition, which is not blocked. A blocking pod is a second cause.
-	if isHeld && hasStay && stay.Reason != blocked && out.Cause == stay.Reason {
-		out.Why += "; also, " + hold.String()
+	// The cause in the condition is another one than a blocking pod, so the pod is a second cause.
+	if hasBlocker && hasCause && cause.Reason != blocked && out.Cause == cause.Reason {
+		out.Why += "; also, " + blocker.String()
 	}
 	return out
 }

@@ -36,6 +36,7 @@ func TestNodesAreExplained(t *testing.T) {
 			Spec:       corev1.PodSpec{NodeName: node},
 		}
 	}
+	// The Nodes n5, n7 and n9 have a blocking pod. The conditions of n8 and n9 name a PodDisruptionBudget that is gone.
 	o := snapshot.Objects{
 		Claims: []*karpv1.NodeClaim{
 			claim("n1", withCondition(karpv1.ConditionDisruptable, metav1.ConditionFalse, "Budget", "no disruption is allowed now")),

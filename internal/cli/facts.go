@@ -22,7 +22,7 @@ func (r *renderFlags) completeCluster() error {
 		placeholder string
 	}{
 		{&c.Name, "CLUSTER"}, {&c.Endpoint, "https://ENDPOINT"}, {&c.CA, "Q0E="}, {&c.ServiceCIDR, "10.100.0.0/16"}, {&c.DNS, "10.100.0.10"},
-	} {
+	} { // "Q0E=" is the base64 of "CA"
 		r.hasPlaceholder = r.hasPlaceholder || *fact.value == ""
 		*fact.value = cmp.Or(*fact.value, fact.placeholder)
 	}

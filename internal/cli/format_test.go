@@ -41,17 +41,17 @@ func TestSignalsStopCommands(t *testing.T) { //nolint:paralleltest // signals ar
 		code   int
 		stderr string
 	}{{syscall.SIGINT, 130, "joiner: stopped by SIGINT\n"}, {syscall.SIGTERM, 143, "joiner: stopped by SIGTERM\n"}} {
-		guard := make(chan os.Signal, 1) // so that the signal does not stop the test
+		guard := make(chan os.Signal, 1) // keeps the signal from stopping the test
 		signal.Notify(guard, c.signal)
-		works, release := make(chan struct{}), make(chan struct{})
+		started, release := make(chan struct{}), make(chan struct{})
 		var errs strings.Builder
 		root := cli.Root("test", cli.Streams{In: strings.NewReader(""), Out: io.Discard, Err: &errs}, &cobra.Command{
 			Use: "work",
-			Run: func(*cobra.Command, []string) { close(works); <-release },
+			Run: func(*cobra.Command, []string) { close(started); <-release },
 		})
 		ended := make(chan int, 1)
 		go func() { ended <- cli.Run(t.Context(), root, []string{"work"}) }()
-		<-works
+		<-started
 		if err := syscall.Kill(os.Getpid(), c.signal); err != nil {
 			t.Fatal(err)
 		}

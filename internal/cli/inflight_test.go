@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// TestPodsInFlight: pods for which NodeClaims are being launched already are listed with these NodeClaims.
+// TestPodsInFlight: unplanned pods are listed with the NodeClaims that are being launched for them.
 func TestPodsInFlight(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -45,7 +45,7 @@ func TestPodsInFlight(t *testing.T) {
 	if want := "2 pods wait for 2 NodeClaims on their way: web-old (Launched, 45s old), web-new (Created, 3s old).\n"; !strings.Contains(text, want) {
 		t.Errorf("summary\n%s\nwant\n%s", text, want)
 	}
-	o.Claims = o.Claims[2:]
+	o.Claims = o.Claims[2:] // only web-ready
 	if got := inFlight(o, s, now); got != nil {
 		t.Errorf("without NodeClaims that are being launched: %+v, want nil", got)
 	}

@@ -9,8 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// HandlesSignals is the annotation of a cobra command that handles signals itself, because it must shut down
-// gracefully.
+// HandlesSignals is the annotation of a command that handles signals itself, because it must shut down gracefully.
 const HandlesSignals = "own-signals"
 
 // Interrupted is the error of a command that a signal stopped.

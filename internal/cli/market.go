@@ -122,11 +122,10 @@ func (m *marketFlags) open(ctx context.Context, notes io.Writer) (catalogBuilder
 	return nil, fmt.Errorf("--from %s: want aws or embedded%s", m.from, suggest.Hint(m.from, []string{fromAWS, fromEmbedded}))
 }
 
-// fromFile reads the file of --catalog.
 func (m *marketFlags) fromFile() (catalogBuilder, error) {
-	for _, other := range []string{"region", "from"} {
-		if m.isSet(other) {
-			return nil, fmt.Errorf("--catalog and --%s exclude each other, because the file has offerings and region: omit one", other)
+	for _, flag := range []string{"region", "from"} {
+		if m.isSet(flag) {
+			return nil, fmt.Errorf("--catalog and --%s exclude each other, because the file has offerings and region: omit one", flag)
 		}
 	}
 	data, err := inputfile.Read(m.file)
@@ -167,7 +166,7 @@ func (m *marketFlags) fromTable() (catalogBuilder, error) {
 		for i, t := range c.Types {
 			for o := range t.Offerings {
 				if t.Offerings[o].CapacityType == catalog.Spot {
-					t.Offerings[o].Price = max(catalog.Price(float64(t.Offerings[o].Price)*m.spotShare), 1)
+					t.Offerings[o].Price = max(catalog.Price(float64(t.Offerings[o].Price)*m.spotShare), 1) // never free
 				}
 			}
 			c.Types[i] = t.WithOfferings(t.Offerings)
@@ -176,12 +175,10 @@ func (m *marketFlags) fromTable() (catalogBuilder, error) {
 	}, nil
 }
 
-// environmentRegion returns the region in the environment; empty if there is none.
 func environmentRegion() string {
 	return cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"))
 }
 
-// fromAWS reads the instance types and prices of the region from AWS.
 func (m *marketFlags) fromAWS(ctx context.Context, notes io.Writer) (catalogBuilder, error) {
 	ctx, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel()
@@ -212,7 +209,6 @@ func (m *marketFlags) fromAWS(ctx context.Context, notes io.Writer) (catalogBuil
 	}, nil
 }
 
-// pricesOf returns the sources of the prices of a book.
 func pricesOf(book pricing.Book) *output.Prices {
 	onDemand, spot := book.Origins(time.Now())
 	return &output.Prices{OnDemand: onDemand, Spot: spot}
@@ -221,11 +217,11 @@ func pricesOf(book pricing.Book) *output.Prices {
 // withOneHint returns err with one hint: the hint of err, or checkAWSHint if err has no hint. If the user has set an
 // endpoint, checkAWSHint also replaces the hint of a network error.
 func withOneHint(err error, endpoint string) error {
-	f := *awserr.Of(err)
-	if f.Hint == "" || f.Reason == "Unreachable" && endpoint != "" {
-		f.Hint = checkAWSHint
+	failure := *awserr.Of(err)
+	if failure.Hint == "" || failure.Reason == "Unreachable" && endpoint != "" {
+		failure.Hint = checkAWSHint
 	}
-	return &f
+	return &failure
 }
 
 // configure loads the AWS configuration, with region and credentials.

@@ -17,7 +17,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/migration"
 )
 
-// migrateFlags are the flags of joiner migrate check.
 type migrateFlags struct {
 	files    []string // manifests; none: the cluster is read
 	values   []string // values files of Karpenter's chart
@@ -84,7 +83,6 @@ block it could not be read. Missing AWS credentials alone do not cause status 2.
 	return cmd
 }
 
-// validate checks the flags, before anything is read.
 func (m *migrateFlags) validate(flags *pflag.FlagSet) error {
 	if err := emptyFlag(flags, "cluster-name", "account", "region", "role"); err != nil {
 		return err
@@ -140,7 +138,7 @@ func (m *migrateFlags) installation(ctx context.Context, s Streams) (migration.I
 	seen.At, seen.Values, seen.UnknownValues = time.Now().UTC(), chart.Flat, helmvalues.UnknownValues(chart.Flat)
 	settings := helmvalues.AddControllers(&seen, installed, chart)
 	name, region := m.cluster.eks()
-	if isOffline {
+	if isOffline { // the files may be those of another cluster
 		name, region = "", ""
 	}
 	seen.Cluster = cmp.Or(m.name, settings.ClusterName, os.Getenv("CLUSTER_NAME"), name)

@@ -21,9 +21,9 @@ import (
 // migrationAWS reads AWS for joiner migrate check: instances, and the permissions of Karpenter's role.
 type migrationAWS struct {
 	*migrateFlags
-	settings config.Settings         // settings of Karpenter's controller
+	settings config.Settings         // of Karpenter's controller
 	seen     *migration.Installation // the results are added to it
-	clients  collector.Clients       // AWS clients; each nil if AWS is not read
+	clients  collector.Clients       // each is nil if AWS is not read
 }
 
 // read adds the instances and permissions to seen. If isOffline is true, read calls no AWS API and reads only the
@@ -84,7 +84,6 @@ func (m *migrationAWS) addInstances(ctx context.Context) {
 	m.addUntaggedInstances(ctx)
 }
 
-// ownerOf converts an ec2.Ownership to the owner that package migration knows.
 func ownerOf(o ec2.Ownership) migration.Owner {
 	switch o {
 	case ec2.Ours:
@@ -161,11 +160,11 @@ func (m *migrationAWS) findRole(ctx context.Context) {
 	}
 }
 
-// scope returns the cluster, account and roles that the policies must cover. missing is an instruction to give the flag
-// for an unknown part; empty if all are known.
+// scope returns the cluster, account and roles that the policies must cover. missing is an instruction
+// to give the flag for the first unknown one of them; empty if all are known.
 func (m *migrationAWS) scope() (s permissions.Scope, missing string) {
 	s = permissions.Scope{Account: m.account, Region: m.region, Cluster: m.seen.Cluster, UID: m.seen.UID, Queue: m.settings.InterruptionQueue}
-	if parts := strings.SplitN(m.role, ":", 6); len(parts) == 6 {
+	if parts := strings.SplitN(m.role, ":", 6); len(parts) == 6 { // arn:aws:iam::ACCOUNT:role/NAME
 		s.Account = cmp.Or(s.Account, parts[4])
 	}
 	for _, c := range m.seen.Classes {
@@ -212,7 +211,7 @@ func (m *migrationAWS) addPermissions(ctx context.Context, policies []iampolicy.
 	}
 	for _, example := range examples {
 		denied := deniedActions(policies, example)
-		if len(policies) == 0 {
+		if len(policies) == 0 { // ask the simulator
 			if denied, err = m.clients.IAM.DeniedActions(ctx, m.role, example.Actions, example.Resources, example.Keys); err != nil {
 				m.recordFailed("permissions", err)
 				return nil

@@ -19,9 +19,9 @@ import (
 func TestUntaggedInstances(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		code   int
-		answer string
-		unseen int
+		status   int
+		response string
+		unseen   int // number of unseen items
 	}{
 		"gone": {200, `<DescribeInstancesResponse xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><reservationSet/></DescribeInstancesResponse>`, 0},
 		"refused": {403, `<Response><Errors><Error><Code>UnauthorizedOperation</Code><Message>You are not authorized to perform this operation.</Message></Error></Errors></Response>`,
@@ -30,9 +30,9 @@ func TestUntaggedInstances(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("X-Amzn-Requestid", "r-1") // without this header, the answer does not count as an answer of AWS
-				w.WriteHeader(c.code)
-				_, _ = io.WriteString(w, c.answer)
+				w.Header().Set("X-Amzn-Requestid", "r-1") // the client accepts no response without this header
+				w.WriteHeader(c.status)
+				_, _ = io.WriteString(w, c.response)
 			}))
 			t.Cleanup(api.Close)
 			awsClient, err := ec2.New(aws.Config{Region: "us-east-1", BaseEndpoint: &api.URL, RetryMaxAttempts: 1,

@@ -80,11 +80,11 @@ func gatedPodNotes(pods []*corev1.Pod) []string {
 const fargateScheduler = "fargate-scheduler"
 
 // schedulerNotes returns notes about pods that name a scheduler other than kube-scheduler. It considers only pods for
-// which isToPlan is true.
-func schedulerNotes(pods []*corev1.Pod, isToPlan func(*corev1.Pod) bool) []string {
+// which isPlanned is true.
+func schedulerNotes(pods []*corev1.Pod, isPlanned func(*corev1.Pod) bool) []string {
 	byScheduler := map[string][]string{}
 	for _, p := range pods {
-		if name := p.Spec.SchedulerName; name != "" && name != corev1.DefaultSchedulerName && isToPlan(p) {
+		if name := p.Spec.SchedulerName; name != "" && name != corev1.DefaultSchedulerName && isPlanned(p) {
 			byScheduler[name] = append(byScheduler[name], p.Namespace+"/"+p.Name)
 		}
 	}
@@ -132,20 +132,20 @@ func overReservedNotes(classes map[string]classInput, market catalog.Market) []s
 	for _, class := range slices.Sorted(maps.Keys(classes)) {
 		settings := classes[class].settings
 		for _, name := range []string{resources.CPU, resources.Memory, resources.EphemeralStorage} {
-			var set []string
+			var reservations []string
 			for _, field := range []struct {
 				name   string
 				values map[string]int64
 			}{{"systemReserved", settings.SystemReserved}, {"kubeReserved", settings.KubeReserved}} {
 				if v := field.values[name]; v > 0 {
-					set = append(set, fmt.Sprintf("spec.kubelet.%s.%s (%s)", field.name, name, resources.Format(name, v)))
+					reservations = append(reservations, fmt.Sprintf("spec.kubelet.%s.%s (%s)", field.name, name, resources.Format(name, v)))
 				}
 			}
 			types := market[class].Types
 			isLeft := func(t catalog.Type) bool { return t.Allocatable.Of(name) > 0 }
-			if len(set) > 0 && len(types) > 0 && !slices.ContainsFunc(types, isLeft) {
+			if len(reservations) > 0 && len(types) > 0 && !slices.ContainsFunc(types, isLeft) {
 				out = append(out, fmt.Sprintf("EC2NodeClass %s: with %s, no instance type has any %s left for pods; reserve less", class,
-					strings.Join(set, " and "), name))
+					strings.Join(reservations, " and "), name))
 			}
 		}
 	}
@@ -174,14 +174,14 @@ func skippedObjectNotes(m manifest.Manifests) []string {
 	if len(m.Unknown) > 0 {
 		out = append(out, "not understood; if any of them creates pods, those pods are NOT planned: "+byKind(m.Unknown))
 	}
-	others := maps.Clone(m.Skipped)
-	if n := others[overlayKind]; n > 0 {
-		delete(others, overlayKind)
+	remaining := maps.Clone(m.Skipped)
+	if n := remaining[overlayKind]; n > 0 {
+		delete(remaining, overlayKind)
 		out = append(out, "left out, although they count in a cluster whose controller has the feature gate NodeOverlay: "+
 			output.Count(n, "NodeOverlay"))
 	}
-	if len(others) > 0 {
-		out = append(out, "left out, because they do not affect a plan: "+byKind(others))
+	if len(remaining) > 0 {
+		out = append(out, "left out, because they do not affect a plan: "+byKind(remaining))
 	}
 	return out
 }

@@ -28,7 +28,6 @@ const (
 	asWide  format = "wide" // a table without a maximum width
 )
 
-// flag adds -o to a command.
 func (o *format) flag(flags *pflag.FlagSet) {
 	*o = asTable
 	flags.VarP(o, "output", "o", "table, wide, json or yaml")
@@ -77,7 +76,6 @@ func (o *format) width(w io.Writer) int {
 	return defaultWidth
 }
 
-// outputLine is one line of output, in most cases about an object.
 type outputLine struct {
 	Object string `json:"object,omitempty"` // empty: the line is not about an object
 	Says   string `json:"says"`
@@ -94,7 +92,7 @@ func (o *format) writeLines(w io.Writer, do func(io.Writer) error) error {
 	all := []outputLine{}
 	for line := range strings.Lines(text.String()) {
 		object, says, ok := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
-		if !ok || object == "note" {
+		if !ok || object == "note" { // "note: TEXT" is not about an object
 			object, says = "", strings.TrimSuffix(line, "\n")
 		}
 		all = append(all, outputLine{Object: object, Says: says})
@@ -153,9 +151,9 @@ func replaceControls(text string) string {
 // the value then has the text \u202e.
 func escapeControls(data []byte, forYAML bool) []byte {
 	var b bytes.Buffer
-	slash := `\`
+	backslash := `\`
 	if forYAML {
-		slash = `\\`
+		backslash = `\\`
 	}
 	for _, r := range string(data) {
 		switch {
@@ -163,9 +161,9 @@ func escapeControls(data []byte, forYAML bool) []byte {
 			b.WriteRune(r)
 		case r > 0xffff:
 			high, low := utf16.EncodeRune(r)
-			fmt.Fprintf(&b, "%su%04x%su%04x", slash, high, slash, low)
+			fmt.Fprintf(&b, "%su%04x%su%04x", backslash, high, backslash, low)
 		default:
-			fmt.Fprintf(&b, "%su%04x", slash, r)
+			fmt.Fprintf(&b, "%su%04x", backslash, r)
 		}
 	}
 	return b.Bytes()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestLinesHaveNoControls: lines about objects contain no control characters.
+// TestLinesHaveNoControls: a table has U+FFFD in place of a control character, JSON has an escape.
 func TestLinesHaveNoControls(t *testing.T) {
 	t.Parallel()
 	for format, want := range map[format]string{

@@ -18,7 +18,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// pauseFlags are the flags of joiner pause and joiner resume.
 type pauseFlags struct {
 	namespace string
 	span      durationWithDays
@@ -77,7 +76,6 @@ NodePools. It prints which NodePools are still paused.`,
 	return cmd
 }
 
-// flags adds the flags that joiner pause and joiner resume share.
 func (p *pauseFlags) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&p.namespace, "namespace", "n", "", "the `NAMESPACE` of the controller; without it the namespace of its Deployment")
 	p.cluster.flags(cmd.Flags())
@@ -96,8 +94,8 @@ func (p *pauseFlags) value(now time.Time) (string, error) {
 	return now.Add(time.Duration(p.span)).UTC().Format(time.RFC3339), nil
 }
 
-// set pauses the NodePools, or resumes them if value is empty. If pools is empty, it pauses or resumes all NodePools.
-// value is the result of p.value.
+// set pauses the NodePools with a result of p.value, or resumes them if value is empty. If pools is empty, it pauses or
+// resumes all NodePools.
 func (p *pauseFlags) set(ctx context.Context, out io.Writer, pools []string, value string) error {
 	api, _, err := p.cluster.api()
 	if err != nil {
@@ -145,7 +143,7 @@ func setPools(ctx context.Context, out io.Writer, api client.Client, pools []str
 	return nil
 }
 
-// quoteEmpty makes an empty name visible, for example an empty name from an unset shell variable.
+// quoteEmpty makes an empty name visible, for example that of an unset shell variable.
 func quoteEmpty(name string) string {
 	if name == "" {
 		return `""`
@@ -167,7 +165,7 @@ func (p *pauseFlags) setAll(ctx context.Context, out io.Writer, api client.Clien
 	}
 	newValue := value
 	if newValue == "" {
-		newValue = "false"
+		newValue = "false" // not paused
 	}
 	if before != newValue {
 		if err := pauseSwitch.Write(ctx, newValue); err != nil {
@@ -226,7 +224,7 @@ func (p *pauseFlags) noteAllPaused(ctx context.Context, out io.Writer, api clien
 	pauseSwitch := kubeclient.PauseSwitch{Live: api, Namespace: namespace}
 	value, err := pauseSwitch.Read(ctx)
 	if until, parseErr := time.Parse(time.RFC3339, value); err != nil || value == "false" || parseErr == nil && !until.After(time.Now()) {
-		return nil
+		return nil // the pause is unknown, or has ended
 	}
 	if _, err := fmt.Fprintf(out, "all NodePools are still paused, by %s: joiner resume\n", pauseSwitch); err != nil {
 		return fmt.Errorf("write the output: %w", err)

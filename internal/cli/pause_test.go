@@ -155,8 +155,8 @@ func TestPauseWithoutReader(t *testing.T) {
 		"right namespace": {namespace: "a", objects: []client.Object{deployment("a", "joiner")}},
 		"wrong namespace": {namespace: "b", objects: []client.Object{deployment("a", "joiner")},
 			want: "note: the controller reads ConfigMap a/joiner, not this one: use --namespace a, or leave it out\n"},
-		"unknown namespace": {namespace: "b", want: "note: there is no Deployment of Joiner: only a controller with LEADER_ELECTION_NAMESPACE=b reads this ConfigMap\n"},
-		"no flag":           {objects: []client.Object{deployment("a", "joiner")}},
+		"no controller": {namespace: "b", want: "note: there is no Deployment of Joiner: only a controller with LEADER_ELECTION_NAMESPACE=b reads this ConfigMap\n"},
+		"no flag":       {objects: []client.Object{deployment("a", "joiner")}},
 	} {
 		for _, value := range []string{"true", ""} {
 			var out bytes.Buffer
@@ -165,7 +165,7 @@ func TestPauseWithoutReader(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, note, _ := strings.Cut(out.String(), "\n"); note != c.want {
-				t.Errorf("%s, %q: it prints the note %q, want %q", name, value, note, c.want)
+				t.Errorf("%s, value %q: note %q, want %q", name, value, note, c.want)
 			}
 		}
 	}
@@ -178,7 +178,7 @@ func TestResumeWhileAllPaused(t *testing.T) {
 	for value, want := range map[string]string{
 		"true":                                   "all NodePools are still paused, by ConfigMap a/joiner: joiner resume\n",
 		now.Add(time.Hour).Format(time.RFC3339):  "all NodePools are still paused, by ConfigMap a/joiner: joiner resume\n",
-		now.Add(-time.Hour).Format(time.RFC3339): "",
+		now.Add(-time.Hour).Format(time.RFC3339): "", // has ended
 		"false":                                  "",
 	} {
 		api := pauseCluster(t, deployment("a", "joiner"))
@@ -192,7 +192,7 @@ func TestResumeWhileAllPaused(t *testing.T) {
 	}
 	var out bytes.Buffer
 	if err := new(pauseFlags).noteAllPaused(t.Context(), &out, pauseCluster(t)); err != nil || out.Len() > 0 {
-		t.Errorf("without a controller: printed %q, %v; want neither", out.String(), err)
+		t.Errorf("without a controller: printed %q, %v; want no output and no error", out.String(), err)
 	}
 }
 
@@ -213,12 +213,12 @@ func TestPauseReplacesPause(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := out.String(); got != "NodePool web: paused until 2999-01-01T00:00:00Z"+want+"\n" {
-			t.Errorf("previous value %q: printed %q, want the replaced pause in brackets", previous, got)
+			t.Errorf("previous value %q: printed %q, want %q after the new time", previous, got, want)
 		}
 	}
 	err := setPools(t.Context(), &bytes.Buffer{}, pauseCluster(t, pausedPool("web", "")), []string{""}, "true")
 	if err == nil || err.Error() != `there is no NodePool ""` {
-		t.Errorf("an empty name: %v, want it in quotes", err)
+		t.Errorf("an empty name: error %v, want the name as \"\"", err)
 	}
 }
 

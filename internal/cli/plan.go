@@ -20,7 +20,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// planFlags are the flags of joiner plan.
 type planFlags struct {
 	files   []string
 	cluster clusterFlags
@@ -120,13 +119,13 @@ func (p *planFlags) run(ctx context.Context, s Streams) error {
 	}
 	applyDedicatedTenancy(market, objects.Pools)
 	notes = append(notes, overReservedNotes(classes, market)...)
-	snapshot := objects.Snapshot(snapshot.View{
+	input := objects.Snapshot(snapshot.View{
 		Now: time.Now(), Live: len(p.files) == 0, Market: market, RelaxMinValues: isRelaxed,
 	})
 
 	// 2. Plan.
 	start := time.Now()
-	plan := packing.Solve(snapshot, market, packing.DefaultEffort)
+	plan := packing.Solve(input, market, packing.DefaultEffort)
 	seconds := time.Since(start).Seconds()
 
 	// 3. Print.
@@ -135,7 +134,7 @@ func (p *planFlags) run(ctx context.Context, s Streams) error {
 	}
 	planContext := output.Context{Prices: p.market.prices}
 	if len(p.files) == 0 {
-		planContext.InFlight = inFlight(objects, snapshot, time.Now())
+		planContext.InFlight = inFlight(objects, input, time.Now())
 	}
 	text := func() string { return output.Summary(plan, seconds, planContext, p.out.width(s.Out)) }
 	if err := p.out.write(s.Out, text, func() any { return output.PlanOf(plan, seconds, planContext) }); err != nil {
@@ -184,8 +183,8 @@ func (p *planFlags) classesOf(o snapshot.Objects) (map[string]classInput, []stri
 		for _, subnet := range class.Status.Subnets {
 			input.zones = append(input.zones, catalog.Zone{Name: subnet.Zone, ID: subnet.ZoneID})
 		}
-		known, unknownIDs := snapshot.Reservations(class, p.instances)
-		input.reserved = known
+		reservations, unknownIDs := snapshot.Reservations(class, p.instances)
+		input.reserved = reservations
 		for _, id := range unknownIDs {
 			unknown[id] = true
 		}

@@ -43,7 +43,7 @@ func CalledAs(root *cobra.Command, program string, args []string) []string {
 }
 
 // renameInTexts replaces "joiner plan" with "kubectl joiner plan" in the help texts of a command and its subcommands.
-// commands matches "joiner plan" and the like.
+// commands matches joiner and a subcommand.
 func renameInTexts(cmd *cobra.Command, commands *regexp.Regexp) {
 	renamed := func(text string) string { return commands.ReplaceAllString(text, "kubectl ${0}") }
 	cmd.Short, cmd.Long, cmd.Example = renamed(cmd.Short), renamed(cmd.Long), renamed(cmd.Example)
@@ -141,13 +141,13 @@ func clarifyFlagError(cmd *cobra.Command, err error) error {
 		}
 		return err
 	}
-	var missing *pflag.NotExistError
-	if !errors.As(err, &missing) || missing.GetSpecifiedShortnames() != "" {
-		return err
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
+		return err // names of one letter are all similar
 	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
-	return fmt.Errorf("%w%s", err, suggest.Hint(missing.GetSpecifiedName(), names))
+	return fmt.Errorf("%w%s", err, suggest.Hint(unknown.GetSpecifiedName(), names))
 }
 
 // durationPattern matches well-formed durations. If a flag refuses a matching text, the duration is too long for a
@@ -157,15 +157,15 @@ var durationPattern = regexp.MustCompile(`^-?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m
 // validValues describes the valid values of a flag that has an invalid value. It returns "" for flags whose own error
 // describes the valid values.
 func validValues(flag *pflag.Flag, value string) string {
-	switch name, _ := pflag.UnquoteUsage(flag); {
+	switch placeholder, _ := pflag.UnquoteUsage(flag); {
 	case flag.Value.Type() == "bool":
 		return "true or false"
 	case flag.Value.Type() == "duration" && durationPattern.MatchString(value):
-		return "a duration of at most 2562047h"
+		return "a duration of at most 2562047h" // of a time.Duration
 	case flag.Value.Type() == "duration":
 		return "a duration with units s, m, h or d, for instance 90m, 2h or 1d"
 	case flag.Value.Type() == "stringToInt":
-		return name + ", with a whole number behind the ="
+		return placeholder + ", with a whole number behind the ="
 	case strings.HasPrefix(flag.Value.Type(), "int"):
 		return "a whole number"
 	}

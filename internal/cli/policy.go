@@ -11,10 +11,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
-// policyFlags are the flags of joiner render iam-policy.
 type policyFlags struct {
 	scope permissions.Scope // cluster, account and resources that the policies are limited to
-	names []string          // argument: the name of a policy; none: all policies
+	args  []string          // the name of one policy; none: all policies
 	out   format
 }
 
@@ -37,7 +36,7 @@ same account and region. The command calls neither AWS nor the cluster.`,
 		Args:      cobra.MaximumNArgs(1),
 		ValidArgs: []string{"launch", "profiles", "reading", "interruption", "doctor"},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p.names = args
+			p.args = args
 			return p.run(cmd.OutOrStdout())
 		},
 	}
@@ -77,10 +76,10 @@ func (p policyFlags) run(out io.Writer) error {
 		}
 		all[policy.Name], names = text, append(names, policy.Name)
 	}
-	if len(p.names) == 1 {
-		text, ok := all[p.names[0]]
+	if len(p.args) == 1 {
+		text, ok := all[p.args[0]]
 		if !ok {
-			return fmt.Errorf("there is no policy %q: want one of %s", p.names[0], strings.Join(names, ", "))
+			return fmt.Errorf("there is no policy %q: want one of %s", p.args[0], strings.Join(names, ", "))
 		}
 		return p.out.write(out, func() string { return string(text) }, func() any { return text })
 	}

@@ -108,7 +108,6 @@ func (r *renderFlags) flags(flags *pflag.FlagSet) {
 	r.out.flag(flags)
 }
 
-// renderReport is the output of joiner render userdata -o json.
 type renderReport struct {
 	NodeClass    string             `json:"nodeClass"`
 	NodePool     string             `json:"nodePool,omitempty"`
@@ -146,11 +145,11 @@ func (r *renderFlags) run(ctx context.Context, s Streams) error {
 	if err != nil {
 		return err
 	}
-	image, found := conversion.ImageFor(class, typ.Labels)
+	image, hasImage := conversion.ImageFor(class, typ.Labels)
 	node.Cluster, node.ImageName = r.cluster, image.Name
-	if alias, ok := class.Spec.Alias(); !found && ok && alias.Version != awsv1.AliasVersionLatest {
+	if alias, ok := class.Spec.Alias(); !hasImage && ok && alias.Version != awsv1.AliasVersionLatest {
 		node.ImageName = strings.ToLower(alias.Family) + "-v" + strings.TrimPrefix(alias.Version, "v")
-		found = true
+		hasImage = true
 	}
 	data, parsed, err := r.renderAndParse(node, userdata.Input{Image: node.ImageName, Arch: typ.Labels[corev1.LabelArchStable]})
 	if err != nil {
@@ -158,7 +157,7 @@ func (r *renderFlags) run(ctx context.Context, s Streams) error {
 	}
 
 	// 3. Print.
-	for _, note := range r.notes(class, found, parsed.Problems) {
+	for _, note := range r.notes(class, hasImage, parsed.Problems) {
 		fmt.Fprintln(s.Err, "note: "+message.OneLine(note))
 	}
 	result := renderReport{
@@ -190,7 +189,7 @@ func (r *renderFlags) renderAndParse(node bootstrap.Node, in userdata.Input) ([]
 		}
 		return nil, userdata.Reading{}, err
 	}
-	if node.Family != catalog.Custom {
+	if node.Family != catalog.Custom { // Joiner adds nothing to Custom user data
 		in.Data = data
 	}
 	parsed := reading.Read(in)

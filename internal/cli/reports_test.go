@@ -29,7 +29,7 @@ func TestReports(t *testing.T) {
 	t.Parallel()
 	const folder = "testdata/reports"
 	cases, err := filepath.Glob(folder + "/*.case")
-	if err != nil || len(cases) < 30 {
+	if err != nil || len(cases) < 30 { // a renamed folder has none
 		t.Fatalf("there are %d cases (%v), want at least 30", len(cases), err)
 	}
 	named := map[string]bool{}
@@ -66,7 +66,6 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// runCase runs the lines of a case.
 func runCase(t *testing.T, folder string, lines []string) {
 	t.Helper()
 	var args []string
@@ -96,7 +95,7 @@ func runCase(t *testing.T, folder string, lines []string) {
 				t.Fatal(err)
 			}
 			if pattern.MatchString(out) != (word == "want") {
-				t.Errorf("joiner %s: %s %s; output:\n%s", strings.Join(args, " "), word, rest, out)
+				t.Errorf("joiner %s does not fulfill %q; output:\n%s", strings.Join(args, " "), line, out)
 			}
 		case "covered":
 			file, test, _ := strings.Cut(rest, " ")
@@ -113,7 +112,7 @@ func runCase(t *testing.T, folder string, lines []string) {
 // runReport runs joiner in the folder, and returns its output and exit status.
 func runReport(t *testing.T, folder string, args []string) (out string, code int) {
 	t.Helper()
-	joiner, err := exec.LookPath("joiner")
+	joiner, err := exec.LookPath("joiner") // this test program: see TestMain
 	if err != nil {
 		t.Fatal(err)
 	}

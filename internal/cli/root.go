@@ -90,7 +90,7 @@ func Run(ctx context.Context, root *cobra.Command, args []string) int {
 	return ExitFailed
 }
 
-// stdoutWriter is standard output. It keeps the first error of a write.
+// stdoutWriter keeps the first error of writing to standard output.
 type stdoutWriter struct {
 	w   io.Writer
 	err error // first error of a write; nil: none
@@ -105,7 +105,6 @@ func (s *stdoutWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// maxErrors is the maximum number of errors that are printed.
 const maxErrors = 10
 
 // printErrors prints an error, or each of joined errors, up to maxErrors.
@@ -140,8 +139,8 @@ func (u Unseen) Error() string { return "could not read " + strings.Join(u.What,
 func emptyFlag(flags *pflag.FlagSet, names ...string) error {
 	for _, name := range names {
 		if f := flags.Lookup(name); f.Changed && f.Value.String() == "" {
-			what, _ := pflag.UnquoteUsage(f)
-			return fmt.Errorf("--%s is empty: give %s, or leave it out", name, what)
+			placeholder, _ := pflag.UnquoteUsage(f)
+			return fmt.Errorf("--%s is empty: give %s, or leave it out", name, placeholder)
 		}
 	}
 	return nil

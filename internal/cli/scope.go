@@ -61,7 +61,6 @@ func invalidAccount(id string) error {
 	return fmt.Errorf("--account %q: want the 12 digits of the AWS account: aws sts get-caller-identity --query Account --output text", id)
 }
 
-// asList returns a list with the value; nil for an empty value.
 func asList(value string) []string {
 	if value == "" {
 		return nil

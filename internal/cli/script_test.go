@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs the command line as a user does. Each script has its own folder and environment, with the addresses
-// of three servers: AWS is an emulated AWS, BROKEN is serveFailure, and STRANGER has an untrusted certificate.
+// of three servers: AWS is emulated, BROKEN is serveFailure, and STRANGER has an untrusted certificate.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	aws := httptest.NewServer(newAWS(t))
@@ -38,7 +38,7 @@ func TestScripts(t *testing.T) {
 	broken := httptest.NewServer(http.HandlerFunc(serveFailure))
 	t.Cleanup(broken.Close)
 	untrusted := httptest.NewTLSServer(http.HandlerFunc(serveFailure))
-	untrusted.Config.ErrorLog = log.New(io.Discard, "", 0) // no log of the TLS errors, which the test intends
+	untrusted.Config.ErrorLog = log.New(io.Discard, "", 0) // the scripts cause TLS errors
 	t.Cleanup(untrusted.Close)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -102,7 +102,7 @@ func newAWS(t *testing.T) *emulator.Server {
 
 // serveFailure is an HTTP server. The path of a request selects the failure. Below /names it is an API server that
 // serves only the names of objects. Below /walled it denies discovery even to authenticated users. Below /slow it does
-// not answer until the client disconnects.
+// not answer until the client disconnects. For other paths it is AWS with an outage.
 func serveFailure(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.HasPrefix(r.URL.Path, "/names/"):
@@ -148,7 +148,6 @@ func serveForbidden(w http.ResponseWriter, path string) {
 	_, _ = w.Write([]byte(answer))
 }
 
-// serveNames is an API server that serves the names of objects.
 func serveNames(w http.ResponseWriter, path string) {
 	names, ok := map[string]string{
 		"/apis/karpenter.sh/v1/nodepools":           `{"metadata": {"name": "spot"}}, {"metadata": {"name": "general"}}, {"metadata": {"name": "gpu"}}`,

@@ -26,7 +26,7 @@ func (s *durationWithDays) Set(text string) error {
 	rest, days := strings.TrimSpace(text), time.Duration(0)
 	if match := daysPattern.FindStringSubmatch(rest); match != nil {
 		n, err := strconv.ParseInt(match[1], 10, 32)
-		if err != nil || n > int64(1<<63-1)/int64(24*time.Hour) {
+		if err != nil || n > int64(1<<63-1)/int64(24*time.Hour) { // the maximum of a time.Duration
 			return fmt.Errorf("%s days are too many", match[1])
 		}
 		days, rest = time.Duration(n)*24*time.Hour, match[2]
@@ -39,7 +39,7 @@ func (s *durationWithDays) Set(text string) error {
 	if err != nil {
 		return fmt.Errorf("%q is not a duration", text)
 	}
-	if days > 0 && (duration < 0 || days+duration < 0) {
+	if days > 0 && (duration < 0 || days+duration < 0) { // the sum overflows
 		return fmt.Errorf("%q is not a duration", text)
 	}
 	*s = durationWithDays(days + duration)

@@ -150,10 +150,10 @@ func TestThousandLaunches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const count = 1000
-		transport, estate, blueprint := newWire(t)
+		api, estate, blueprint := newWire(t)
 		var mu sync.Mutex
 		observed := map[string]int{}
-		client, err := ec2.New(transport.config(ratelimit.New(ratelimit.Published(), func(a ratelimit.Attempt) {
+		client, err := ec2.New(api.config(ratelimit.New(ratelimit.Published(), func(a ratelimit.Attempt) {
 			mu.Lock()
 			defer mu.Unlock()
 			observed[a.Action]++
@@ -162,13 +162,13 @@ func TestThousandLaunches(t *testing.T) {
 			t.Fatal(err)
 		}
 		launched, took := launchAll(t, client, estate, blueprint, count)
-		t.Logf("%d launched in %s; made %v, throttled %v", launched, took, transport.made, transport.throttled)
-		if launched != count || transport.made["CreateFleet"] < count {
+		t.Logf("%d launched in %s; made %v, throttled %v", launched, took, api.made, api.throttled)
+		if launched != count || api.made["CreateFleet"] < count {
 			t.Errorf("%d instances were launched by %d calls of CreateFleet, want %d by at least as many", launched,
-				transport.made["CreateFleet"], count)
+				api.made["CreateFleet"], count)
 		}
-		for action, made := range transport.made {
-			if throttled := transport.throttled[action]; 100*throttled > made {
+		for action, made := range api.made {
+			if throttled := api.throttled[action]; 100*throttled > made {
 				t.Errorf("%s: %d of %d calls were throttled, want at most 1 %%", action, throttled, made)
 			}
 			if observed[action] != made {
@@ -197,8 +197,8 @@ func TestWithoutLimiter(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				transport, _, _ := newWire(t)
-				client := awsec2.NewFromConfig(transport.config(c.limiter), func(o *awsec2.Options) { o.Retryer = aws.NopRetryer{} })
+				api, _, _ := newWire(t)
+				client := awsec2.NewFromConfig(api.config(c.limiter), func(o *awsec2.Options) { o.Retryer = aws.NopRetryer{} })
 				var wait sync.WaitGroup
 				for range 200 {
 					wait.Go(func() {
@@ -209,8 +209,8 @@ func TestWithoutLimiter(t *testing.T) {
 					})
 				}
 				wait.Wait()
-				if got := transport.throttled["DescribeVpcs"]; c.minThrottled == 0 && got > 0 || got < c.minThrottled {
-					t.Errorf("%d of %d calls were throttled, want at least %d (0: none)", got, transport.made["DescribeVpcs"],
+				if got := api.throttled["DescribeVpcs"]; c.minThrottled == 0 && got > 0 || got < c.minThrottled {
+					t.Errorf("%d of %d calls were throttled, want at least %d (0: none)", got, api.made["DescribeVpcs"],
 						c.minThrottled)
 				}
 			})

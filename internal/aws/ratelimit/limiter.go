@@ -120,7 +120,6 @@ func (l *Limiter) key(action string) string {
 	return action
 }
 
-// ec2ServiceID is the service ID of EC2 in the SDK.
 const ec2ServiceID = "EC2"
 
 // AddTo adds the limiter to the middleware of a client. Callers put AddTo into the APIOptions of aws.Config. Calls to

@@ -19,9 +19,9 @@ import (
 )
 
 // caller returns a function that makes one call of DescribeVpcs and returns its duration.
-func caller(t *testing.T, transport *wire, limiter *ratelimit.Limiter) func(context.Context) (time.Duration, error) {
+func caller(t *testing.T, api *wire, limiter *ratelimit.Limiter) func(context.Context) (time.Duration, error) {
 	t.Helper()
-	client := awsec2.NewFromConfig(transport.config(limiter), func(o *awsec2.Options) { o.Retryer = aws.NopRetryer{} })
+	client := awsec2.NewFromConfig(api.config(limiter), func(o *awsec2.Options) { o.Retryer = aws.NopRetryer{} })
 	return func(ctx context.Context) (time.Duration, error) {
 		start := time.Now()
 		_, err := client.DescribeVpcs(ctx, &awsec2.DescribeVpcsInput{})
@@ -41,8 +41,8 @@ const maxDelay = 400 * time.Millisecond // of a call in wire
 func TestDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		transport, _, _ := newWire(t)
-		call := caller(t, transport, ratelimit.New(slowLimits(), nil))
+		api, _, _ := newWire(t)
+		call := caller(t, api, ratelimit.New(slowLimits(), nil))
 		if took, err := call(t.Context()); err != nil || took > maxDelay {
 			t.Fatalf("the first call took %s and returned %v; want no wait", took, err)
 		}
@@ -64,8 +64,8 @@ func TestDeadline(t *testing.T) {
 func TestCanceled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		transport, _, _ := newWire(t)
-		call := caller(t, transport, ratelimit.New(slowLimits(), nil))
+		api, _, _ := newWire(t)
+		call := caller(t, api, ratelimit.New(slowLimits(), nil))
 		if _, err := call(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -77,8 +77,8 @@ func TestCanceled(t *testing.T) {
 		if took, err := call(t.Context()); err != nil || took < 80*time.Second || took > 91*time.Second {
 			t.Errorf("the next call took %s and returned %v; want 90 s, the token of the canceled call", took, err)
 		}
-		if transport.made["DescribeVpcs"] != 2 {
-			t.Errorf("%d calls were sent, want 2", transport.made["DescribeVpcs"])
+		if api.made["DescribeVpcs"] != 2 {
+			t.Errorf("%d calls were sent, want 2", api.made["DescribeVpcs"])
 		}
 	})
 }
@@ -87,12 +87,12 @@ func TestCanceled(t *testing.T) {
 func TestThrottled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		transport, _, _ := newWire(t)
-		transport.server.Do(func(w *world.World, _ time.Time) {
+		api, _, _ := newWire(t)
+		api.server.Do(func(w *world.World, _ time.Time) {
 			w.Faults.Throttle = map[string]world.Bucket{"ec2:DescribeVpcs": {Size: 1, Refill: 1}}
 		})
 		var throttled []bool
-		call := caller(t, transport, ratelimit.New(ratelimit.Limits{"*": {Burst: 10, PerSecond: 1}}, func(a ratelimit.Attempt) {
+		call := caller(t, api, ratelimit.New(ratelimit.Limits{"*": {Burst: 10, PerSecond: 1}}, func(a ratelimit.Attempt) {
 			throttled = append(throttled, a.Throttled)
 		}))
 		var took time.Duration
@@ -110,8 +110,8 @@ func TestThrottled(t *testing.T) {
 func TestOtherServices(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		transport, _, _ := newWire(t)
-		client := iam.NewFromConfig(transport.config(ratelimit.New(ratelimit.Limits{"*": {Burst: 1, PerSecond: 0.001}}, nil)))
+		api, _, _ := newWire(t)
+		client := iam.NewFromConfig(api.config(ratelimit.New(ratelimit.Limits{"*": {Burst: 1, PerSecond: 0.001}}, nil)))
 		start := time.Now()
 		for range 5 {
 			if _, err := client.ListInstanceProfiles(t.Context(), &iam.ListInstanceProfilesInput{}); err != nil {
@@ -128,11 +128,11 @@ func TestOtherServices(t *testing.T) {
 func TestShared(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		transport, _, _ := newWire(t)
+		api, _, _ := newWire(t)
 		var waited []time.Duration
 		shared := ratelimit.NewShared(ratelimit.Rate{Burst: 1, PerSecond: 0.1 / 0.95}, func(a ratelimit.Attempt) { waited = append(waited, a.Waited) })
-		iamClient := iam.NewFromConfig(transport.config(shared))
-		call := caller(t, transport, shared)
+		iamClient := iam.NewFromConfig(api.config(shared))
+		call := caller(t, api, shared)
 		start := time.Now()
 		for range 2 {
 			if _, err := call(t.Context()); err != nil {
@@ -148,7 +148,7 @@ func TestShared(t *testing.T) {
 		if len(waited) != 4 || waited[0] != 0 {
 			t.Errorf("the calls waited %v, want 4 waits, of which the first is 0", waited)
 		}
-		if took, err := caller(t, transport, ratelimit.New(slowLimits(), nil))(t.Context()); err != nil || took > maxDelay {
+		if took, err := caller(t, api, ratelimit.New(slowLimits(), nil))(t.Context()); err != nil || took > maxDelay {
 			t.Errorf("a call of another limiter took %s and returned %v; want no wait", took, err)
 		}
 	})

@@ -13,7 +13,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// vpcFilter returns EC2's filter for the resources of a VPC.
 func vpcFilter(vpc string) []awstypes.Filter {
 	return []awstypes.Filter{{Name: aws.String("vpc-id"), Values: []string{vpc}}}
 }
@@ -176,7 +175,6 @@ func (d *Client) AllGroups(ctx context.Context, vpc string) ([]diagnosis.Group, 
 	return out, nil
 }
 
-// rulesOf converts the rules of a security group.
 func rulesOf(permissions []awstypes.IpPermission) []diagnosis.Rule {
 	var out []diagnosis.Rule
 	for _, p := range permissions {

@@ -34,7 +34,6 @@ func (d *Client) Groups(ctx context.Context, vpc string, terms []Term) (groups [
 	return groups, misses, nil
 }
 
-// groups returns the security groups that a request finds, by ID.
 func (d *Client) groups(ctx context.Context, in *awsec2.DescribeSecurityGroupsInput) (map[string]Group, error) {
 	out := map[string]Group{}
 	pages := awsec2.NewDescribeSecurityGroupsPaginator(d.client, in, func(o *awsec2.DescribeSecurityGroupsPaginatorOptions) { o.Limit = 500 })

@@ -43,7 +43,6 @@ func (d *Client) Subnets(ctx context.Context, vpc string, terms []Term) (subnets
 	return subnets, misses, nil
 }
 
-// subnets returns the subnets that a request finds, by ID.
 func (d *Client) subnets(ctx context.Context, in *awsec2.DescribeSubnetsInput) (map[string]Subnet, error) {
 	out := map[string]Subnet{}
 	pages := awsec2.NewDescribeSubnetsPaginator(d.client, in, func(o *awsec2.DescribeSubnetsPaginatorOptions) { o.Limit = 500 })

@@ -18,18 +18,18 @@ import (
 
 // CredentialsProblem returns one line on why the AWS SDK has no credentials. err is the error of the SDK.
 func CredentialsProblem(err error) string {
-	var call *smithy.OperationError
+	var failed *smithy.OperationError
 	text := err.Error()
 	switch {
 	case strings.Contains(text, "no EC2 IMDS role found"): // the last source that the SDK tries
 		return "there are none in the environment, the AWS configuration or the instance"
-	case errors.As(err, &call) && call.Operation() == "AssumeRoleWithWebIdentity":
-		return webIdentityProblem(call)
-	case errors.As(err, &call):
-		return awserr.Classify(call.Operation(), call).Error()
+	case errors.As(err, &failed) && failed.Operation() == "AssumeRoleWithWebIdentity":
+		return webIdentityProblem(failed)
+	case errors.As(err, &failed):
+		return awserr.Classify(failed.Operation(), failed).Error()
 	}
-	for _, layer := range []string{"failed to refresh cached credentials, ", "failed to retrieve credentials, "} {
-		text = strings.TrimPrefix(text, layer)
+	for _, prefix := range []string{"failed to refresh cached credentials, ", "failed to retrieve credentials, "} {
+		text = strings.TrimPrefix(text, prefix)
 	}
 	return message.OneLine(text)
 }

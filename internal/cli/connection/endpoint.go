@@ -28,6 +28,7 @@ func EndpointProblem(cfg aws.Config) error {
 	if strings.EqualFold(os.Getenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"), "true") {
 		return nil
 	}
+	// The services that Joiner calls.
 	for _, service := range []string{"ARC_ZONAL_SHIFT", "EC2", "EKS", "IAM", "PRICING", "SQS", "SSM", "STS"} {
 		name := endpointVariable + "_" + service
 		if endpoint := os.Getenv(name); !isEndpoint(endpoint) {

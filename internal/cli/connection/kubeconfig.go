@@ -27,7 +27,7 @@ func KubeconfigProblem(paths []string, err error) error {
 		switch {
 		case path == "", errors.Is(loadErr, fs.ErrNotExist):
 			continue
-		case errors.As(loadErr, new(*fs.PathError)):
+		case errors.As(loadErr, new(*fs.PathError)): // unreadable, for instance a folder
 			return message.WithoutSyscall(loadErr)
 		case loadErr != nil:
 			if field := invalidBase64Field(path); field != "" {
@@ -42,7 +42,7 @@ func KubeconfigProblem(paths []string, err error) error {
 		return fmt.Errorf("there is no kubeconfig at %s", strings.Join(paths, " or "))
 	case clientcmd.IsEmptyConfig(err):
 		return fmt.Errorf("the kubeconfig %s names no cluster", strings.Join(existing, " or "))
-	case clientcmd.IsContextNotFound(err), strings.HasPrefix(err.Error(), `context "`):
+	case clientcmd.IsContextNotFound(err), strings.HasPrefix(err.Error(), `context "`): // two errors with this cause
 		return missingContext(existing, err)
 	}
 	return err
@@ -51,7 +51,6 @@ func KubeconfigProblem(paths []string, err error) error {
 // RewriteKubeconfig is the advice for a damaged kubeconfig.
 const RewriteKubeconfig = "write it again, for instance with aws eks update-kubeconfig --name CLUSTER"
 
-// maxListedContexts is the maximum number of contexts that an error lists.
 const maxListedContexts = 10
 
 // missingContext adds the names of the contexts in the files, and a similar name, to err, the error about a context
