@@ -30,7 +30,7 @@ const (
 	maxCompletionNames = 500
 )
 
-// nodePoolResource and the functions below return the resources whose names are completed.
+// nodePoolResource and the next three functions return the resources whose names are completed.
 func nodePoolResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: karpv1.Group, Version: "v1", Resource: "nodepools"}
 }

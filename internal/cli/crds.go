@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// crdsTimeout is the timeout of all calls of a joiner crds command together. joiner migrate check reads all objects of
-// Karpenter within it.
+// crdsTimeout is the timeout of all calls of a joiner crds command together. It is also that of joiner migrate check for
+// reading Karpenter's objects.
 const crdsTimeout = time.Minute
 
 func newCRDs() *cobra.Command {

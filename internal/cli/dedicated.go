@@ -22,7 +22,7 @@ func applyDedicatedTenancy(market catalog.Market, pools []*karpv1.NodePool) {
 				types = append(types, t.Dedicated())
 			}
 		}
-		if c.Pools = maps.Clone(c.Pools); c.Pools == nil {
+		if c.Pools = maps.Clone(c.Pools); c.Pools == nil { // EC2NodeClasses may share the map
 			c.Pools = map[string][]catalog.Type{}
 		}
 		c.Pools[pool.Name] = types

@@ -331,11 +331,11 @@ func openClients(clients *collector.Clients, cfg aws.Config, uid string) error {
 		uid = "unknown" // the owner of an instance is determined later, from all evidence
 	}
 	cfg.Retryer = nil
-	cfg.RetryMaxAttempts = 3
+	cfg.RetryMaxAttempts = 3 // to report an outage soon
 	cfg = awserr.ClientConfig(cfg)
-	eksClient, err := eks.New(cfg, clients.Cluster)
-	ec2Client, err2 := ec2.New(cfg, ec2.Cluster{Name: clients.Cluster, UID: uid, Region: cfg.Region})
-	if err := errors.Join(err, err2); err != nil {
+	eksClient, eksErr := eks.New(cfg, clients.Cluster)
+	ec2Client, ec2Err := ec2.New(cfg, ec2.Cluster{Name: clients.Cluster, UID: uid, Region: cfg.Region})
+	if err := errors.Join(eksErr, ec2Err); err != nil {
 		return err
 	}
 	clients.EKS, clients.IAM = eksClient, iam.New(cfg, iam.Cluster{Name: clients.Cluster, UID: uid, Region: cfg.Region})

@@ -22,7 +22,7 @@ import (
 type migrationAWS struct {
 	*migrateFlags
 	settings config.Settings         // of Karpenter's controller
-	seen     *migration.Installation // the results are added to it
+	seen     *migration.Installation // read adds its results
 	clients  collector.Clients       // each is nil if AWS is not read
 }
 
