@@ -114,6 +114,7 @@ func (c *clusterFlags) eks() (name, region string) {
 	if !ok {
 		return "", ""
 	}
+	// arn:aws:eks:REGION:ACCOUNT:cluster/NAME
 	if parts := strings.SplitN(selected.Cluster, ":", 6); len(parts) == 6 && parts[0] == "arn" && parts[2] == "eks" {
 		name, _ = strings.CutPrefix(parts[5], "cluster/")
 		return name, parts[3]

@@ -151,7 +151,7 @@ const (
 )
 
 // explainNode returns the row of the NodeClaim's node, with the cause why the node is not being disrupted. If the node
-// is being disrupted, the cause is leaving. blockers are by Node.
+// is being disrupted, the cause is leaving. The keys of blockers are names of Nodes.
 func explainNode(claim *karpv1.NodeClaim, blockers map[string]snapshot.BlockingPod) output.NodeExplanation {
 	out := output.NodeExplanation{Node: claim.Status.NodeName, Claim: claim.Name, Pool: claim.Labels[karpv1.LabelNodePool]}
 	conditions := claim.StatusConditions()

@@ -37,7 +37,7 @@ func (r *renderFlags) completeCluster() error {
 	return nil
 }
 
-// clusterProblem returns an error about the first flag with an invalid fact about the cluster; nil if there is none.
+// clusterProblem returns an error about the first invalid flag about the cluster or its nodes; nil if there is none.
 func (r *renderFlags) clusterProblem() error {
 	c := r.cluster
 	if c.Name != "" && !clusterPattern.MatchString(c.Name) {

@@ -43,7 +43,6 @@ func (m *migrationAWS) read(ctx context.Context, isOffline bool) error {
 	return m.addPermissions(ctx, policies)
 }
 
-// open creates the AWS clients, as joiner doctor does.
 func (m *migrationAWS) open(ctx context.Context) error {
 	m.clients.Cluster = m.seen.Cluster
 	d := doctorFlags{region: m.region}
@@ -148,7 +147,7 @@ func (m *migrationAWS) findRole(ctx context.Context) {
 			continue
 		}
 		m.role = c.Role
-		if m.role != "" || m.clients.EKS == nil || c.Account == "" {
+		if m.role != "" || m.clients.EKS == nil || c.Account == "" { // Account is the service account
 			continue
 		}
 		role, err := m.clients.EKS.PodRole(ctx, c.Namespace, c.Account)

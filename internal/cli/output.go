@@ -20,7 +20,6 @@ import (
 // format is the output format of a command: the value of -o.
 type format string
 
-// The formats.
 const (
 	asTable format = "table"
 	asJSON  format = "json"

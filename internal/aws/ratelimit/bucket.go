@@ -17,19 +17,19 @@ func newBucket(now time.Time, r Rate) *bucket {
 }
 
 // take takes a token and returns the time until the token is available; 0 if it is available now.
-func (k *bucket) take(now time.Time) time.Duration {
-	k.fill(now)
-	k.tokens--
-	if k.tokens >= 0 {
+func (b *bucket) take(now time.Time) time.Duration {
+	b.fill(now)
+	b.tokens--
+	if b.tokens >= 0 {
 		return 0
 	}
-	return time.Duration(-k.tokens / k.refill * float64(time.Second))
+	return time.Duration(-b.tokens / b.refill * float64(time.Second))
 }
 
 // fill adds the tokens that have accrued since the last update.
-func (k *bucket) fill(now time.Time) {
-	if passed := now.Sub(k.at).Seconds(); passed > 0 {
-		k.tokens = min(k.size, k.tokens+passed*k.refill)
-		k.at = now
+func (b *bucket) fill(now time.Time) {
+	if passed := now.Sub(b.at).Seconds(); passed > 0 {
+		b.tokens = min(b.size, b.tokens+passed*b.refill)
+		b.at = now
 	}
 }

@@ -187,24 +187,24 @@ func (l *Limiter) wait(ctx context.Context, action string) (time.Duration, error
 func (l *Limiter) take(now time.Time, action string) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	k, ok := l.buckets[l.key(action)]
+	b, ok := l.buckets[l.key(action)]
 	if !ok {
 		rate, limited := l.limits.rateOf(action)
 		if !limited {
 			return 0
 		}
-		k = newBucket(now, rate)
-		l.buckets[l.key(action)] = k
+		b = newBucket(now, rate)
+		l.buckets[l.key(action)] = b
 	}
-	return k.take(now)
+	return b.take(now)
 }
 
 // putBack puts the token of a call that was not made back into the bucket.
 func (l *Limiter) putBack(action string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if k, ok := l.buckets[l.key(action)]; ok {
-		k.tokens++
+	if b, ok := l.buckets[l.key(action)]; ok {
+		b.tokens++
 	}
 }
 
@@ -213,8 +213,8 @@ func (l *Limiter) putBack(action string) {
 func (l *Limiter) emptyBucket(action string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if k, ok := l.buckets[l.key(action)]; ok {
-		k.fill(time.Now())
-		k.tokens = min(k.tokens, 0) // the calls that wait keep their tokens
+	if b, ok := l.buckets[l.key(action)]; ok {
+		b.fill(time.Now())
+		b.tokens = min(b.tokens, 0) // the calls that wait keep their tokens
 	}
 }

@@ -13,8 +13,8 @@ import (
 )
 
 // ACLs returns the network ACLs of a VPC, sorted by ID, with their entries sorted by number.
-func (d *Client) ACLs(ctx context.Context, vpc string) ([]diagnosis.ACL, error) {
-	pages := awsec2.NewDescribeNetworkAclsPaginator(d.client, &awsec2.DescribeNetworkAclsInput{Filters: vpcFilter(vpc)})
+func (c *Client) ACLs(ctx context.Context, vpc string) ([]diagnosis.ACL, error) {
+	pages := awsec2.NewDescribeNetworkAclsPaginator(c.client, &awsec2.DescribeNetworkAclsInput{Filters: vpcFilter(vpc)})
 	all, err := readPages(ctx, "DescribeNetworkAcls", pages.HasMorePages,
 		func(ctx context.Context) (*awsec2.DescribeNetworkAclsOutput, error) { return pages.NextPage(ctx) },
 		func(p *awsec2.DescribeNetworkAclsOutput) []awstypes.NetworkAcl { return p.NetworkAcls })

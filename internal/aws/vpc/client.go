@@ -98,7 +98,7 @@ func (m Miss) String() string {
 
 // search finds resources of one kind, subnets or security groups.
 type search[T any] struct {
-	// describe returns the resources that the term selects, by ID: only those in the VPC if vpc is not empty.
+	// describe returns the resources that the term selects, by ID. Unless vpc is empty, they are in the VPC.
 	describe func(ctx context.Context, t Term, vpc string) (map[string]T, error)
 	vpcOf    func(T) string // returns the ID of a resource's VPC
 }

@@ -33,12 +33,12 @@ func readPages[Page, Item any](ctx context.Context, op string, more func() bool,
 }
 
 // VPC returns the DNS settings of a VPC.
-func (d *Client) VPC(ctx context.Context, vpc string) (diagnosis.VPC, error) {
+func (c *Client) VPC(ctx context.Context, vpc string) (diagnosis.VPC, error) {
 	out := diagnosis.VPC{ID: vpc}
 	for attribute, into := range map[awstypes.VpcAttributeName]*bool{
 		awstypes.VpcAttributeNameEnableDnsSupport: &out.DNSSupport, awstypes.VpcAttributeNameEnableDnsHostnames: &out.DNSHostnames,
 	} {
-		got, err := d.client.DescribeVpcAttribute(ctx, &awsec2.DescribeVpcAttributeInput{VpcId: aws.String(vpc), Attribute: attribute})
+		got, err := c.client.DescribeVpcAttribute(ctx, &awsec2.DescribeVpcAttributeInput{VpcId: aws.String(vpc), Attribute: attribute})
 		if err != nil {
 			return diagnosis.VPC{}, awserr.Classify("DescribeVpcAttribute "+vpc, err)
 		}
@@ -53,8 +53,8 @@ func (d *Client) VPC(ctx context.Context, vpc string) (diagnosis.VPC, error) {
 }
 
 // AllSubnets returns the subnets of a VPC, sorted by ID.
-func (d *Client) AllSubnets(ctx context.Context, vpc string) ([]diagnosis.Subnet, error) {
-	pages := awsec2.NewDescribeSubnetsPaginator(d.client, &awsec2.DescribeSubnetsInput{Filters: vpcFilter(vpc)})
+func (c *Client) AllSubnets(ctx context.Context, vpc string) ([]diagnosis.Subnet, error) {
+	pages := awsec2.NewDescribeSubnetsPaginator(c.client, &awsec2.DescribeSubnetsInput{Filters: vpcFilter(vpc)})
 	all, err := readPages(ctx, "DescribeSubnets", pages.HasMorePages,
 		func(ctx context.Context) (*awsec2.DescribeSubnetsOutput, error) { return pages.NextPage(ctx) },
 		func(p *awsec2.DescribeSubnetsOutput) []awstypes.Subnet { return p.Subnets })
@@ -92,8 +92,8 @@ func clusterTags(tags []awstypes.Tag) map[string]string {
 }
 
 // Routes returns the route tables of a VPC, sorted by ID.
-func (d *Client) Routes(ctx context.Context, vpc string) ([]diagnosis.RouteTable, error) {
-	pages := awsec2.NewDescribeRouteTablesPaginator(d.client, &awsec2.DescribeRouteTablesInput{Filters: vpcFilter(vpc)})
+func (c *Client) Routes(ctx context.Context, vpc string) ([]diagnosis.RouteTable, error) {
+	pages := awsec2.NewDescribeRouteTablesPaginator(c.client, &awsec2.DescribeRouteTablesInput{Filters: vpcFilter(vpc)})
 	all, err := readPages(ctx, "DescribeRouteTables", pages.HasMorePages,
 		func(ctx context.Context) (*awsec2.DescribeRouteTablesOutput, error) { return pages.NextPage(ctx) },
 		func(p *awsec2.DescribeRouteTablesOutput) []awstypes.RouteTable { return p.RouteTables })
@@ -137,8 +137,8 @@ func routeOf(r awstypes.Route) diagnosis.Route {
 }
 
 // Endpoints returns the VPC endpoints of a VPC, sorted by service.
-func (d *Client) Endpoints(ctx context.Context, vpc string) ([]diagnosis.Endpoint, error) {
-	pages := awsec2.NewDescribeVpcEndpointsPaginator(d.client, &awsec2.DescribeVpcEndpointsInput{Filters: vpcFilter(vpc)})
+func (c *Client) Endpoints(ctx context.Context, vpc string) ([]diagnosis.Endpoint, error) {
+	pages := awsec2.NewDescribeVpcEndpointsPaginator(c.client, &awsec2.DescribeVpcEndpointsInput{Filters: vpcFilter(vpc)})
 	all, err := readPages(ctx, "DescribeVpcEndpoints", pages.HasMorePages,
 		func(ctx context.Context) (*awsec2.DescribeVpcEndpointsOutput, error) { return pages.NextPage(ctx) },
 		func(p *awsec2.DescribeVpcEndpointsOutput) []awstypes.VpcEndpoint { return p.VpcEndpoints })
@@ -158,8 +158,8 @@ func (d *Client) Endpoints(ctx context.Context, vpc string) ([]diagnosis.Endpoin
 }
 
 // AllGroups returns the security groups of a VPC with their rules, sorted by ID.
-func (d *Client) AllGroups(ctx context.Context, vpc string) ([]diagnosis.Group, error) {
-	pages := awsec2.NewDescribeSecurityGroupsPaginator(d.client, &awsec2.DescribeSecurityGroupsInput{Filters: vpcFilter(vpc)})
+func (c *Client) AllGroups(ctx context.Context, vpc string) ([]diagnosis.Group, error) {
+	pages := awsec2.NewDescribeSecurityGroupsPaginator(c.client, &awsec2.DescribeSecurityGroupsInput{Filters: vpcFilter(vpc)})
 	all, err := readPages(ctx, "DescribeSecurityGroups", pages.HasMorePages,
 		func(ctx context.Context) (*awsec2.DescribeSecurityGroupsOutput, error) { return pages.NextPage(ctx) },
 		func(p *awsec2.DescribeSecurityGroupsOutput) []awstypes.SecurityGroup { return p.SecurityGroups })
@@ -197,8 +197,8 @@ func rulesOf(permissions []awstypes.IpPermission) []diagnosis.Rule {
 }
 
 // NATAddresses returns the public addresses of the available NAT gateways of a VPC, sorted.
-func (d *Client) NATAddresses(ctx context.Context, vpc string) ([]string, error) {
-	pages := awsec2.NewDescribeNatGatewaysPaginator(d.client, &awsec2.DescribeNatGatewaysInput{Filter: vpcFilter(vpc)})
+func (c *Client) NATAddresses(ctx context.Context, vpc string) ([]string, error) {
+	pages := awsec2.NewDescribeNatGatewaysPaginator(c.client, &awsec2.DescribeNatGatewaysInput{Filter: vpcFilter(vpc)})
 	all, err := readPages(ctx, "DescribeNatGateways", pages.HasMorePages,
 		func(ctx context.Context) (*awsec2.DescribeNatGatewaysOutput, error) { return pages.NextPage(ctx) },
 		func(p *awsec2.DescribeNatGatewaysOutput) []awstypes.NatGateway { return p.NatGateways })

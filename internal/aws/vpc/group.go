@@ -20,9 +20,9 @@ type Group struct {
 
 // Groups returns the security groups that any of the terms selects, sorted by ID. It searches only the VPC if vpc is
 // not empty. misses are the terms that match no security group.
-func (d *Client) Groups(ctx context.Context, vpc string, terms []Term) (groups []Group, misses []Miss, err error) {
+func (c *Client) Groups(ctx context.Context, vpc string, terms []Term) (groups []Group, misses []Miss, err error) {
 	describe := func(ctx context.Context, t Term, vpc string) (map[string]Group, error) {
-		return d.groups(ctx, &awsec2.DescribeSecurityGroupsInput{Filters: addVPCFilter(t.filters("group-id", "group-name"), vpc)})
+		return c.groups(ctx, &awsec2.DescribeSecurityGroupsInput{Filters: addVPCFilter(t.filters("group-id", "group-name"), vpc)})
 	}
 	found, misses, err := search[Group]{describe, func(g Group) string { return g.VPC }}.find(ctx, vpc, terms)
 	if err != nil {
@@ -34,9 +34,9 @@ func (d *Client) Groups(ctx context.Context, vpc string, terms []Term) (groups [
 	return groups, misses, nil
 }
 
-func (d *Client) groups(ctx context.Context, in *awsec2.DescribeSecurityGroupsInput) (map[string]Group, error) {
+func (c *Client) groups(ctx context.Context, in *awsec2.DescribeSecurityGroupsInput) (map[string]Group, error) {
 	out := map[string]Group{}
-	pages := awsec2.NewDescribeSecurityGroupsPaginator(d.client, in, func(o *awsec2.DescribeSecurityGroupsPaginatorOptions) { o.Limit = 500 })
+	pages := awsec2.NewDescribeSecurityGroupsPaginator(c.client, in, func(o *awsec2.DescribeSecurityGroupsPaginatorOptions) { o.Limit = 500 })
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {

@@ -25,10 +25,10 @@ type Subnet struct {
 
 // Subnets returns the subnets that any of the terms selects: most free addresses first, then by ID. It searches only
 // the VPC if vpc is not empty. misses are the terms that match no subnet.
-func (d *Client) Subnets(ctx context.Context, vpc string, terms []Term) (subnets []Subnet, misses []Miss, err error) {
+func (c *Client) Subnets(ctx context.Context, vpc string, terms []Term) (subnets []Subnet, misses []Miss, err error) {
 	describe := func(ctx context.Context, t Term, vpc string) (map[string]Subnet, error) {
 		// Terms for subnets have no Name, so the filter tag:Name is never used.
-		return d.subnets(ctx, &awsec2.DescribeSubnetsInput{Filters: addVPCFilter(t.filters("subnet-id", "tag:Name"), vpc)})
+		return c.subnets(ctx, &awsec2.DescribeSubnetsInput{Filters: addVPCFilter(t.filters("subnet-id", "tag:Name"), vpc)})
 	}
 	found, misses, err := search[Subnet]{describe, func(s Subnet) string { return s.VPC }}.find(ctx, vpc, terms)
 	if err != nil {
@@ -43,9 +43,9 @@ func (d *Client) Subnets(ctx context.Context, vpc string, terms []Term) (subnets
 	return subnets, misses, nil
 }
 
-func (d *Client) subnets(ctx context.Context, in *awsec2.DescribeSubnetsInput) (map[string]Subnet, error) {
+func (c *Client) subnets(ctx context.Context, in *awsec2.DescribeSubnetsInput) (map[string]Subnet, error) {
 	out := map[string]Subnet{}
-	pages := awsec2.NewDescribeSubnetsPaginator(d.client, in, func(o *awsec2.DescribeSubnetsPaginatorOptions) { o.Limit = 500 })
+	pages := awsec2.NewDescribeSubnetsPaginator(c.client, in, func(o *awsec2.DescribeSubnetsPaginatorOptions) { o.Limit = 500 })
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
