@@ -19,13 +19,12 @@ import (
 	"github.com/joiner-sh/joiner/api/crds"
 )
 
-// DefinitionInstaller installs the CustomResourceDefinitions of the API with server-side apply. A definition that is
-// newer than this program's, or has fields that this program does not know, is not changed.
+// DefinitionInstaller installs the CustomResourceDefinitions of the API with server-side apply. It does not change a
+// CRD that is newer than this program's, or whose objects are stored in a version that this program does not know.
 type DefinitionInstaller struct {
 	// Live reads and writes at the API server, without a cache, and knows apiextensions.k8s.io/v1: see NewDefinitions.
 	Live client.Client
-	// Force also replaces a CRD of another program that has fields unknown to this program. A newer CRD is never
-	// replaced.
+	// Force also replaces a CRD of another program that has fields unknown to this program.
 	Force bool
 }
 
@@ -42,8 +41,7 @@ func NewDefinitions(cfg *rest.Config) (*DefinitionInstaller, error) {
 	return &DefinitionInstaller{Live: live}, nil
 }
 
-// definitionOwner is the field manager of the installed definitions.
-const definitionOwner = "joiner"
+const definitionOwner = "joiner" // field manager
 
 // servedWithin is the time limit for the API server to serve an installed definition.
 const servedWithin = 10 * time.Second
@@ -54,7 +52,7 @@ type Selection string
 // The selections. Each includes those before it.
 const (
 	SelectMissing  Selection = "lacking" // definitions that do not exist
-	SelectOutdated Selection = "stale"   // also definitions that are older or of another program
+	SelectOutdated Selection = "stale"   // also definitions of an older revision or of another program
 	SelectAll      Selection = "every"   // also definitions of this revision, in case they were changed by hand
 )
 
@@ -95,7 +93,7 @@ func (d *DefinitionInstaller) Install(ctx context.Context, selection Selection) 
 		if err != nil {
 			return all, err
 		}
-		all[i].Installed = version != c.version
+		all[i].Installed = version != c.version // an apply that changes nothing keeps the version
 	}
 	for _, c := range all {
 		if !c.Installed && c.version == "" {
@@ -125,8 +123,8 @@ func (d *DefinitionInstaller) apply(ctx context.Context, c DefinitionComparison)
 	return object.GetResourceVersion(), nil
 }
 
-// ownDefinition returns the program's definition with this name. It reads the definition's file without setting default
-// values, and adds the annotation with the revision.
+// ownDefinition returns the program's definition with this name and the annotation with the revision. It has only the
+// fields of the definition's file, because the apply would own each further field.
 func ownDefinition(name string) (*unstructured.Unstructured, error) {
 	object := &unstructured.Unstructured{}
 	for _, m := range crds.Manifests() {
@@ -161,7 +159,6 @@ func DefinitionManifests() (string, error) {
 	return b.String(), nil
 }
 
-// waitServed waits until the API server serves a definition.
 func (d *DefinitionInstaller) waitServed(ctx context.Context, name string) error {
 	why := "it has no conditions yet"
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, servedWithin, true, func(ctx context.Context) (bool, error) {
@@ -193,25 +190,25 @@ func (d *DefinitionInstaller) Remove(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var left []string
+	var remaining []string
 	for _, own := range ours {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(listKind(own))
 		err := d.Live.List(ctx, list)
 		switch {
 		case err == nil:
-		case Classify(err) == Gone, isNoKind(err):
+		case Classify(err) == Gone, isNoKind(err): // the CRD is not installed
 			continue
 		default:
 			return nil, fmt.Errorf("list %s: %w", own.Spec.Names.Plural, err)
 		}
 		for _, o := range list.Items {
-			left = append(left, own.Spec.Names.Singular+" "+o.GetName())
+			remaining = append(remaining, own.Spec.Names.Singular+" "+o.GetName())
 		}
 	}
-	if len(left) > 0 {
-		shown := strings.Join(left[:min(5, len(left))], ", ")
-		return nil, fmt.Errorf("there still are %d objects (%s): delete the NodePools first, wait until their nodes are gone, then delete the EC2NodeClasses and NodeOverlays", len(left), shown)
+	if len(remaining) > 0 {
+		shown := strings.Join(remaining[:min(5, len(remaining))], ", ")
+		return nil, fmt.Errorf("there still are %d objects (%s): delete the NodePools first, wait until their nodes are gone, then delete the EC2NodeClasses and NodeOverlays", len(remaining), shown)
 	}
 	var removed []string
 	for _, own := range ours {

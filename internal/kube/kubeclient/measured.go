@@ -50,9 +50,9 @@ func (s MeasuredStore) Read(ctx context.Context) (catalog.Measurements, error) {
 	return kept, err
 }
 
-// Write adds measurements to the stored ones, drops those that no node has confirmed since the given day, and returns
-// the result. It also drops lines that cannot be read. If another client wrote meanwhile, nothing is written, and
-// Classify returns Reread.
+// Write adds m to the stored measurements, drops those that no node has confirmed on or after the day since, and
+// returns the result. It also drops lines that cannot be read. If another client wrote meanwhile, nothing is written,
+// and Classify returns Reread.
 func (s MeasuredStore) Write(ctx context.Context, m catalog.Measurements, since catalog.Day) (catalog.Measurements, error) {
 	found, err := s.get(ctx)
 	if err != nil {

@@ -21,25 +21,26 @@ func measured(image, typ string, memory int64, seen catalog.Day) catalog.Measure
 	return catalog.Measurements{{Image: image, Type: typ}: {Memory: memory, Seen: seen}}
 }
 
-// TestMeasuredStore: two processes write, and each reads the measurements of both.
+// TestMeasuredStore: Write merges new measurements with the stored ones, and updates the ConfigMap only if its data
+// changes.
 func TestMeasuredStore(t *testing.T) {
 	t.Parallel()
-	writes := 0
+	updates := 0
 	c := fakeServer(t, interceptor.Funcs{Update: func(ctx context.Context, c client.WithWatch, o client.Object,
 		opts ...client.UpdateOption) error {
-		writes++
+		updates++
 		return c.Update(ctx, o, opts...)
 	}})
 	store := MeasuredStore{Live: c, Writer: c, Namespace: "kube-system"}
 	if kept, err := store.Read(t.Context()); err != nil || kept == nil || len(kept) > 0 {
 		t.Fatalf("without a ConfigMap, Read returns %v, %v; want empty measurements", kept, err)
 	}
-	// Of two measurements, the least memory and the latest day are kept. since drops measurements of earlier days.
+	// Of two measurements, the least memory and the latest day are kept.
 	for i, step := range []struct {
-		add    catalog.Measurements
-		since  catalog.Day
-		want   catalog.Measurements
-		writes int
+		add     catalog.Measurements
+		since   catalog.Day // earlier measurements are dropped
+		want    catalog.Measurements
+		updates int // so far
 	}{
 		{measured("ami-1", "m5.large", 100, 20), 0, measured("ami-1", "m5.large", 100, 20), 0}, // created
 		{measured("ami-1", "m5.large", 200, 20), 0, measured("ami-1", "m5.large", 100, 20), 0},
@@ -48,8 +49,8 @@ func TestMeasuredStore(t *testing.T) {
 		{nil, 25, measured("ami-2", "m5.large", 80, 30), 3},
 	} {
 		kept, err := store.Write(t.Context(), step.add, step.since)
-		if diff := cmp.Diff(step.want, kept); err != nil || diff != "" || writes != step.writes {
-			t.Errorf("step %d: %v, %d writes, want %d (-want +got):\n%s", i, err, writes, step.writes, diff)
+		if diff := cmp.Diff(step.want, kept); err != nil || diff != "" || updates != step.updates {
+			t.Errorf("step %d: %v, %d updates so far, want %d (-want +got):\n%s", i, err, updates, step.updates, diff)
 		}
 		read, err := store.Read(t.Context())
 		if diff := cmp.Diff(step.want, read); err != nil || diff != "" {
@@ -63,7 +64,7 @@ func TestMeasuredStore(t *testing.T) {
 	}
 }
 
-// TestMeasuredStoreIsBounded: the ConfigMap never exceeds the limit of the API server, and keeps the latest
+// TestMeasuredStoreIsBounded: the size of the ConfigMap is about measuredLimit (512 KiB), and it keeps the latest
 // measurements.
 func TestMeasuredStoreIsBounded(t *testing.T) {
 	t.Parallel()
@@ -91,7 +92,8 @@ func TestMeasuredStoreIsBounded(t *testing.T) {
 	}
 }
 
-// TestMeasuredStoreFaults: invalid lines are reported, and valid lines are used.
+// TestMeasuredStoreFaults: Read reports invalid lines and returns the valid ones. After an error, Write returns no
+// measurements.
 func TestMeasuredStoreFaults(t *testing.T) {
 	t.Parallel()
 	c := fakeServer(t, interceptor.Funcs{}, &corev1.ConfigMap{

@@ -17,7 +17,7 @@ type object[T any] interface {
 }
 
 // PatchObject applies change to a copy of old and sends the difference: changes of status to the status subresource,
-// other changes to the object.
+// other changes to the object. It returns the object as last received.
 func PatchObject[T object[T]](ctx context.Context, c client.Client, old T, change func(T)) (T, error) {
 	wanted := old.DeepCopy()
 	change(wanted)
@@ -32,7 +32,7 @@ func PatchObject[T object[T]](ctx context.Context, c client.Client, old T, chang
 		}
 	}
 	if status != nil {
-		// This patch is for the version that the first patch made, so the first patch does not cause a conflict.
+		// This patch is for the version that the patch above returned, so that patch does not cause a conflict.
 		body := map[string]any{"status": status}
 		if err := c.Status().Patch(ctx, current, mergePatch(body, current)); err != nil {
 			return current, fmt.Errorf("patch status of %s %s: %w", KindOf(old), old.GetName(), err)
@@ -59,7 +59,7 @@ func difference(old, wanted client.Object) (body map[string]any, status any, err
 }
 
 // mergePatch returns body as a merge patch. If body replaces a list, or an annotation that holds a record, the patch
-// succeeds only for the version of current. A merge patch writes lists and annotations as a whole, so without this lock
+// succeeds only for the version of current. A merge patch writes each list and record as a whole, so without this lock
 // it would undo concurrent changes. Other patches have no such lock, because kubelets write Nodes often. mergePatch may
 // change body.
 func mergePatch(body map[string]any, current client.Object) client.Patch {

@@ -36,7 +36,7 @@ type Patch struct {
 // ShownObject is an object as it is shown to the user.
 type ShownObject struct {
 	Text string            // YAML, without status and server-side metadata
-	Data map[string]string // of a ConfigMap; nil for other kinds
+	Data map[string]string // the field data of a ConfigMap or Secret; nil without such a field
 }
 
 // PatchDryRun is the result of a dry run of a patch.
@@ -104,19 +104,19 @@ func (p *Patcher) tryOnce(ctx context.Context, patch Patch) (PatchDryRun, error)
 func (p *Patcher) Apply(ctx context.Context, patch Patch, t PatchDryRun) error {
 	latest := t
 	return retry.OnError(retry.DefaultBackoff, isChanged, func() error {
-		changed := p.send(ctx, latest.emptyObject(patch), patch, latest)
-		if !isChanged(changed) {
-			return changed
+		sendErr := p.send(ctx, latest.emptyObject(patch), patch, latest)
+		if !isChanged(sendErr) {
+			return sendErr
 		}
 		again, err := p.tryOnce(ctx, patch)
 		switch {
 		case err != nil:
 			return err
 		case again.Before.Text != t.Before.Text || again.After.Text != t.After.Text:
-			return errors.New(changed.Error()) // not a changedError, so that it is not retried
+			return errors.New(sendErr.Error()) // not a changedError, so that it is not retried
 		}
 		latest = again
-		return changed
+		return sendErr // retried with the new version
 	})
 }
 
@@ -139,7 +139,7 @@ func (p *Patcher) send(ctx context.Context, o *unstructured.Unstructured, patch 
 	return patch.explain("patch", p.client.Patch(ctx, o, client.RawPatch(kind, text), options...))
 }
 
-// pinned returns the patch with the condition that the object still has the version.
+// pinned returns the patch, as JSON, with the condition that the object still has the version.
 func (patch Patch) pinned(version string) ([]byte, types.PatchType, error) {
 	if patch.Type == PatchJSON {
 		var steps []any
@@ -178,7 +178,8 @@ func (patch Patch) explain(verb string, err error) error {
 		return nil
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("this user is not allowed to %s %s: grant the permission with RBAC, or run this as a user who has it: %w", verb, object, err)
-	case apierrors.IsConflict(err), apierrors.IsInvalid(err) && strings.Contains(err.Error(), "/metadata/resourceVersion"):
+	case apierrors.IsConflict(err), // a merge patch, or a JSON patch whose test of the version failed
+		apierrors.IsInvalid(err) && strings.Contains(err.Error(), "/metadata/resourceVersion"):
 		return &changedError{object: object}
 	}
 	return fmt.Errorf("%s %s: %w", verb, object, err)
@@ -187,12 +188,10 @@ func (patch Patch) explain(verb string, err error) error {
 // changedError is the error of a request that was made for an outdated version of the object.
 type changedError struct{ object string }
 
-// Error returns what changed and what to do.
 func (e *changedError) Error() string {
 	return e.object + " has changed since it was read: run the command again"
 }
 
-// isChanged reports whether the error is a changedError.
 func isChanged(err error) bool {
 	var changed *changedError
 	return errors.As(err, &changed)
@@ -212,7 +211,7 @@ func shownOf(o *unstructured.Unstructured) (ShownObject, error) {
 	}
 	data, _, err := unstructured.NestedStringMap(o.Object, "data")
 	if err != nil {
-		data = nil // the object is not a ConfigMap
+		data = nil // the values of data are not strings
 	}
 	return ShownObject{Text: string(text), Data: data}, nil
 }

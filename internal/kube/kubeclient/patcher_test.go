@@ -20,7 +20,7 @@ var claimWrites = []struct {
 	name  string
 	write func(t *testing.T, c client.Client, claim *karpv1.NodeClaim)
 
-	refusesPatch, refusesDelete bool
+	refusesPatch, refusesDelete bool // after the write, Patcher.Apply or Patcher.Delete fails
 }{
 	{name: "only status", write: func(t *testing.T, c client.Client, claim *karpv1.NodeClaim) {
 		claim.Status.ImageID = "ami-2"
@@ -65,10 +65,10 @@ func TestPatcherToleratesControllers(t *testing.T) {
 				t.Parallel()
 				p, c := patcherOf(t)
 				patch := Patch{Kind: "nodeclaim", Name: "late", Type: PatchMerge, Text: `{"metadata":{"annotations":{"fixed":"yes"}}}`}
-				trial, err := p.DryRun(t.Context(), patch)
+				dryRun, err := p.DryRun(t.Context(), patch)
 				must(t, err)
 				change.write(t, c, claimOf(t, c))
-				err = p.Apply(t.Context(), patch, trial)
+				err = p.Apply(t.Context(), patch, dryRun)
 				checkRefusal(t, err, change.refusesPatch)
 				if made := claimOf(t, c).Annotations["fixed"] == "yes"; made == change.refusesPatch {
 					t.Errorf("the patch was made: %v, want %v", made, !made)
@@ -118,13 +118,13 @@ func TestPatcherEndsWhileObjectChanges(t *testing.T) {
 		},
 	})
 	patch := Patch{Kind: "nodeclaim", Name: "late", Type: PatchMerge, Text: `{"metadata":{"annotations":{"fixed":"yes"}}}`}
-	trial, err := p.DryRun(t.Context(), patch)
+	dryRun, err := p.DryRun(t.Context(), patch)
 	must(t, err)
-	checkRefusal(t, p.Apply(t.Context(), patch, trial), true)
+	checkRefusal(t, p.Apply(t.Context(), patch, dryRun), true)
 	deletion, _, err := p.DryRunDelete(t.Context(), "nodeclaim", "late")
 	must(t, err)
 	checkRefusal(t, p.Delete(t.Context(), deletion), true)
-	// Each request made ImageID one character longer.
+	// Each request made ImageID one character longer. Apply and Delete make 4 attempts each (retry.DefaultBackoff).
 	if tries := len(claimOf(t, c).Status.ImageID); tries < 8 || tries > 20 {
 		t.Errorf("%d requests were made, want 8 to 20", tries)
 	}
@@ -149,7 +149,7 @@ func patcherWith(t *testing.T, hooks interceptor.Funcs) (*Patcher, client.Client
 	return &Patcher{client: mappedClient{c, kinds}}, c
 }
 
-// mappedClient is a client with a REST mapper that knows the kinds.
+// mappedClient is a client whose REST mapper is kinds.
 type mappedClient struct {
 	client.Client
 	kinds meta.RESTMapper

@@ -39,7 +39,8 @@ func Scheme() (*runtime.Scheme, error) {
 	return scheme, err
 }
 
-// IsNamespaced reports whether objects of the kind live in namespaces. It knows only the kinds that manifests may have.
+// IsNamespaced reports whether objects of the kind live in namespaces. The result is correct only for the kinds that
+// manifest.Decoder decodes.
 func IsNamespaced(object client.Object) bool {
 	switch object.(type) {
 	case *corev1.Node, *corev1.Namespace, *corev1.PersistentVolume, *storagev1.StorageClass, *storagev1.CSINode,

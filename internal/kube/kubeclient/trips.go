@@ -23,8 +23,8 @@ const (
 	movesKey  = "moves.gz"
 )
 
-// aboutTrips is the value of annotationAbout on the ConfigMap MovesName.
-const aboutTrips = "Workloads whose pods Joiner has moved within the last day, so that no pod is moved too often, even after a restart." +
+// aboutMoves is the value of annotationAbout on the ConfigMap MovesName.
+const aboutMoves = "Workloads whose pods Joiner has moved within the last day, so that no pod is moved too often, even after a restart." +
 	" To reset it, delete this ConfigMap and restart Joiner."
 
 // movesLimit is the maximum size of the stored record, in bytes: half of what the API server accepts. movesTextLimit is
@@ -78,7 +78,7 @@ func (s MoveStore) Write(ctx context.Context, text string) error {
 	}
 	found.BinaryData = map[string][]byte{movesKey: packed}
 	if found.ResourceVersion == "" {
-		found.Annotations = map[string]string{annotationAbout: aboutTrips}
+		found.Annotations = map[string]string{annotationAbout: aboutMoves}
 		err = s.Writer.Create(ctx, found)
 	} else {
 		err = s.Writer.Update(ctx, found)
@@ -89,7 +89,6 @@ func (s MoveStore) Write(ctx context.Context, text string) error {
 	return nil
 }
 
-// pack compresses the text with gzip.
 func pack(text string) ([]byte, error) {
 	var out bytes.Buffer
 	w := gzip.NewWriter(&out)

@@ -29,7 +29,7 @@ func TestTripsAreKept(t *testing.T) {
 	}
 }
 
-// TestTripsFit: if the text exceeds the limit, the oldest lines are left out as whole lines.
+// TestTripsFit: if the text exceeds the limit, Write leaves out its first lines, always whole lines.
 func TestTripsFit(t *testing.T) {
 	t.Parallel()
 	api := fake.NewClientBuilder().Build()
@@ -47,8 +47,9 @@ func TestTripsFit(t *testing.T) {
 	if err := api.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: MovesName}, &found); err != nil {
 		t.Fatal(err)
 	}
+	// Write halves the text until it fits, so about half of the limit is used, or more.
 	if n := len(found.BinaryData[movesKey]); n > movesLimit || n < movesLimit/3 {
-		t.Errorf("%d bytes are kept, want at most %d, and at least a third of it", n, movesLimit)
+		t.Errorf("%d bytes are stored, want between %d and %d", n, movesLimit/3, movesLimit)
 	}
 	text, err := store.Read(t.Context())
 	if err != nil || !strings.HasPrefix(text, "line ") || !strings.HasSuffix(b.String(), text) {
@@ -70,6 +71,6 @@ func TestTripsThatCannotBeRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	if text, err := store.Read(t.Context()); text != "one\n" || err != nil {
-		t.Errorf("the unreadable content is not replaced: %q, %v", text, err)
+		t.Errorf("Read returns %q, %v; want the text that replaced the unreadable content", text, err)
 	}
 }

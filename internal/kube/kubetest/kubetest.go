@@ -137,18 +137,18 @@ func SpreadText(c cluster.Spread) string {
 	if c.MinDomains != 0 {
 		text += fmt.Sprintf(" minDomains=%d", c.MinDomains)
 	}
-	for _, flag := range []struct {
+	for _, option := range []struct {
 		set  bool
 		name string
 	}{{c.Soft, "soft"}, {c.IgnoresNodeAffinity, "anyNode"}, {c.HonorTaints, "honorTaints"}} {
-		if flag.set {
-			text += " " + flag.name
+		if option.set {
+			text += " " + option.name
 		}
 	}
 	return text + " " + selectorText(c.Selector)
 }
 
-// Rewrite makes Golden write the results into the files.
+// Rewrite makes Golden write the test results into its files instead of comparing them.
 var Rewrite = flag.Bool("rewrite", false, "write what the tests find into testdata, to be reviewed as a diff")
 
 // Noon is the time of all snapshots in tests.
@@ -193,7 +193,7 @@ func FakeClient(t testing.TB, hooks interceptor.Funcs, objects ...client.Object)
 	return fakeapi.New(t, scheme, kubeclient.Index, hooks, objects...)
 }
 
-// GeneralPool returns the NodePool general, of the EC2NodeClass default.
+// GeneralPool returns the NodePool general, which uses the EC2NodeClass default.
 func GeneralPool() *karpv1.NodePool {
 	grace := karpv1.Duration{Duration: time.Hour}
 	return &karpv1.NodePool{

@@ -68,7 +68,7 @@ func renderNode(b *strings.Builder, n cluster.Node) {
 	}
 }
 
-// renderResident writes a group of pods that run on a node.
+// renderResident writes a group of equal pods that run on a node.
 func renderResident(b *strings.Builder, r cluster.Resident) {
 	text := strings.TrimSpace(fmt.Sprintf("%d of %s %s", r.Count, r.Namespace, labelText(r.Labels)))
 	if r.Terminating {
@@ -80,7 +80,6 @@ func renderResident(b *strings.Builder, r cluster.Resident) {
 	}
 }
 
-// renderPod writes a pod in the form of renderPool.
 func renderPod(b *strings.Builder, p cluster.Pod) {
 	fmt.Fprintf(b, "pod %s", p.ID())
 	if p.Node != "" {

@@ -32,7 +32,8 @@ func newAdmission() admission {
 	}
 }
 
-// completeAll completes the pods, workloads and DaemonSets that were read.
+// completeAll completes the pods, workloads and DaemonSets that were read. For pods, store has already called
+// DefaultRequests.
 func (d *Decoder) completeAll() {
 	a := &d.admission
 	for _, list := range a.ranges {
@@ -81,7 +82,7 @@ func (a *admission) setPriority(spec *corev1.PodSpec) {
 		switch class, ok := a.priorities[name]; {
 		case ok:
 			spec.Priority = ptr.To(class.Value)
-		case conversion.Priority(&corev1.Pod{Spec: *spec}) == 0: // the class is not one that every cluster has
+		case conversion.Priority(&corev1.Pod{Spec: *spec}) == 0: // not a built-in class, like system-node-critical
 			a.missingPriorities[name]++
 		}
 		return
@@ -123,7 +124,8 @@ func (a *admission) applyRuntimeClass(spec *corev1.PodSpec) {
 	}
 }
 
-// applyLimitRange sets the missing requests and limits of containers to those of a LimitRange.
+// applyLimitRange sets the missing requests and limits of containers to the defaults of a LimitRange. A missing default
+// limit is the maximum; a missing default request is the default limit, else the minimum.
 func applyLimitRange(spec *corev1.PodSpec, item *corev1.LimitRangeItem) {
 	limits := maps.Clone(item.Default)
 	addMissing(&limits, item.Max)

@@ -10,7 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// choiceProblem returns a problem if the value is not one of the choices, because a plan would be based on a guess.
+// choiceProblem returns a problem if the value is not one of the choices, because a plan would be based on a guess. If
+// "" is a choice, the value may be missing.
 func choiceProblem[T ~string](path string, value T, choices ...T) []problem {
 	if slices.Contains(choices, value) {
 		return nil
@@ -116,9 +117,9 @@ func selectorProblems(path string, selector *metav1.LabelSelector) []problem {
 // containerProblems returns the problems of containers: restart policies, resources and ports.
 func containerProblems(path string, spec *corev1.PodSpec) []problem {
 	out := podResourceProblems(path, spec)
-	for kind, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+	for field, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range list {
-			at := fmt.Sprintf("%s.%s[%d]", path, []string{"initContainers", "containers"}[kind], i)
+			at := fmt.Sprintf("%s.%s[%d]", path, []string{"initContainers", "containers"}[field], i)
 			if p := list[i].RestartPolicy; p != nil {
 				out = append(out, choiceProblem(at+".restartPolicy", *p, corev1.ContainerRestartPolicyAlways,
 					corev1.ContainerRestartPolicyOnFailure, corev1.ContainerRestartPolicyNever)...)

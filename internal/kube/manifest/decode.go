@@ -40,11 +40,11 @@ type Decoder struct {
 	admission admission         // objects that complete pods
 	bytes     int64             // number of bytes read so far
 
-	// OnDocument, if not nil, is called for each document of any kind. The documents are then not decoded.
+	// OnDocument, if not nil, is called for each document and each item of a List, instead of decoding it.
 	OnDocument func(Document)
 }
 
-// head has the fields that identify the kind of a document.
+// head has the fields that identify the kind of a document, and the items of a List.
 type head struct {
 	APIVersion string            `json:"apiVersion"`
 	Kind       string            `json:"kind"`
@@ -132,7 +132,7 @@ func knownKinds() kinds {
 // object.
 func (d *Decoder) readObject(doc Document, gvk schema.GroupVersionKind) {
 	all := knownKinds()
-	empty, ok := all[gvk]
+	newObject, ok := all[gvk]
 	if !ok {
 		d.handleUnknownKind(doc, gvk, all)
 		return
@@ -148,24 +148,24 @@ func (d *Decoder) readObject(doc Document, gvk schema.GroupVersionKind) {
 			"%s %s: %s: %q is not an amount; write for instance 500m, 2 or 1Gi", gvk.Kind, name, path, value)
 		return
 	}
-	strictErrors, err := k8sjson.UnmarshalStrict(doc.JSON, empty())
+	strictErrors, err := k8sjson.UnmarshalStrict(doc.JSON, newObject())
 	var typos []typo
 	for _, strictError := range strictErrors {
-		if t, ok := typoOf(strictError, empty()); ok {
+		if t, ok := typoOf(strictError, newObject()); ok {
 			typos = append(typos, t)
 		}
 	}
 	if !d.admit(doc, gvk, tree, typos) {
 		return
 	}
-	object, decodeErr := decode(tree, empty())
+	object, decodeErr := decode(tree, newObject())
 	if err := cmp.Or(err, decodeErr); err != nil {
 		d.Unreadable(doc, gvk.Kind+" "+name, err)
 		return
 	}
 	for _, strictError := range strictErrors {
 		hint := ""
-		if t, ok := typoOf(strictError, empty()); ok {
+		if t, ok := typoOf(strictError, newObject()); ok {
 			hint = t.hint()
 		}
 		d.note(doc.File, doc.Line, "%s %s: %v, ignored%s", gvk.Kind, name, strictError, hint)
@@ -175,7 +175,7 @@ func (d *Decoder) readObject(doc Document, gvk schema.GroupVersionKind) {
 
 // Unreadable records why an object cannot be decoded.
 func (d *Decoder) Unreadable(doc Document, id string, err error) {
-	if m, ok := misfitOf(err); ok {
+	if m, ok := typeMismatchOf(err); ok {
 		d.AddProblem(doc.File, doc.lineOf(lastKey(m.path)+":", ""), "%s: %s", id, m.sentence())
 		return
 	}

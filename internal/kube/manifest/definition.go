@@ -83,7 +83,7 @@ func (d *Definition) Admit(object map[string]any) apifield.ErrorList {
 }
 
 // admit adds the defaults of the kind's definition, in place, and records the errors that an API server would return.
-// It returns true if there are none. Before the errors it records the unknown fields, because a field that seems to be
+// It returns true if there are none. If there are errors, it records the typos first, because a field that seems to be
 // missing may be misspelled. An object of a kind without a definition is not changed.
 func (d *Decoder) admit(doc Document, gvk schema.GroupVersionKind, tree map[string]any, typos []typo) bool {
 	all, err := Definitions()
@@ -127,8 +127,8 @@ func (d *Decoder) admit(doc Document, gvk schema.GroupVersionKind, tree map[stri
 	return len(errs) == 0
 }
 
-// emptyListRank returns 1 for the error that a list needs an element, and 0 for others. This error is more helpful than
-// the errors that follow from the empty list.
+// emptyListRank returns 1 for the error that a list needs an element, and 0 for other errors. The former comes first,
+// because other errors of the same field follow from the empty list.
 func emptyListRank(e *apifield.Error) int {
 	if strings.HasPrefix(e.Detail, "give at least one") {
 		return 1
@@ -152,7 +152,7 @@ func Refusal(e *apifield.Error, value string) string {
 	}
 	why := strings.TrimPrefix(e.Detail, e.Field+" in body ")
 	if _, rule, ok := strings.Cut(why, " evaluating rule: "); ok {
-		why = rule // the text before the rule says why it failed: a field that the rule needs is missing
+		why = rule // the text before it is about the evaluation: a field that the rule needs is missing
 	}
 	if _, pattern, ok := strings.Cut(why, "should match '"); ok {
 		why = patternText(e.Field, value, strings.TrimSuffix(pattern, "'"))
@@ -177,7 +177,7 @@ func Refusal(e *apifield.Error, value string) string {
 	return strings.Join(append(parts, why), ": ")
 }
 
-// fieldKey returns the last name of a path: requirements for spec.requirements[0].
+// fieldKey returns the last name of a path: "requirements" for spec.requirements[0].
 func fieldKey(path string) string {
 	for strings.HasSuffix(path, "]") {
 		path = path[:strings.LastIndexByte(path, '[')]
@@ -196,7 +196,7 @@ func FieldValue(e *apifield.Error) string {
 	case e.Type == apifield.ErrorTypeTypeInvalid, e.BadValue == "object", e.BadValue == "array":
 		return "" // the value is the name of a type
 	case strings.HasSuffix(e.Detail, " items"), strings.HasSuffix(e.Detail, " chars long"):
-		return "" // the value is a number of items
+		return "" // the value is the number of items or characters
 	}
 	return fmt.Sprint(e.BadValue)
 }

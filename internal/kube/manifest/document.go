@@ -23,8 +23,8 @@ type Document struct {
 	lists  int  // number of Lists and JSON arrays that contain the document
 }
 
-// documents splits a file into its documents, and returns those that can be read. It records a problem for each other
-// document, except after the first invalid one of a .json file.
+// documents splits a file into its documents, and returns those that can be read. It records a problem for each of the
+// others. In a .json file, it stops at the first document that is not JSON.
 func (d *Decoder) documents(s source) []Document {
 	if trimmed := bytes.TrimSpace(s.data); len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '[') {
 		docs, err := jsonDocuments(s)
@@ -82,7 +82,7 @@ func jsonLine(data []byte, err error) int {
 	return 1 + bytes.Count(data[:end], []byte("\n"))
 }
 
-// jsonDocuments returns the documents before the first invalid one.
+// jsonDocuments returns the documents before the first invalid one, and the error of that one.
 func jsonDocuments(s source) ([]Document, error) {
 	var out []Document
 	decoder := json.NewDecoder(bytes.NewReader(s.data))
@@ -162,8 +162,8 @@ func yamlHint(text []byte) string {
 	return ""
 }
 
-// lineOf returns the first line of the document with key and value. If there is none, it returns the first line with
-// key, or else the first line of the document. The result is a guess, for messages only.
+// lineOf returns the number of the first line that contains key and value. Without such a line, it returns the first
+// line with key, else the first line of the document. The result is a guess, for messages only.
 func (doc Document) lineOf(key, value string) int {
 	best := 0
 	for i, line := range strings.Split(string(doc.text), "\n") {

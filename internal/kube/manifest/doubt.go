@@ -38,12 +38,11 @@ func likelyMistakes(object client.Object) []problem {
 	return out
 }
 
-// leastBytes is the smallest plausible request or limit of memory or disk, in bytes. A smaller amount probably has the
-// wrong unit.
+// leastBytes is the smallest plausible request or limit of memory or disk, in bytes.
 const leastBytes = 1 << 20
 
-// byteDoubts returns notes about amounts of memory and disk that are too small. The user probably wrote the suffix m,
-// which means thousandths, or no suffix, which means bytes.
+// byteDoubts returns notes about amounts of memory and disk under one byte, which often have the suffix m for
+// thousandths, and about memory under leastBytes without a suffix.
 func byteDoubts(container, field string, list corev1.ResourceList) []problem {
 	var out []problem
 	for _, name := range slices.Sorted(maps.Keys(list)) {

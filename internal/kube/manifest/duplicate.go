@@ -30,10 +30,10 @@ func (k duplicate) fail(d *Decoder, file string, start int) {
 
 // yamlDuplicate returns the duplicate key from errors of a strict YAML parser like `line 7: key "cpu" already set in
 // map`, where 7 is the line of the value. A key that overrides a merged mapping (<<) is not a duplicate.
-func yamlDuplicate(text []byte, strict error) (duplicate, bool) {
+func yamlDuplicate(text []byte, strictErr error) (duplicate, bool) {
 	lines := bytes.Split(text, []byte("\n"))
 	merges := bytes.Contains(text, []byte("<<"))
-	for _, match := range duplicateKeyError.FindAllStringSubmatch(strict.Error(), -1) {
+	for _, match := range duplicateKeyError.FindAllStringSubmatch(strictErr.Error(), -1) {
 		line, err := strconv.Atoi(match[1])
 		if err != nil || line < 1 || line > len(lines) {
 			continue
@@ -68,7 +68,7 @@ func blockDuplicate(lines [][]byte, key string) duplicate {
 		case lineColumn == column && name == key:
 			out.first = i + 1
 			return out
-		case lineColumn < column:
+		case lineColumn < column: // above the mapping
 			return out
 		}
 		if column > 0 && bytes.HasPrefix(bytes.TrimLeft(lines[i], " "), []byte("- ")) && lineColumn == column {
@@ -171,7 +171,7 @@ func (f *frame) add(key string, offset int) (int, bool) {
 	return 0, false
 }
 
-// stringEnd returns the offset after the JSON string that begins at start.
+// stringEnd returns the offset after the closing quote of the JSON string that begins at start.
 func stringEnd(text []byte, start int) int {
 	for i := start + 1; i < len(text); i++ {
 		switch text[i] {
@@ -184,7 +184,6 @@ func stringEnd(text []byte, start int) int {
 	return len(text)
 }
 
-// unescaped returns the content of a JSON string.
 func unescaped(quoted []byte) string {
 	if bytes.IndexByte(quoted, '\\') < 0 {
 		return string(quoted[1 : len(quoted)-1])

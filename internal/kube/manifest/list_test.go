@@ -51,7 +51,7 @@ func TestListsWithinLists(t *testing.T) {
 	for _, lists := range []int{maxListDepth + 1, 3_000} {
 		if _, err := read([]byte(nested(lists))); err == nil ||
 			err.Error() != "<stdin>:1: lists are nested more than 10 deep; give the objects themselves" {
-			t.Errorf("%d lists: the error is %v, want that they are nested too deep", lists, err)
+			t.Errorf("%d lists: the error is %v, want that lists are nested more than 10 deep", lists, err)
 		}
 	}
 }

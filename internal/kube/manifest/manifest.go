@@ -115,7 +115,7 @@ func (d *Decoder) ReadPath(path string) {
 	}
 }
 
-// readFile reads a file, unless it was read before. named is source.named.
+// readFile reads a file, unless it was read before. See source for named.
 func (d *Decoder) readFile(path string, named bool) {
 	id := filepath.Clean(path)
 	if absolute, err := filepath.Abs(path); err == nil {
@@ -130,8 +130,7 @@ func (d *Decoder) readFile(path string, named bool) {
 		d.AddProblem(path, 0, "cannot be read: %v", withoutPath(err))
 		return
 	}
-	// A shell passes the output of a command as a pipe. A pipe in a folder may never end, so only a pipe named by the
-	// user is read.
+	// A shell passes <(command) as a pipe. A pipe in a folder may never end, so only a pipe named by the user is read.
 	if mode := info.Mode(); !mode.IsRegular() && !(named && mode.Type() == fs.ModeNamedPipe) {
 		d.AddProblem(path, 0, "is not a regular file; give a file with Kubernetes objects, or - for standard input")
 		return
@@ -148,7 +147,7 @@ func (d *Decoder) readFile(path string, named bool) {
 // maxBytes is the maximum size of all files together. The objects of a cluster of 10,000 pods have about 50 MB.
 const maxBytes = 64 << 20
 
-// ReadStream reads r as one file with the name. named is source.named.
+// ReadStream reads r as one file with the name. named is false for a file that was found in a folder.
 func (d *Decoder) ReadStream(name string, r io.Reader, named bool) {
 	data, err := io.ReadAll(io.LimitReader(r, maxBytes-d.bytes+1))
 	d.bytes += int64(len(data))
@@ -157,7 +156,7 @@ func (d *Decoder) ReadStream(name string, r io.Reader, named bool) {
 		d.AddProblem(name, 0, "cannot be read: %v", withoutPath(err))
 		return
 	case d.bytes > maxBytes:
-		d.bytes = maxBytes
+		d.bytes = maxBytes // later files are then reported only if they are not empty
 		d.AddProblem(name, 0, "is too large: all files together may have at most %d MiB; leave out objects that do not affect the plan",
 			maxBytes>>20)
 		return
@@ -189,9 +188,9 @@ func firstInvalid(data []byte) int {
 
 // withoutPath returns the cause of a file system error without the path, which the message already has.
 func withoutPath(err error) error {
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		return path.Err
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) {
+		return pathErr.Err
 	}
 	return err
 }

@@ -119,7 +119,7 @@ func unpack(t *testing.T, archive, dir string) (paths []string, stdin []byte) {
 	return paths, stdin
 }
 
-// summary describes the result: pods by owner, other objects by name, and all problems.
+// summary describes the result, one line for each object, note and error.
 func summary(m Manifests, err error) string {
 	var b strings.Builder
 	s := m.Snapshot(snapshot.View{Now: kubetest.Noon})
@@ -152,7 +152,7 @@ func summary(m Manifests, err error) string {
 	return b.String()
 }
 
-// firstOf describes the first of the alternatives.
+// firstOf describes the first alternative of a pod's required node affinity.
 func firstOf(list []requirements.Requirements) string {
 	if len(list) == 0 {
 		return ""
@@ -160,6 +160,8 @@ func firstOf(list []requirements.Requirements) string {
 	return " on " + list[0].String()
 }
 
+// TestSettings: the result has the classes that NodePools name, with default settings for a class that is not among the
+// manifests. An invalid amount is an error.
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	m, err := read([]byte(`
@@ -234,7 +236,7 @@ spec:
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 
-	m.Classes[1].Spec.Kubelet.KubeReserved["cpu"] = "much"
+	m.Classes[1].Spec.Kubelet.KubeReserved["cpu"] = "much" // in the class full
 	_, err = m.Settings()
 	if err == nil || !strings.Contains(err.Error(), "ec2nodeclass full: spec.kubelet.kubeReserved") {
 		t.Errorf("an invalid amount in kubeReserved gives the error %v, want one that names the field", err)
@@ -264,7 +266,8 @@ func FuzzManifest(f *testing.F) {
 	})
 }
 
-// podManifest returns the manifest of a pod with additional fields in its spec and in its container, as JSON.
+// podManifest returns the manifest of a pod with additional fields in its spec and in its container, as JSON. The text
+// spec ends with a comma, and container begins with one.
 func podManifest(spec, container string) string {
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{%s"containers":[{"name":"c","image":"x"%s}]}}`, spec, container)
 }

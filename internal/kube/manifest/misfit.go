@@ -15,8 +15,8 @@ type typeMismatch struct {
 // cannotUnmarshal matches the error of Go's JSON decoder about a value of the wrong type.
 var cannotUnmarshal = regexp.MustCompile(`cannot unmarshal (\w+)(?: \S+)? into Go (?:struct field (\S+)|value) of type (\S+)`)
 
-// misfitOf returns the typeMismatch that a decoding error reports; false if the error reports something else.
-func misfitOf(err error) (typeMismatch, bool) {
+// typeMismatchOf returns the typeMismatch that a decoding error reports; false if the error reports something else.
+func typeMismatchOf(err error) (typeMismatch, bool) {
 	match := cannotUnmarshal.FindStringSubmatch(err.Error())
 	if match == nil {
 		return typeMismatch{}, false
@@ -35,9 +35,9 @@ const (
 	typeFields = "a mapping"
 )
 
-// givenType returns the YAML name of a JSON type in an error of the decoder.
-func givenType(json string) string {
-	switch json {
+// givenType returns the YAML name of a JSON type.
+func givenType(jsonType string) string {
+	switch jsonType {
 	case "string":
 		return typeText
 	case "number":
@@ -50,7 +50,7 @@ func givenType(json string) string {
 	return typeFields
 }
 
-// wantedType returns the YAML name of a Go type.
+// wantedType returns the YAML name of a Go type; typeFields for structs and maps.
 func wantedType(goType string) string {
 	switch {
 	case goType == "string":

@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// patternWords describes, by field name, the valid values of fields whose definition has a pattern.
+// patternWords describes, by field name, the valid values of fields for which the CRD has a pattern.
 var patternWords = map[string]string{
 	"volumeSize":             "an amount in Gi, Ti, G or T, for instance 100Gi",
 	"consolidateAfter":       "a duration in h, m or s, for instance 1h30m, or Never",
@@ -39,7 +39,7 @@ func patternText(path, value, pattern string) string {
 	if id := idPattern.FindStringSubmatch(pattern); id != nil {
 		return fmt.Sprintf("must be an ID such as %s-0123456789abcdef0", id[1])
 	}
-	words := ""
+	words := "" // of the last name in path, else of the first name that has words: limits for spec.limits.cpu
 	for _, name := range strings.FieldsFunc(path, func(c rune) bool { return c == '.' }) {
 		name, _, _ = strings.Cut(name, "[")
 		if found := patternWords[name]; found != "" && (words == "" || strings.HasSuffix(path, name)) {
@@ -55,7 +55,7 @@ func patternText(path, value, pattern string) string {
 	return "must be " + words
 }
 
-// Amounts and durations in a syntax that Kubernetes does not accept: "3 days", "10 GB", "5min".
+// Amounts and durations in a syntax that Kubernetes does not accept: "3d", "10 GB", "5min".
 var (
 	inDays      = regexp.MustCompile(`^([0-9]{1,4})(d|days?)$`)
 	inBytes     = regexp.MustCompile(`^([0-9]+) ?([KMGT])i?[Bb]$`)
@@ -80,8 +80,8 @@ func meantAmount(value string) string {
 	return ""
 }
 
-// meantLabel returns the well-known label that is most similar to a label that users are not allowed to set; empty if
-// none is similar.
+// meantLabel returns the well-known label that is most similar to key and has the same domain; empty if none is
+// similar, or if key itself is well-known.
 func meantLabel(key string) string {
 	domain, name, _ := strings.Cut(key, "/")
 	var names []string
@@ -96,8 +96,8 @@ func meantLabel(key string) string {
 	return ""
 }
 
-// movedFields are hints by field: for fields of older API versions, and for fields that users write at a wrong place.
-// Source: the guide to Karpenter's v1 migration.
+// movedFields are hints by field: for fields of older API versions ("now"), and for fields that users write at a wrong
+// place. Source: the guide to Karpenter's v1 migration.
 var movedFields = map[string]string{
 	"spec.template.spec.kubelet":                 "it is spec.kubelet of the EC2NodeClass now",
 	"spec.template.spec.nodeClassRef.apiVersion": "write group: karpenter.k8s.aws",

@@ -134,13 +134,13 @@ func resourceHint(name corev1.ResourceName) string {
 	return " (did you mean " + meant + "?)"
 }
 
-// isExtended reports whether the resource is an extended one: its domain is not that of Kubernetes.
+// isExtended reports whether the resource is an extended one: it has a domain other than those of Kubernetes.
 func isExtended(name corev1.ResourceName) bool {
 	domain, _, ok := strings.Cut(string(name), "/")
 	return ok && domain != "kubernetes.io" && !strings.HasSuffix(domain, ".kubernetes.io")
 }
 
-// mustEqualLimit reports whether Kubernetes requires that the limit of the resource equals the request.
+// mustEqualLimit reports whether Kubernetes requires that the request of the resource equals its limit.
 func mustEqualLimit(name corev1.ResourceName) bool {
 	return isExtended(name) || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
@@ -160,7 +160,6 @@ func portProblems(path string, port corev1.ContainerPort, hostNetwork bool) []pr
 	return nil
 }
 
-// minDomainsProblems returns the problems of minDomains of a topology spread constraint.
 func minDomainsProblems(path string, c *corev1.TopologySpreadConstraint) []problem {
 	switch n := c.MinDomains; {
 	case n == nil:
@@ -181,7 +180,7 @@ func weightProblem(path string, weight int32) []problem {
 	return []problem{{fmt.Sprintf("%s.weight: %d is not between 1 and 100", path, weight), "weight", fmt.Sprint(weight)}}
 }
 
-// limitDoubts returns a note for each request without a limit for which the API server requires an equal limit.
+// limitDoubts returns a note for each request that lacks its limit, if the API server requires an equal limit.
 func limitDoubts(container string, given corev1.ResourceRequirements) []problem {
 	var out []problem
 	for _, name := range slices.Sorted(maps.Keys(given.Requests)) {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestPodRules: for a pod that the API server would reject, the error names the field and the fix; a valid pod gives no
-// error and no note.
+// TestPodRules: for a pod that the API server would reject, the error names the field and the fix. A pod that is valid
+// but probably a mistake gives a note, with the prefix "note: " here. Other pods give no error and no note.
 func TestPodRules(t *testing.T) {
 	t.Parallel()
 	resources := func(text string) string { return podManifest("", `,"resources":`+text) }
@@ -75,7 +75,7 @@ func TestPodRules(t *testing.T) {
 			got = append(got, "note: "+strings.TrimPrefix(note, "<stdin>:1: Pod default/p: "))
 		}
 		if text := strings.Join(got, "\n"); want == "" && text != "" || want != "" && (len(got) != 1 || !strings.Contains(text, want)) {
-			t.Errorf("%s:\n%s\nwant %s", manifest, text, want)
+			t.Errorf("%s:\ngot %q\nwant %q", manifest, text, want)
 		}
 	}
 }

@@ -58,14 +58,14 @@ func poolMistakes(p *karpv1.NodePool) []problem {
 // limitResources are the resources without a domain that a NodePool may limit.
 var limitResources = []string{"cpu", "memory", "ephemeral-storage", "pods", "nodes"}
 
-// meantInstanceLabel returns the label that key probably means, of the labels that select instances. It returns an
-// empty text if key itself selects instances, or if no such label is similar.
+// meantInstanceLabel returns the label that key probably means, of the labels that select instances; empty if key
+// itself selects instances, or if no such label is similar.
 func meantInstanceLabel(key string, values []string) string {
 	known := awsv1.WellKnownLabels()
 	if slices.Contains(known, conversion.StableKey(key)) {
 		return ""
 	}
-	value := ""
+	value := "" // of ForeignLabelOf; empty for several values
 	if len(values) == 1 {
 		value = values[0]
 	}

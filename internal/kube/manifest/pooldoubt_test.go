@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 )
 
-// poolManifest returns the manifest of a NodePool with additional fields in its spec and in the spec of its template,
-// as JSON.
+// poolManifest returns the manifest of a NodePool with these requirements, and with additional fields in its spec and
+// in the spec of its template, as JSON.
 func poolManifest(spec, template, requirements string) string {
 	if !strings.Contains(template, "nodeClassRef") {
 		template = `"nodeClassRef":{"group":"karpenter.k8s.aws","kind":"EC2NodeClass","name":"general"},` + template
@@ -117,7 +117,7 @@ func TestLikelyMeaning(t *testing.T) {
 	} {
 		text := manifest
 		if strings.Contains(manifest, `"NodePool"`) && !strings.Contains(manifest, "AWSNodeTemplate") {
-			text += "\n---\n" + classManifest("")
+			text += "\n---\n" + classManifest("") // without the class there would be a note about it
 		}
 		m, err := read([]byte(text))
 		checkOneLine(t, err)
@@ -132,7 +132,7 @@ func TestLikelyMeaning(t *testing.T) {
 		}
 		all := strings.Join(got, "\n")
 		if want == "" && all != "" || !strings.Contains(all, want) || strings.Contains(all, "should match") {
-			t.Errorf("%s:\n%s\nwant %s", manifest, all, want)
+			t.Errorf("%s:\ngot %q\nwant %q, without \"should match\"", manifest, all, want)
 		}
 	}
 }

@@ -20,6 +20,7 @@ func (e *endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// TestStreams: a file that is too large, not regular or in UTF-16 is rejected with the cause.
 func TestStreams(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -38,6 +39,7 @@ func TestStreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	big := write("big.yaml", "#"+strings.Repeat("x", maxBytes))
+	// 4 bytes per line: just over half of maxBytes
 	half := write("half.yaml", strings.Repeat("# x\n", maxBytes/8+1))
 	other := write("other.yaml", strings.Repeat("# x\n", maxBytes/8+1))
 	for name, c := range map[string]struct {
@@ -61,6 +63,6 @@ func TestStreams(t *testing.T) {
 	var stdin endless
 	_, err := ReadFiles([]string{"-"}, &stdin)
 	if err == nil || !strings.HasPrefix(err.Error(), "<stdin>: is too large: ") || stdin.read > 4*maxBytes {
-		t.Errorf("an endless standard input gives %v after %d bytes, want that it is too large", err, stdin.read)
+		t.Errorf("an endless standard input gives %v after %d bytes, want \"is too large\" after at most %d", err, stdin.read, 4*maxBytes)
 	}
 }

@@ -14,6 +14,7 @@ import (
 // unknownField matches the error of strict decoding about an unknown field.
 var unknownField = regexp.MustCompile(`^unknown field "(.+)"$`)
 
+// typo is an unknown field of an object.
 type typo struct {
 	path string // path of the field: "spec.template.spec.requirments"
 	near string // path of the most similar known field at the same place; empty if none is similar
@@ -60,7 +61,7 @@ func (t typo) hint() string {
 	return ""
 }
 
-// fieldsAt returns the names of the fields at a path of the type.
+// fieldsAt returns the JSON names of the fields at a path of the type.
 func fieldsAt(typ reflect.Type, path string) []string {
 	for _, name := range strings.FieldsFunc(path, func(r rune) bool { return r == '.' }) {
 		name, _, _ = strings.Cut(name, "[")

@@ -34,12 +34,11 @@ func (d *Decoder) handleUnknownKind(doc Document, gvk schema.GroupVersionKind, a
 	d.Unknown[key]++
 }
 
-// oldGroup is the API group of workloads before apps.
-const oldGroup = "extensions"
+const oldGroup = "extensions" // the API group of workloads before apps
 
 // nearest returns the supported kind that was probably meant: the same kind with another version or spelling, or in a
-// misspelled group. A kind of another group with a dot, such as argoproj.io, is independent even if a supported kind
-// has the same name, unless the groups are similar.
+// misspelled group. A kind of a group with a dot, such as argoproj.io, is unrelated to a supported kind of the same
+// name, unless their groups are similar.
 func nearest(gvk schema.GroupVersionKind, all kinds) (schema.GroupVersionKind, bool) {
 	var kindsOfGroup []string
 	for supported := range all {
@@ -63,9 +62,9 @@ func nearest(gvk schema.GroupVersionKind, all kinds) (schema.GroupVersionKind, b
 	return schema.GroupVersionKind{}, false
 }
 
-// makesNoPods reports whether objects of the kind are known to create no pods beyond those of supported kinds.
+// makesNoPods reports whether objects of this unsupported kind are known to create no pods.
 func makesNoPods(gvk schema.GroupVersionKind) bool {
-	if gvk.Kind == "ReplicationController" {
+	if gvk.Kind == "ReplicationController" { // built in, but creates pods
 		return false
 	}
 	if (gvk.GroupKind() == schema.GroupKind{Group: karpv1.Group, Kind: "NodeOverlay"}) {

@@ -23,8 +23,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/bootstrap"
 )
 
-// problem is a value in a manifest that affects a plan, and that the API server would reject. Notes about values that
-// are probably mistakes have the same type.
+// problem is a value in a manifest that affects a plan, and that the API server or the controller would reject. Notes
+// about values that are probably mistakes have the same type.
 type problem struct {
 	text       string // one sentence
 	key, value string // texts that identify the line in the file
@@ -72,7 +72,7 @@ func classProblems(c *awsv1.EC2NodeClass) []problem {
 	if reason, message := conversion.KubeletProblem(c); reason == awsv1.ReasonInvalidKubeletConfiguration {
 		return []problem{{text: message, key: "kubelet"}}
 	}
-	if c.Spec.UserData != nil && len(*c.Spec.UserData) > bootstrap.MaxInput {
+	if c.Spec.UserData != nil && len(*c.Spec.UserData) > bootstrap.MaxInput { // more than MaxBytes, because userData may shrink
 		text := fmt.Sprintf("spec.userData has %d bytes, and EC2 takes %d; shorten it", len(*c.Spec.UserData), bootstrap.MaxBytes)
 		return []problem{{text: text, key: "userData"}}
 	}
@@ -96,7 +96,7 @@ func templateProblems(template *corev1.PodTemplateSpec, field string, count *int
 	return append(countProblems(field, count), podProblems("spec.template.spec", &template.Spec)...)
 }
 
-// maxReplicas is the largest accepted number of pods. No cluster can hold as many.
+// maxReplicas is the largest accepted number of pods of one workload. No cluster can hold as many.
 const maxReplicas = 1_000_000
 
 // countProblems returns a problem if the number of pods is out of range; nil means the default.
@@ -218,8 +218,8 @@ func invalidQuantity(value any, path string, isAmount bool) (string, string) {
 				valuePath = path + "." + key
 			}
 			_, isMap := v[key].(map[string]any)
-			isOne := (key == "sizeLimit" || key == "divisor") && !strings.HasPrefix(path, "metadata") // one amount, not a map
-			if invalid, text := invalidQuantity(v[key], valuePath, isAmount || isOne || isMap && holdsAmounts(key, path)); invalid != "" {
+			isSingle := (key == "sizeLimit" || key == "divisor") && !strings.HasPrefix(path, "metadata") // one amount, not a map
+			if invalid, text := invalidQuantity(v[key], valuePath, isAmount || isSingle || isMap && holdsAmounts(key, path)); invalid != "" {
 				return invalid, text
 			}
 		}
@@ -237,7 +237,8 @@ func invalidQuantity(value any, path string, isAmount bool) (string, string) {
 	return "", ""
 }
 
-// longExponent matches an exponent with more than three digits. resource.ParseQuantity would compute the whole number.
+// longExponent matches an exponent with more than three digits. resource.ParseQuantity would compute all digits of such
+// a number.
 var longExponent = regexp.MustCompile(`[eE][+-]?[0-9]{4,}$`)
 
 // isQuantity reports whether the text is a Kubernetes quantity with an exponent of at most three digits.

@@ -23,12 +23,12 @@ type workload struct {
 	object   client.Object                  // the object itself
 	kind     string                         // kind of the object, such as "Deployment"; empty for an object that creates no pods
 	replicas int                            // number of pods that the object runs now
-	first    int                            // number in the name of the first pod
+	first    int                            // number at the end of the first pod's name
 	template *corev1.PodTemplateSpec        // template of the pods
 	volumes  []corev1.PersistentVolumeClaim // volume claim templates of a StatefulSet
 }
 
-// workloadOf returns the object as a workload; for an object of a kind that creates no pods, kind is empty.
+// workloadOf returns the object as a workload.
 func workloadOf(object client.Object) workload {
 	w := workload{object: object, first: 1}
 	switch v := object.(type) {
@@ -80,12 +80,12 @@ func isJobDone(job *batchv1.Job) bool {
 // createPods creates the pods of each workload, unless the manifests contain pods of the workload, directly or through
 // its ReplicaSets or Jobs.
 func (d *Decoder) createPods() {
-	withPods := d.ownersWithPods()
+	hasPods := d.ownersWithPods()
 	usedNames := map[string]bool{}
 	for _, p := range d.objects.Pods {
 		usedNames[p.Namespace+"/"+p.Name] = true
 	}
-	sameName := map[string]int{} // by namespace/name: number of workloads, whose pods must get different names
+	sameName := map[string]int{} // number of workloads by namespace/name; the pods of several must get different names
 	for _, w := range d.workloads {
 		sameName[w.object.GetNamespace()+"/"+w.object.GetName()]++
 	}
@@ -96,7 +96,7 @@ func (d *Decoder) createPods() {
 		}
 	}
 	for _, w := range d.workloads {
-		if withPods[conversion.OwnerKey(w.object.GetNamespace(), w.kind, w.object.GetName())] || d.createdByDeployment(w) {
+		if hasPods[conversion.OwnerKey(w.object.GetNamespace(), w.kind, w.object.GetName())] || d.createdByDeployment(w) {
 			continue
 		}
 		base := w.object.GetName()
@@ -110,7 +110,7 @@ func (d *Decoder) createPods() {
 	d.noteMissing()
 }
 
-// noteSuspended adds a note for each suspended workload, which creates no pods now.
+// noteSuspended adds a note for each suspended workload.
 func (d *Decoder) noteSuspended() {
 	for _, w := range d.workloads {
 		var suspended *bool
@@ -166,7 +166,8 @@ func didYouMean(name string, names map[string]bool) string {
 	return ""
 }
 
-// ownersWithPods returns the owners that have pods, or a Job, among the manifests, by conversion.OwnerKey.
+// ownersWithPods returns the owners that have pods among the manifests, and the CronJobs that have a Job among them, by
+// conversion.OwnerKey.
 func (d *Decoder) ownersWithPods() map[string]bool {
 	out := map[string]bool{}
 	for _, p := range d.objects.Pods {
@@ -241,7 +242,7 @@ func (d *Decoder) makeVolumes(w workload, pod *corev1.Pod) {
 		}})
 		id := fmt.Sprintf("PersistentVolumeClaim %s/%s", pod.Namespace, name)
 		if _, ok := d.Seen[id]; ok {
-			continue // the manifests contain the claim, from an earlier pod with the same name
+			continue // the manifests contain the claim
 		}
 		claim.Namespace, claim.Name = pod.Namespace, name
 		d.objects.VolumeClaims = append(d.objects.VolumeClaims, claim)

@@ -25,7 +25,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// The any functions return generated objects. These have few names, so that they often refer to each other, and
+// The any functions return random objects. These share a few names, so that they often refer to each other, and
 // sometimes to a missing object.
 
 // pick returns one of the choices. The parameter what names the choice in rapid's output, here and below.
@@ -36,13 +36,14 @@ func pick[T any](t *rapid.T, what string, choices ...T) T {
 // chance returns true with a probability of 1 in n.
 func chance(t *rapid.T, what string, n int) bool { return rapid.IntRange(1, n).Draw(t, what) == 1 }
 
-func anyName(t *rapid.T, prefix string, n int) string {
-	return fmt.Sprint(prefix, rapid.IntRange(0, n-1).Draw(t, prefix))
+// anyName returns one of count names.
+func anyName(t *rapid.T, prefix string, count int) string {
+	return fmt.Sprint(prefix, rapid.IntRange(0, count-1).Draw(t, prefix))
 }
 
 func anyNamespace(t *rapid.T) string { return pick(t, "namespace", "a", "b") }
 
-// anyObject returns an object of any kind, most often a pod.
+// anyObject returns an object of any kind, a pod in 8 of 22 cases.
 func anyObject(t *rapid.T, now time.Time) client.Object {
 	switch rapid.IntRange(0, 21).Draw(t, "kind") {
 	case 0, 1:
@@ -147,7 +148,7 @@ func addConstraints(t *rapid.T, pod *corev1.Pod) {
 	}
 }
 
-// setPlacement binds the pod or leaves it pending, and sometimes protects it from disruption.
+// setPlacement binds the pod, nominates a node or leaves it pending, and sometimes protects it from disruption.
 func setPlacement(t *rapid.T, pod *corev1.Pod, now time.Time) {
 	pod.Status.Phase = pick(t, "phase", corev1.PodRunning, corev1.PodRunning, corev1.PodPending, corev1.PodSucceeded)
 	if chance(t, "bound", 2) {
@@ -224,7 +225,7 @@ func anyClaim(t *rapid.T, now time.Time) *karpv1.NodeClaim {
 func anyVolumeClaim(t *rapid.T) *corev1.PersistentVolumeClaim {
 	name := anyName(t, "c", 3)
 	if chance(t, "ephemeral", 3) {
-		name = anyName(t, "p", 7) + "-" + anyName(t, "data", 2)
+		name = anyName(t, "p", 7) + "-" + anyName(t, "data", 2) // of the claim that Kubernetes creates for a pod's volume
 	}
 	c := &corev1.PersistentVolumeClaim{ObjectMeta: anyMeta(t, anyNamespace(t), name)}
 	if chance(t, "complete", 2) {
@@ -295,7 +296,7 @@ func anyNodeClass(t *rapid.T) *awsv1.EC2NodeClass {
 	return c
 }
 
-// anyGroup returns a Service or a workload controller; both select pods.
+// anyGroup returns an object of conversion.Groups: a Service or a workload controller.
 func anyGroup(t *rapid.T) client.Object {
 	namespace := anyNamespace(t)
 	switch rapid.IntRange(0, 3).Draw(t, "group") {

@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// A claim must not request attachable volumes as a resource: no Node reports such a resource, so the node of the claim
-// would never be initialized.
+// TestClaimRequestsNoVolumes: a claim must not request attachable volumes as a resource. No Node reports such a
+// resource, so the node of the claim would never be initialized.
 func TestClaimRequestsNoVolumes(t *testing.T) {
 	t.Parallel()
 	planned := kubetest.PlannedNode("default/p")
@@ -29,7 +29,8 @@ func TestClaimRequestsNoVolumes(t *testing.T) {
 	}
 }
 
-// A claim without an instance can attach as many volumes as the type with the lowest limit among those that it lists.
+// TestVolumesOfUnlaunchedClaim: a claim without an instance can attach as many volumes as the type with the lowest
+// limit among the known types that it lists.
 func TestVolumesOfUnlaunchedClaim(t *testing.T) {
 	t.Parallel()
 	claim := &karpv1.NodeClaim{}

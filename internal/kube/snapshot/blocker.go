@@ -47,7 +47,7 @@ func (b Blocker) IsDeadlock() bool { return b.Kind != TooFewHealthy && b.Kind !=
 func (o Objects) Blockers(now time.Time) []Blocker {
 	hasClaim := map[string]bool{}
 	for _, claim := range o.Claims {
-		hasClaim[claim.Status.NodeName] = claim.Status.NodeName != ""
+		hasClaim[claim.Status.NodeName] = claim.Status.NodeName != "" // "" is also the node name of pending pods
 	}
 	found := blockers{budgets: activeBudgets(o.Budgets), matched: map[string]int{}, byKey: map[string]*Blocker{}}
 	for _, pod := range o.Pods {
@@ -84,11 +84,10 @@ func sortedUnique(list []string) []string {
 	return slices.Compact(list)
 }
 
-// blockers collects the result of Objects.Blockers.
 type blockers struct {
 	budgets budgetIndex         // the PodDisruptionBudgets
 	matched map[string]int      // number of pods that each budget selects, by "namespace/name" of the budget
-	byKey   map[string]*Blocker // the blockers found so far, by kind and the key of add
+	byKey   map[string]*Blocker // the blockers found so far, by kind and by the parameter key of add
 }
 
 func (f *blockers) addPod(pod *corev1.Pod, now time.Time) {
@@ -146,7 +145,7 @@ func (f *blockers) classify(g indexedBudget) (Blocker, bool) {
 	out := Blocker{Budgets: []string{g.name}}
 	pods := f.matched[g.name]
 	if s := g.object.Status; s.ObservedGeneration == g.object.Generation && s.ExpectedPods > 0 {
-		pods = int(s.ExpectedPods)
+		pods = int(s.ExpectedPods) // may include replicas that do not exist yet
 	}
 	setting := settingOf(g.object)
 	switch {

@@ -37,7 +37,7 @@ type indexedBudget struct {
 	name     string                        // "namespace/name"
 	selector labels.Selector               // the parsed selector
 	object   *policyv1.PodDisruptionBudget // the budget itself
-	size     int                           // number of requirements and values of the selector
+	size     int                           // selectorSize of the selector
 }
 
 // activeBudgets indexes the budgets that are not being deleted.
@@ -59,7 +59,7 @@ func indexBudgets(list []*policyv1.PodDisruptionBudget) budgetIndex {
 		size := selectorSize(b.Spec.Selector)
 		sizes[b.Namespace] += size
 		if size > maxBudgetSize || sizes[b.Namespace] > maxNamespaceSize || b.Annotations[conversion.AnnotationOversized] != "" {
-			space.isOverLimit = true
+			space.isOverLimit = true // with the annotation, the cache has dropped the long selector
 			continue
 		}
 		selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
@@ -77,7 +77,7 @@ func indexBudgets(list []*policyv1.PodDisruptionBudget) budgetIndex {
 	return out
 }
 
-// selectorSize returns the number of requirements and values of a selector.
+// selectorSize returns 1 plus the number of requirements and values of a selector; 0 for nil.
 func selectorSize(s *metav1.LabelSelector) int {
 	if s == nil {
 		return 0
@@ -158,9 +158,9 @@ func neverAllows(b *policyv1.PodDisruptionBudget) bool {
 	return least != nil && least.Type == intstr.String && least.StrVal == "100%"
 }
 
-// forbidEviction reports whether the current budgets never allow the eviction of the pod. That is so in three cases:
-// its only budget never allows a disruption, several budgets select the pod, or several may select it. The eviction API
-// refuses to evict a pod that several budgets select.
+// forbidEviction reports whether the current budgets never allow the eviction of the pod: its only budget never allows
+// a disruption, or several budgets select the pod or may select it. The eviction API refuses to evict a pod that
+// several budgets select.
 func (g budgetIndex) forbidEviction(pod *corev1.Pod) bool {
 	matching, isPartial := g.selecting(pod)
 	return isPartial || len(matching) > 1 || len(matching) == 1 && neverAllows(matching[0].object)

@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubetest"
 )
 
-// costlyBudget returns a budget of namespace a with this number of requirements and one more. The pods in these tests
-// satisfy all of them except the last, so that comparing a pod with the budget takes longest.
+// costlyBudget returns a budget of namespace a with requirements that the pods in these tests satisfy, and a last one
+// that they do not satisfy, so that comparing a pod with the budget takes longest.
 func costlyBudget(i, requirements int) *policyv1.PodDisruptionBudget {
 	return budgetOf(fmt.Sprintf("b%04d", i), "", 1, func(b *policyv1.PodDisruptionBudget) {
 		for x := range requirements {
@@ -38,7 +38,7 @@ func TestManyBudgets(t *testing.T) {
 	}
 	for i := range 5_000 {
 		ordinary.Budgets = append(ordinary.Budgets, budgetOf(fmt.Sprintf("b%04d", i), fmt.Sprintf("app%04d", i), 0))
-		many.Budgets = append(many.Budgets, costlyBudget(i%100, 50))
+		many.Budgets = append(many.Budgets, costlyBudget(i%100, 50)) // 5,000 of size 102 exceed maxNamespaceSize
 	}
 	huge.Budgets = []*policyv1.PodDisruptionBudget{costlyBudget(1, 10_000)}
 	if h := ordinary.BlockingPods(kubetest.BlockingTime)["n"]; len(h.Budgets) != 1 || h.Budgets[0] != "a/b0007" || h.TooManyBudgets {
@@ -59,7 +59,7 @@ func TestManyBudgets(t *testing.T) {
 		found := o.Blockers(kubetest.BlockingTime)
 		if len(found) != 1 || found[0].Kind != MultipleBudgets ||
 			!strings.Contains(found[0].Why, "namespace a has more PodDisruptionBudgets") || len(found[0].Pods) != 1 {
-			t.Errorf("%s: blockers %+v, want one, of kind SeveralGuard", name, found)
+			t.Errorf("%s: blockers %+v, want one of kind %s, which names namespace a and one pod", name, found, MultipleBudgets)
 		}
 		o.Pods = append(o.Pods, kubetest.BoundPod("x", "x", func(p *corev1.Pod) { p.Namespace = "other" }))
 		if budgets := activeBudgets(o.Budgets); budgets.forbidEviction(o.Pods[1]) {
@@ -77,7 +77,7 @@ func TestManyBudgetsOfOnePod(t *testing.T) {
 	}
 	h := o.BlockingPods(kubetest.BlockingTime)["n"]
 	if len(h.Budgets) != maxSelecting || h.TooManyBudgets || len(h.String()) > 1_000 {
-		t.Errorf("%d budgets are named, in a message of %d bytes; want maxSelecting and at most 1,000",
-			len(h.Budgets), len(h.String()))
+		t.Errorf("%d budgets are named, in a message of %d bytes, TooManyBudgets %t; want %d, at most 1,000, false",
+			len(h.Budgets), len(h.String()), h.TooManyBudgets, maxSelecting)
 	}
 }

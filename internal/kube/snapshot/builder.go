@@ -42,9 +42,9 @@ func (b *builder) index() {
 	}
 }
 
-// place counts the pod on its node or on the claim that it was planned for, or adds it to the pods that need a node. It
-// ignores finished pods and pods with scheduling gates. In a live cluster it also ignores pods that kube-scheduler has
-// not tried yet.
+// place counts the pod on its node, on the node that kube-scheduler nominated for it, or on the claim that it was
+// planned for. Otherwise it adds the pod to the pods that need a node. It ignores finished pods and pods with scheduling
+// gates. In a live cluster it also ignores pods that kube-scheduler has not tried yet.
 func (b *builder) place(pod *corev1.Pod) {
 	switch {
 	case conversion.IsFinished(pod):
@@ -136,7 +136,7 @@ func (n *nodeView) addMovable(b *builder, pod *corev1.Pod, value *cluster.Pod) b
 	n.value.Pods = append(n.value.Pods, *value)
 	n.hasMovablePods = true
 	if n.isTerminating && !conversion.IsProtected(pod, b.view.Now) && !b.budgets.forbidEviction(pod) {
-		return true
+		return true // not a resident, because it leaves
 	}
 	n.countResident(b.kindOf(value, pod.DeletionTimestamp != nil))
 	return false
@@ -151,8 +151,8 @@ func (n *nodeView) addExpected(b *builder, pod *corev1.Pod, value *cluster.Pod) 
 	n.value.Pods = append(n.value.Pods, *value)
 }
 
-// addPlanned calls addExpected for the pods in coming, which the node was launched for, in order of their names. It
-// does so only if the node has room for the pod, and returns the pods without room.
+// addPlanned calls addExpected for each pod in coming for which the node has room, in order of their names, and returns
+// the pods without room.
 func (n *nodeView) addPlanned(b *builder, coming []unplacedPod) (withoutRoom []unplacedPod) {
 	byID := func(x, y unplacedPod) int { return byPodID(x.value, y.value) }
 	if !slices.IsSortedFunc(coming, byID) {
@@ -199,8 +199,8 @@ func (n *nodeView) withDaemonPods(daemons []cluster.Daemon) cluster.Node {
 	return out
 }
 
-// exceedsTotal reports whether a pod requests more CPU or memory than the node has in total. A total of 0 is unknown
-// and limits nothing.
+// exceedsTotal reports whether a pod requests more CPU or memory than the node has in total. A total of 0 means that
+// the total is unknown.
 func exceedsTotal(requests, total resources.Amounts) bool {
 	return total.CPU > 0 && requests.CPU > total.CPU || total.Memory > 0 && requests.Memory > total.Memory
 }

@@ -40,9 +40,9 @@ func TestEachChangeIsSeen(t *testing.T) {
 			w.send(smallCluster())
 			w.view.Market = marketWithCPU(2000)
 			before := w.state.snapshot(w.view.Now, w.view.Market, nil)
-			late := change(w)
-			got := w.state.snapshot(w.view.Now, w.view.Market, late)
-			if want := w.objects(late).Snapshot(w.view); !reflect.DeepEqual(got, want) {
+			inLedger := change(w)
+			got := w.state.snapshot(w.view.Now, w.view.Market, inLedger)
+			if want := w.objects(inLedger).Snapshot(w.view); !reflect.DeepEqual(got, want) {
 				t.Errorf("the snapshot of the state differs from that of its objects (-want +got):\n%s",
 					snapshotDiff(want, got))
 			}
@@ -205,7 +205,7 @@ func objectChanges() map[string]func(*stateTester) {
 	}
 }
 
-// smallCluster returns a small cluster in which every object depends on another one.
+// smallCluster returns a small cluster whose objects depend on each other, so that each change has an effect.
 func smallCluster() Objects {
 	podOn := func(name, node string, more func(*corev1.Pod)) *corev1.Pod {
 		pod := kubetest.PendingPod(name)
@@ -314,6 +314,7 @@ func unlaunchedClaim(name string) *karpv1.NodeClaim {
 	return c
 }
 
+// marketWithCPU returns a market of one type with this allocatable CPU, in millicores.
 func marketWithCPU(cpu int64) catalog.Market {
 	return catalog.Market{"default": {Types: []catalog.Type{{
 		Name: "c7g.large", Labels: map[string]string{catalog.LabelInstanceType: "c7g.large"},

@@ -12,13 +12,13 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// TestClosedPools: UnusableByIntent is true for a pool that is unusable on purpose, false if it needs a fix.
+// TestClosedPools: UnusableByIntent is true for a pool that is unusable by intent, false if it needs a fix.
 func TestClosedPools(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		change func(*karpv1.NodePool)
-		closed bool
-		why    string
+		change   func(*karpv1.NodePool)
+		byIntent bool
+		why      string // text in Unusable
 	}{
 		"static":                {func(p *karpv1.NodePool) { p.Spec.Replicas = ptr.To[int64](2) }, true, "it is static"},
 		"being deleted":         {func(p *karpv1.NodePool) { p.DeletionTimestamp = &metav1.Time{Time: time.Now()} }, true, "being deleted"},
@@ -30,9 +30,9 @@ func TestClosedPools(t *testing.T) {
 		p.Spec.Template.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: "a"}
 		tt.change(p)
 		got := Objects{Pools: []*karpv1.NodePool{p}}.Snapshot(View{Now: time.Now(), Live: true}).Pools[0]
-		if got.UnusableByIntent != tt.closed || !strings.Contains(got.Unusable, tt.why) {
-			t.Errorf("%s: UnusableByIntent %t, Unusable %q, want closed and why of this case",
-				name, got.UnusableByIntent, got.Unusable)
+		if got.UnusableByIntent != tt.byIntent || !strings.Contains(got.Unusable, tt.why) {
+			t.Errorf("%s: UnusableByIntent %t, Unusable %q, want %t, %q",
+				name, got.UnusableByIntent, got.Unusable, tt.byIntent, tt.why)
 		}
 	}
 }

@@ -28,17 +28,16 @@ func daemonSet(namespace, name, cpu string, age time.Duration, change func(*core
 	return set
 }
 
-// withPorts adds n host ports, from the given one upwards.
-func withPorts(from, n int) func(*corev1.PodSpec) {
+// withPorts adds count host ports: first, first+1 and so on.
+func withPorts(first, count int) func(*corev1.PodSpec) {
 	return func(spec *corev1.PodSpec) {
-		for i := range n {
+		for i := range count {
 			spec.Containers[0].Ports = append(spec.Containers[0].Ports,
-				corev1.ContainerPort{HostPort: int32(from + i), ContainerPort: int32(from + i)})
+				corev1.ContainerPort{HostPort: int32(first + i), ContainerPort: int32(first + i)})
 		}
 	}
 }
 
-// namesOf returns the names of those DaemonSets that are in the namespace.
 func namesOf(daemons []cluster.Daemon, namespace string) (out []string) {
 	for _, d := range daemons {
 		if d.Namespace == namespace {
@@ -53,7 +52,7 @@ func namesOf(daemons []cluster.Daemon, namespace string) (out []string) {
 func TestManyDaemonSets(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*corev1.PodSpec){
-		"plain": nil,
+		"plain": nil, // cost 1 each; ports and terms cost more
 		"ports": withPorts(10_000, 400),
 		"terms": func(spec *corev1.PodSpec) {
 			selector := &corev1.NodeSelector{}
@@ -97,8 +96,8 @@ func TestDaemonBeyondNode(t *testing.T) {
 	o := Objects{Nodes: []*corev1.Node{node}, DaemonSets: []*appsv1.DaemonSet{
 		daemonSet("tenant", "huge", "1000", 0, withPorts(80, 1)), daemonSet("tenant", "small", "1", 0, withPorts(81, 1))}}
 	n := o.Snapshot(View{Now: kubetest.BlockingTime}).Nodes[0]
-	ports := slices.ContainsFunc(n.HostPorts, func(p cluster.HostPort) bool { return p.Port == 80 })
-	if n.Requested.CPU != 1000 || ports || len(n.HostPorts) != 1 || len(n.Residents) != 1 {
+	hasHuge := slices.ContainsFunc(n.HostPorts, func(p cluster.HostPort) bool { return p.Port == 80 })
+	if n.Requested.CPU != 1000 || hasHuge || len(n.HostPorts) != 1 || len(n.Residents) != 1 {
 		t.Errorf("the node is %+v, want only the pod of DaemonSet small on it", n)
 	}
 }

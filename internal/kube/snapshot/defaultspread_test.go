@@ -58,8 +58,8 @@ func TestDefaultSpread(t *testing.T) {
 		spread []corev1.TopologySpreadConstraint
 		want   string // the selector of the default constraints, or the pod's own constraint; empty: no constraint
 	}{
-		"of a service":    {map[string]string{"app": "web"}, nil, nil, "{app In [web]}"},
-		"of two services": {map[string]string{"app": "web", "tier": "front"}, nil, nil, "{app In [web], tier In [front]}"},
+		"a service":    {map[string]string{"app": "web"}, nil, nil, "{app In [web]}"},
+		"two services": {map[string]string{"app": "web", "tier": "front"}, nil, nil, "{app In [web], tier In [front]}"},
 		"service and replica set": {map[string]string{"app": "web", "hash": "5"}, ofKind("ReplicaSet", "rs"), nil,
 			"{app In [web], hash In [5]}"},
 		"replica set alone":           {map[string]string{"app": "x", "hash": "5"}, ofKind("ReplicaSet", "rs"), nil, "{app Exists, hash In [5]}"},
@@ -68,8 +68,8 @@ func TestDefaultSpread(t *testing.T) {
 		"a replica set that is gone":  {map[string]string{"app": "x"}, ofKind("ReplicaSet", "gone"), nil, ""},
 		"another namespace's service": {map[string]string{"track": "x"}, nil, nil, ""},
 		"selected by nothing":         {nil, nil, nil, ""},
-		"a job's":                     {map[string]string{"app": "x"}, ofKind("Job", "j"), nil, ""},
-		"its own":                     {map[string]string{"app": "web"}, nil, own, "rack maxSkew=1 {nothing}"},
+		"a job":                       {map[string]string{"app": "x"}, ofKind("Job", "j"), nil, ""},
+		"its own constraint":          {map[string]string{"app": "web"}, nil, own, "rack maxSkew=1 {nothing}"},
 	} {
 		defaults, err := conversion.ReadDefaultSpread(zonesByDefault)
 		if err != nil {
@@ -96,7 +96,7 @@ func TestDefaultSpread(t *testing.T) {
 }
 
 // TestSchedulerConfiguration reads a whole configuration of kube-scheduler. Each profile may have its own default
-// constraints; a profile without pluginConfig has those of Kubernetes.
+// constraints; a profile without pluginConfig has those of Kubernetes. A pod without such a profile gets none.
 func TestSchedulerConfiguration(t *testing.T) {
 	t.Parallel()
 	defaults, err := conversion.ReadDefaultSpread(`
@@ -142,6 +142,7 @@ profiles:
 	}
 }
 
+// TestDefaultSpreadErrors: the error of an invalid text names the field or the fix. A text without constraints is valid.
 func TestDefaultSpreadErrors(t *testing.T) {
 	t.Parallel()
 	list := func(constraints string) string {
@@ -213,10 +214,10 @@ func TestReaderReadsGroups(t *testing.T) {
 	pod := kubetest.PendingPod("p")
 	pod.Labels = map[string]string{"app": "web"}
 	c := kubetest.FakeClient(t, interceptor.Funcs{}, service, pod)
-	for want, defaults := range map[int]conversion.DefaultSpread{2: defaults, 0: {}} {
-		s, err := (&Reader{Cache: c, DefaultSpread: defaults}).Snapshot(t.Context(), kubetest.Noon, nil)
+	for want, given := range map[int]conversion.DefaultSpread{2: defaults, 0: {}} {
+		s, err := (&Reader{Cache: c, DefaultSpread: given}).Snapshot(t.Context(), kubetest.Noon, nil)
 		if err != nil || len(s.Pods) != 1 || len(s.Pods[0].Spread) != want {
-			t.Errorf("%d pods, %+v, %v; want %d constraints", len(s.Pods), s.Pods, err, want)
+			t.Errorf("%d pods, %+v, %v; want 1 pod with %d spread constraints", len(s.Pods), s.Pods, err, want)
 		}
 	}
 }

@@ -9,13 +9,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
-// dependency is an object, other than the pod, that the value of a pod is computed from.
+// dependency is one or more objects, other than the pod, that the value of a pod is computed from.
 type dependency struct {
 	kind dependencyKind
-	name string // the constants of dependencyKind say what it names
+	name string // see the constants of dependencyKind
 }
 
-// dependencyKind is the kind of a dependency.
 type dependencyKind int8
 
 const (
@@ -25,7 +24,6 @@ const (
 	onOwner                            // the selector of the pod's controller; name: conversion.OwnerKey of the controller
 )
 
-// dependencies returns the objects, other than the pod, that the pod's value is computed from.
 func (s *podState) dependencies(pod *corev1.Pod) []dependency {
 	var out []dependency
 	for i := range pod.Spec.Volumes {

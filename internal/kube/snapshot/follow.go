@@ -25,7 +25,7 @@ type follower struct {
 	mu        sync.Mutex
 	state     *state        // nil before the start
 	unwatched []feed        // the kinds that have no informer yet
-	lists     []initialList // the first lists of informers, until all of them are complete
+	lists     []initialList // of all informers; nil when all lists are complete
 }
 
 // initialList is the first list of an informer.

@@ -50,7 +50,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		default:
 		}
 	case q.Get("sendInitialEvents") == "true":
-		// like a server that does not support sendInitialEvents yet
+		// as a server answers that does not support sendInitialEvents yet
 		refuse(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
 	case q.Get("watch") != "":
 		s.watch(w, r, resource)
@@ -124,7 +124,7 @@ func startCache(t *testing.T, s *apiServer) cache.Cache {
 	return c
 }
 
-// TestFollowTheCache uses controller-runtime's own cache. At first, one kind is forbidden, and Snapshot returns an
+// TestFollowTheCache uses controller-runtime's own cache. At first, CSINodes are forbidden, and Snapshot returns an
 // error. Then it returns the whole cluster, and later the changes.
 func TestFollowTheCache(t *testing.T) {
 	t.Parallel()
@@ -150,14 +150,15 @@ func TestFollowTheCache(t *testing.T) {
 	s.mu.Lock()
 	s.forbidden = ""
 	s.mu.Unlock()
-	expect := func(what string, is func(cluster.Snapshot) bool) {
+	// expect waits until Snapshot returns the effect of the change.
+	expect := func(change string, isSeen func(cluster.Snapshot) bool) {
 		t.Helper()
 		for {
 			got, err := r.Snapshot(t.Context(), kubetest.Noon, nil)
 			if err != nil {
-				t.Fatalf("%s: %v", what, err)
+				t.Fatalf("%s: %v", change, err)
 			}
-			if is(got) {
+			if isSeen(got) {
 				return
 			}
 			runtime.Gosched() // a cache lags behind its server
@@ -181,8 +182,8 @@ func TestFollowTheCache(t *testing.T) {
 	expect("a pod is deleted", func(c cluster.Snapshot) bool { return len(c.Nodes[0].Pods) == 1 })
 }
 
-// TestFollowAddsTheLedger: a claim that was just created is in the snapshot once, even before an informer reports it,
-// and its pods need no other node.
+// TestFollowAddsTheLedger: a claim in the ledger is once in each snapshot, even before an informer reports it, and its
+// pods need no other node.
 func TestFollowAddsTheLedger(t *testing.T) {
 	t.Parallel()
 	created := unlaunchedClaim("created")

@@ -16,7 +16,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// FuzzPod converts any pod that JSON can express to a cluster.Pod. The conversion may reject the pod with one sentence.
+// FuzzPod converts any pod that JSON can express to a cluster.Pod. The conversion may set Unplannable to one sentence.
 // It must not panic, must not change the pod, and must give the same result each time.
 func FuzzPod(f *testing.F) {
 	for _, seed := range podSeeds() {
@@ -51,9 +51,9 @@ func FuzzPod(f *testing.F) {
 func checkValue(t *testing.T, pod *cluster.Pod) {
 	t.Helper()
 	if strings.ContainsAny(pod.Unplannable, "\n\r") || len(pod.Unplannable) > 4096 {
-		t.Errorf("Unplannable is not one short line: %q", pod.Unplannable)
+		t.Errorf("Unplannable is not one line of at most 4,096 bytes: %q", pod.Unplannable)
 	}
-	for _, s := range pod.Spread {
+	for _, s := range pod.Spread { // minDomains 1 has no effect, so it is converted to 0
 		if s.Key == "" || s.MaxSkew < 1 || s.MinDomains < 0 || s.MinDomains == 1 || s.Soft && s.MinDomains != 0 {
 			t.Errorf("invalid spread constraint %+v", s)
 		}

@@ -70,8 +70,8 @@ func joined(remark, owner string) string {
 	return remark + "; " + owner
 }
 
-// BlockingPods returns, by Node name, a pod that blocks voluntary disruption of the Node at the time now. If several
-// pods block, BlockingPods takes one that blocks without end, or else the one that blocks longest, and among equals the
+// BlockingPods returns, by Node name, a pod that blocks voluntary disruption of the Node at the time now. Of several
+// such pods, it returns one without a known end (Until is zero), else the one with the latest end, and among equals the
 // first by name.
 func (o Objects) BlockingPods(now time.Time) map[string]BlockingPod {
 	budgets := activeBudgets(o.Budgets)
@@ -102,7 +102,7 @@ func (h BlockingPod) isBefore(other BlockingPod) bool {
 	return h.Until.After(other.Until)
 }
 
-// hold returns why the pod must not be evicted at the time now; false if it may be evicted.
+// hold returns why the pod blocks at the time now; false if it does not, because it may be evicted or stays on its node.
 func (g budgetIndex) hold(pod *corev1.Pod, now time.Time) (BlockingPod, bool) {
 	out := BlockingPod{Pod: pod.Namespace + "/" + pod.Name, Workload: Workload(pod)}
 	if conversion.IsProtected(pod, now) {
@@ -200,11 +200,11 @@ func EvictionCost(pod *corev1.Pod) float64 {
 	cost := 1.0
 	if text, ok := pod.Annotations[corev1.PodDeletionCost]; ok {
 		if deletion, err := strconv.ParseInt(text, 10, 32); err == nil {
-			cost += float64(deletion) / (1 << 27)
+			cost += float64(deletion) / (1 << 27) // Karpenter's divisor: at most 16
 		}
 	}
 	if pod.Spec.Priority != nil {
-		cost += float64(*pod.Spec.Priority) / (1 << 25)
+		cost += float64(*pod.Spec.Priority) / (1 << 25) // Karpenter's divisor: 30 for the highest priority of users
 	}
 	return min(max(cost, 0), 10)
 }
