@@ -43,8 +43,7 @@ func NewDefinitions(cfg *rest.Config) (*DefinitionInstaller, error) {
 
 const definitionOwner = "joiner" // field manager
 
-// servedWithin is the time limit for the API server to serve an installed definition.
-const servedWithin = 10 * time.Second
+const servedWithin = 10 * time.Second // time limit of waitServed
 
 // Selection says which definitions to install.
 type Selection string

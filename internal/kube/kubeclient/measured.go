@@ -20,7 +20,6 @@ const MeasuredName = "joiner-measured-capacity"
 // annotationAbout explains an object to users who find it in the cluster.
 const annotationAbout = "joiner.sh/about"
 
-// aboutMeasured is the value of annotationAbout on the ConfigMap MeasuredName.
 const aboutMeasured = "Measured memory, disk and pod capacity of nodes, by image and instance type. Joiner plans with these values." +
 	" To have everything measured again, delete this ConfigMap and restart Joiner."
 

@@ -78,7 +78,6 @@ func mergePatch(body map[string]any, current client.Object) client.Patch {
 	return client.RawPatch(types.MergePatchType, data)
 }
 
-// hasList reports whether the decoded JSON contains a list.
 func hasList(value any) bool {
 	switch v := value.(type) {
 	case []any:

@@ -68,12 +68,12 @@ func NewPatcher(cfg *rest.Config) (*Patcher, error) {
 // DryRun makes a server-side dry run of the patch. It fails as the change itself would, for example if the user lacks a
 // permission.
 func (p *Patcher) DryRun(ctx context.Context, patch Patch) (PatchDryRun, error) {
-	var t PatchDryRun
+	var run PatchDryRun
 	err := retry.OnError(retry.DefaultBackoff, isChanged, func() (err error) {
-		t, err = p.tryOnce(ctx, patch)
+		run, err = p.tryOnce(ctx, patch)
 		return err
 	})
-	return t, err
+	return run, err
 }
 
 // tryOnce is one attempt of DryRun. It fails with a changedError if the object changes between its two requests.
@@ -82,27 +82,27 @@ func (p *Patcher) tryOnce(ctx context.Context, patch Patch) (PatchDryRun, error)
 	if err != nil {
 		return PatchDryRun{}, fmt.Errorf("find the kind %s: %w", patch.Kind, err)
 	}
-	t := PatchDryRun{kind: kind}
-	o := t.emptyObject(patch)
+	run := PatchDryRun{kind: kind}
+	o := run.emptyObject(patch)
 	if err := p.client.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
 		return PatchDryRun{}, patch.explain("get", err)
 	}
-	t.version = o.GetResourceVersion()
-	if t.Before, err = shownOf(o); err != nil {
+	run.version = o.GetResourceVersion()
+	if run.Before, err = shownOf(o); err != nil {
 		return PatchDryRun{}, err
 	}
-	if err := p.send(ctx, o, patch, t, client.DryRunAll); err != nil {
+	if err := p.send(ctx, o, patch, run, client.DryRunAll); err != nil {
 		return PatchDryRun{}, err
 	}
-	t.After, err = shownOf(o)
-	return t, err
+	run.After, err = shownOf(o)
+	return run, err
 }
 
-// Apply makes the patch of the dry run t. If the object has changed since then, Apply repeats the dry run, because a
+// Apply makes the patch of the dry run. If the object has changed since then, Apply repeats the dry run, because a
 // controller may write the status of the object at any time. After that it makes the patch only if Before and After are
 // still the texts that the user has read.
-func (p *Patcher) Apply(ctx context.Context, patch Patch, t PatchDryRun) error {
-	latest := t
+func (p *Patcher) Apply(ctx context.Context, patch Patch, run PatchDryRun) error {
+	latest := run
 	return retry.OnError(retry.DefaultBackoff, isChanged, func() error {
 		sendErr := p.send(ctx, latest.emptyObject(patch), patch, latest)
 		if !isChanged(sendErr) {
@@ -112,7 +112,7 @@ func (p *Patcher) Apply(ctx context.Context, patch Patch, t PatchDryRun) error {
 		switch {
 		case err != nil:
 			return err
-		case again.Before.Text != t.Before.Text || again.After.Text != t.After.Text:
+		case again.Before.Text != run.Before.Text || again.After.Text != run.After.Text:
 			return errors.New(sendErr.Error()) // not a changedError, so that it is not retried
 		}
 		latest = again
@@ -121,17 +121,18 @@ func (p *Patcher) Apply(ctx context.Context, patch Patch, t PatchDryRun) error {
 }
 
 // emptyObject returns an object with only the dry run's kind, and the patch's namespace and name.
-func (t PatchDryRun) emptyObject(patch Patch) *unstructured.Unstructured {
+func (run PatchDryRun) emptyObject(patch Patch) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
-	o.SetGroupVersionKind(t.kind)
+	o.SetGroupVersionKind(run.kind)
 	o.SetNamespace(patch.Namespace)
 	o.SetName(patch.Name)
 	return o
 }
 
 // send patches the object, if it still has the version of the dry run.
-func (p *Patcher) send(ctx context.Context, o *unstructured.Unstructured, patch Patch, t PatchDryRun, options ...client.PatchOption) error {
-	text, kind, err := patch.pinned(t.version)
+func (p *Patcher) send(ctx context.Context, o *unstructured.Unstructured, patch Patch, run PatchDryRun,
+	options ...client.PatchOption) error {
+	text, kind, err := patch.pinned(run.version)
 	if err != nil {
 		return err
 	}
@@ -167,7 +168,6 @@ func (patch Patch) pinned(version string) ([]byte, types.PatchType, error) {
 	return text, types.MergePatchType, err
 }
 
-// explain returns an error that explains why a request was rejected; nil if err is nil.
 func (patch Patch) explain(verb string, err error) error {
 	object := patch.Kind + " " + patch.Name
 	if patch.Namespace != "" {

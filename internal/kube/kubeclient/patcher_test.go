@@ -39,6 +39,7 @@ var claimWrites = []struct {
 		claim.Labels = map[string]string{"team": "web"}
 		must(t, c.Update(t.Context(), claim))
 	}},
+	// The patch has the same effect on the new object.
 	{name: "recreated with the same name", refusesDelete: true, write: func(t *testing.T, c client.Client, claim *karpv1.NodeClaim) {
 		must(t, c.Delete(t.Context(), claim.DeepCopy()))
 		claim.ResourceVersion, claim.UID = "", ""
@@ -149,7 +150,6 @@ func patcherWith(t *testing.T, hooks interceptor.Funcs) (*Patcher, client.Client
 	return &Patcher{client: mappedClient{c, kinds}}, c
 }
 
-// mappedClient is a client whose REST mapper is kinds.
 type mappedClient struct {
 	client.Client
 	kinds meta.RESTMapper

@@ -19,7 +19,6 @@ const (
 	pauseKey  = "paused"
 )
 
-// aboutPause is the value of annotationAbout on the ConfigMap PauseName.
 const aboutPause = "While the key \"paused\" is \"true\" or a future time (RFC 3339), Joiner does not disrupt nodes voluntarily."
 
 // PauseSwitch reads and writes the ConfigMap PauseName. Every error it returns can be passed to Classify.

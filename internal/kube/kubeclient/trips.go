@@ -23,7 +23,6 @@ const (
 	movesKey  = "moves.gz"
 )
 
-// aboutMoves is the value of annotationAbout on the ConfigMap MovesName.
 const aboutMoves = "Workloads whose pods Joiner has moved within the last day, so that no pod is moved too often, even after a restart." +
 	" To reset it, delete this ConfigMap and restart Joiner."
 

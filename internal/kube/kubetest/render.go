@@ -35,7 +35,6 @@ func renderPool(b *strings.Builder, p cluster.Pool) {
 	renderField(b, "usage", fmt.Sprintf("%v nodes=%d", p.Usage, p.Nodes))
 }
 
-// renderNode writes a node in the form of renderPool.
 func renderNode(b *strings.Builder, n cluster.Node) {
 	fmt.Fprintf(b, "node %s", n.Name)
 	if n.Claim != "" {
@@ -68,7 +67,6 @@ func renderNode(b *strings.Builder, n cluster.Node) {
 	}
 }
 
-// renderResident writes a group of equal pods that run on a node.
 func renderResident(b *strings.Builder, r cluster.Resident) {
 	text := strings.TrimSpace(fmt.Sprintf("%d of %s %s", r.Count, r.Namespace, labelText(r.Labels)))
 	if r.Terminating {

@@ -94,7 +94,6 @@ func (a *admission) setPriority(spec *corev1.PodSpec) {
 	}
 }
 
-// applyRuntimeClass adds the overhead, node selector and tolerations of the pod's RuntimeClass.
 func (a *admission) applyRuntimeClass(spec *corev1.PodSpec) {
 	if spec.RuntimeClassName == nil {
 		return
@@ -142,7 +141,6 @@ func applyLimitRange(spec *corev1.PodSpec, item *corev1.LimitRangeItem) {
 	}
 }
 
-// addMissing adds to target the amounts of source for resources that target does not have.
 func addMissing(target *corev1.ResourceList, source corev1.ResourceList) {
 	for name, amount := range source {
 		if _, ok := (*target)[name]; ok {

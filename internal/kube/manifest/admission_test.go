@@ -38,6 +38,6 @@ items:
 		delete(want, p.Name)
 	}
 	if len(want) > 0 || len(m.Skipped) > 0 || len(m.Notes) != 1 {
-		t.Errorf("missing pods %v, skipped kinds %v, notes %q; want no pods, no kinds, 1 note about the class gone", want, m.Skipped, m.Notes)
+		t.Errorf("missing pods %v, skipped kinds %v, notes %q; want none, none, 1 note about class gone", want, m.Skipped, m.Notes)
 	}
 }

@@ -54,7 +54,6 @@ func spreadProblems(path string, all []corev1.TopologySpreadConstraint) []proble
 	return out
 }
 
-// topologyProblem returns a problem if the topology key is missing.
 func topologyProblem(path, key string) []problem {
 	if key != "" {
 		return nil
@@ -114,7 +113,6 @@ func selectorProblems(path string, selector *metav1.LabelSelector) []problem {
 	return out
 }
 
-// containerProblems returns the problems of containers: restart policies, resources and ports.
 func containerProblems(path string, spec *corev1.PodSpec) []problem {
 	out := podResourceProblems(path, spec)
 	for field, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
@@ -135,7 +133,6 @@ func containerProblems(path string, spec *corev1.PodSpec) []problem {
 	return out
 }
 
-// volumeProblems returns the problems of a volume's node affinity.
 func volumeProblems(v *corev1.PersistentVolume) []problem {
 	if v.Spec.NodeAffinity == nil || v.Spec.NodeAffinity.Required == nil {
 		return nil

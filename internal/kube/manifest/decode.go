@@ -51,7 +51,6 @@ type head struct {
 	Items      []json.RawMessage `json:"items"`
 }
 
-// readSource decodes all documents of a file.
 func (d *Decoder) readSource(s source) {
 	docs := d.documents(s)
 	for _, doc := range docs {
@@ -77,7 +76,7 @@ func (d *Decoder) readDocument(s source, doc Document) {
 			d.AddProblem(doc.File, doc.Line, "is not a Kubernetes object: apiVersion or kind is missing")
 			return
 		}
-		d.Skipped["(no kind)"]++
+		d.Skipped["(no kind)"]++ // a folder may also contain other files
 		return
 	}
 	gv, err := schema.ParseGroupVersion(h.APIVersion)
@@ -97,7 +96,6 @@ func (d *Decoder) readDocument(s source, doc Document) {
 	d.readObject(doc, gv.WithKind(h.Kind))
 }
 
-// kinds has for each kind a function that returns an empty object.
 type kinds map[schema.GroupVersionKind]func() client.Object
 
 // knownKinds returns the kinds that affect plans.
@@ -191,7 +189,6 @@ func decode(tree map[string]any, object client.Object) (client.Object, error) {
 	return object, k8sjson.UnmarshalCaseSensitivePreserveInts(data, object)
 }
 
-// add checks an object, and stores it if it is valid.
 func (d *Decoder) add(doc Document, kind string, object client.Object) {
 	if object.GetNamespace() == "" && kubeclient.IsNamespaced(object) {
 		object.SetNamespace("default")

@@ -127,10 +127,10 @@ func (d *Decoder) admit(doc Document, gvk schema.GroupVersionKind, tree map[stri
 	return len(errs) == 0
 }
 
-// emptyListRank returns 1 for the error that a list needs an element, and 0 for other errors. The former comes first,
-// because other errors of the same field follow from the empty list.
+// emptyListRank returns 1 for the error that a list needs an element, which causes the other errors of the field, and 0
+// for other errors.
 func emptyListRank(e *apifield.Error) int {
-	if strings.HasPrefix(e.Detail, "give at least one") {
+	if strings.HasPrefix(e.Detail, "give at least one") { // message of our CRDs
 		return 1
 	}
 	return 0
@@ -157,7 +157,7 @@ func Refusal(e *apifield.Error, value string) string {
 	if _, pattern, ok := strings.Cut(why, "should match '"); ok {
 		why = patternText(e.Field, value, strings.TrimSuffix(pattern, "'"))
 	}
-	if near := meantLabel(value); near != "" && strings.HasPrefix(why, "labels under ") {
+	if near := meantLabel(value); near != "" && strings.HasPrefix(why, "labels under ") { // message of our CRDs
 		why = "there is no such label (did you mean " + near + "?)"
 	}
 	switch e.Type {

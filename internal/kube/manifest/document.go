@@ -72,7 +72,7 @@ func (d *Decoder) refuseDuplicate(doc Document) bool {
 	return ok
 }
 
-// jsonLine returns the line of a JSON error, or the last line if the text ends too early.
+// jsonLine returns the line of a JSON syntax error, or the last line if the text ends too early.
 func jsonLine(data []byte, err error) int {
 	end := len(bytes.TrimRight(data, "\n"))
 	var syntax *json.SyntaxError

@@ -38,8 +38,7 @@ func likelyMistakes(object client.Object) []problem {
 	return out
 }
 
-// leastBytes is the smallest plausible request or limit of memory or disk, in bytes.
-const leastBytes = 1 << 20
+const leastBytes = 1 << 20 // the smallest plausible amount of memory
 
 // byteDoubts returns notes about amounts of memory and disk under one byte, which often have the suffix m for
 // thousandths, and about memory under leastBytes without a suffix.

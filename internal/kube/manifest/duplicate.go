@@ -50,7 +50,6 @@ func yamlDuplicate(text []byte, strictErr error) (duplicate, bool) {
 	return duplicate{}, false
 }
 
-// duplicateKeyError matches the error of the strict YAML parser about a key that occurs twice.
 var duplicateKeyError = regexp.MustCompile(`line (\d+): key (.+) already set in map`)
 
 // blockDuplicate searches upward from the last line for the key. From the line of the key, it searches further upward
@@ -104,7 +103,6 @@ func yamlKeyOf(line []byte) (int, string) {
 	return column, string(bytes.TrimRight(name, " "))
 }
 
-// jsonDuplicate finds the first key that an object of the JSON text has twice.
 func jsonDuplicate(text []byte) (duplicate, bool) {
 	var stack []frame
 	for i := 0; i < len(text); i++ {
@@ -131,15 +129,14 @@ func jsonDuplicate(text []byte) (duplicate, bool) {
 	return duplicate{}, false
 }
 
-// frame is an object or a list that is being parsed.
+// frame is a JSON object or array that is being parsed.
 type frame struct {
-	isObject  bool           // an object, not a list
+	isObject  bool           // an object, not an array
 	awaitsKey bool           // the next string is a key
 	few       []keyOffset    // the keys so far, while they are fewer than manyKeys
 	many      map[string]int // offsets of the keys so far, by key; nil while few is used
 }
 
-// keyOffset is a key with its offset in the text.
 type keyOffset struct {
 	key    string
 	offset int
@@ -171,7 +168,6 @@ func (f *frame) add(key string, offset int) (int, bool) {
 	return 0, false
 }
 
-// stringEnd returns the offset after the closing quote of the JSON string that begins at start.
 func stringEnd(text []byte, start int) int {
 	for i := start + 1; i < len(text); i++ {
 		switch text[i] {
@@ -195,5 +191,4 @@ func unescaped(quoted []byte) string {
 	return out
 }
 
-// lineAt returns the line of the offset, from 1.
 func lineAt(text []byte, offset int) int { return 1 + bytes.Count(text[:offset], []byte("\n")) }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 )
 
-// readItems decodes each item of a List as a separate document.
 func (d *Decoder) readItems(s source, doc Document, items []json.RawMessage) {
 	documentsOf := doc.jsonItems
 	if !doc.isJSON {

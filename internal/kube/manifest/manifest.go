@@ -67,8 +67,8 @@ func (m Manifests) Settings() (map[string]catalog.Settings, error) {
 // source is one file.
 type source struct {
 	name  string // path of the file
-	data  []byte // content of the file
-	named bool   // the user has named the file; false for a file found in a folder
+	data  []byte
+	named bool // the user has named the file; false for a file found in a folder
 }
 
 // ReadPath reads a file or a folder.
@@ -173,7 +173,6 @@ func (d *Decoder) ReadStream(name string, r io.Reader, named bool) {
 	d.readSource(source{name: name, data: data, named: named})
 }
 
-// firstInvalid returns the offset of the first byte that is not UTF-8.
 func firstInvalid(data []byte) int {
 	offset := 0
 	for offset < len(data) {

@@ -18,7 +18,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// read reads the manifests from standard input.
 func read(data []byte) (Manifests, error) {
 	return ReadFiles([]string{"-"}, bytes.NewReader(data))
 }

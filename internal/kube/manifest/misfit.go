@@ -12,7 +12,6 @@ type typeMismatch struct {
 	given, want string // type names of YAML
 }
 
-// cannotUnmarshal matches the error of Go's JSON decoder about a value of the wrong type.
 var cannotUnmarshal = regexp.MustCompile(`cannot unmarshal (\w+)(?: \S+)? into Go (?:struct field (\S+)|value) of type (\S+)`)
 
 // typeMismatchOf returns the typeMismatch that a decoding error reports; false if the error reports something else.
@@ -35,7 +34,6 @@ const (
 	typeFields = "a mapping"
 )
 
-// givenType returns the YAML name of a JSON type.
 func givenType(jsonType string) string {
 	switch jsonType {
 	case "string":
@@ -67,7 +65,6 @@ func wantedType(goType string) string {
 	return typeFields
 }
 
-// sentence describes the problem, and the fix if it is known.
 func (m typeMismatch) sentence() string {
 	text := "it is " + m.given + ", and should be " + m.want
 	if m.path != "" {

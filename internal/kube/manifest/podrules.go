@@ -12,7 +12,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// tolerationProblems returns the problems of tolerations.
 // Source: ValidateTolerations of k8s.io/kubernetes, pkg/apis/core/validation.
 func tolerationProblems(path string, all []corev1.Toleration) []problem {
 	var out []problem
@@ -40,7 +39,6 @@ func tolerationProblems(path string, all []corev1.Toleration) []problem {
 	return out
 }
 
-// resourceProblems returns the problems of a container's requests and limits.
 // Source: validateResourceRequirements of k8s.io/kubernetes, pkg/apis/core/validation.
 func resourceProblems(path string, given corev1.ResourceRequirements) []problem {
 	var out []problem
@@ -115,7 +113,6 @@ func isContainerResource(name corev1.ResourceName) bool {
 // containerResources are the native resources that containers may request, apart from huge pages.
 var containerResources = []string{string(corev1.ResourceCPU), string(corev1.ResourceMemory), string(corev1.ResourceEphemeralStorage)}
 
-// resourceWords maps common wrong names of resources to the right names.
 var resourceWords = map[string]string{
 	"gpu": "nvidia.com/gpu", "gpus": "nvidia.com/gpu", "mem": "memory", "ram": "memory", "vcpu": "cpu", "disk": "ephemeral-storage",
 	"storage": "ephemeral-storage", "neuron": "aws.amazon.com/neuron", "efa": "vpc.amazonaws.com/efa",
@@ -145,7 +142,6 @@ func mustEqualLimit(name corev1.ResourceName) bool {
 	return isExtended(name) || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
 
-// portProblems returns the problems of a port's hostPort.
 func portProblems(path string, port corev1.ContainerPort, hostNetwork bool) []problem {
 	const highest = 65535
 	switch {
@@ -172,7 +168,6 @@ func minDomainsProblems(path string, c *corev1.TopologySpreadConstraint) []probl
 	return nil
 }
 
-// weightProblem returns a problem if the weight of a preference is not between 1 and 100.
 func weightProblem(path string, weight int32) []problem {
 	if weight >= 1 && weight <= 100 {
 		return nil

@@ -9,7 +9,6 @@ import (
 	"testing"
 )
 
-// endless is an endless stream that counts the bytes read from it.
 type endless struct{ read int }
 
 func (e *endless) Read(p []byte) (int, error) {

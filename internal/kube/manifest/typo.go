@@ -11,7 +11,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// unknownField matches the error of strict decoding about an unknown field.
 var unknownField = regexp.MustCompile(`^unknown field "(.+)"$`)
 
 // typo is an unknown field of an object.
@@ -51,7 +50,7 @@ func (t typo) sentence() string {
 // is known.
 func (t typo) hint() string {
 	switch moved := movedFields[t.path]; {
-	case t.near != "" && t.near == t.path:
+	case t.near != "" && t.near == t.path: // the same name would not help
 		return ""
 	case moved != "":
 		return " (" + moved + ")"

@@ -75,5 +75,4 @@ func makesNoPods(gvk schema.GroupVersionKind) bool {
 	}, gvk.Group)
 }
 
-// isBuiltIn reports whether the kind belongs to Kubernetes itself, in any version.
 func isBuiltIn(kind schema.GroupKind) bool { return len(scheme.Scheme.VersionsForGroupKind(kind)) > 0 }

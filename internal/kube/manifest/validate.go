@@ -146,7 +146,6 @@ func isEffect(e corev1.TaintEffect) bool {
 	return e == corev1.TaintEffectNoSchedule || e == corev1.TaintEffectPreferNoSchedule || e == corev1.TaintEffectNoExecute
 }
 
-// podProblems returns the problems of the spec of a pod or of a pod template at the path.
 func podProblems(path string, spec *corev1.PodSpec) []problem {
 	var out []problem
 	if len(spec.Containers) == 0 {
@@ -218,8 +217,8 @@ func invalidQuantity(value any, path string, isAmount bool) (string, string) {
 				valuePath = path + "." + key
 			}
 			_, isMap := v[key].(map[string]any)
-			isSingle := (key == "sizeLimit" || key == "divisor") && !strings.HasPrefix(path, "metadata") // one amount, not a map
-			if invalid, text := invalidQuantity(v[key], valuePath, isAmount || isSingle || isMap && holdsAmounts(key, path)); invalid != "" {
+			single := (key == "sizeLimit" || key == "divisor") && !strings.HasPrefix(path, "metadata") // one amount, not a map
+			if invalid, text := invalidQuantity(v[key], valuePath, isAmount || single || isMap && holdsAmounts(key, path)); invalid != "" {
 				return invalid, text
 			}
 		}
@@ -241,7 +240,6 @@ func invalidQuantity(value any, path string, isAmount bool) (string, string) {
 // a number.
 var longExponent = regexp.MustCompile(`[eE][+-]?[0-9]{4,}$`)
 
-// isQuantity reports whether the text is a Kubernetes quantity with an exponent of at most three digits.
 func isQuantity(text string) bool {
 	if longExponent.MatchString(text) {
 		return false
@@ -268,5 +266,4 @@ func holdsAmounts(key, path string) bool {
 // lastKey returns the text after the last dot or bracket of a path: "operator" for "spec.tolerations[0].operator".
 func lastKey(path string) string { return path[strings.LastIndexAny(path, ".]")+1:] }
 
-// highestUserPriority is the largest value of a PriorityClass that users are allowed to create.
-const highestUserPriority = 1_000_000_000
+const highestUserPriority = 1_000_000_000 // the largest value of a PriorityClass that users are allowed to create

@@ -20,15 +20,14 @@ import (
 
 // workload is an object that creates pods from a template.
 type workload struct {
-	object   client.Object                  // the object itself
-	kind     string                         // kind of the object, such as "Deployment"; empty for an object that creates no pods
-	replicas int                            // number of pods that the object runs now
-	first    int                            // number at the end of the first pod's name
-	template *corev1.PodTemplateSpec        // template of the pods
+	object   client.Object
+	kind     string // kind of the object, such as "Deployment"; empty for an object that creates no pods
+	replicas int    // number of pods that the object runs now
+	first    int    // number at the end of the first pod's name
+	template *corev1.PodTemplateSpec
 	volumes  []corev1.PersistentVolumeClaim // volume claim templates of a StatefulSet
 }
 
-// workloadOf returns the object as a workload.
 func workloadOf(object client.Object) workload {
 	w := workload{object: object, first: 1}
 	switch v := object.(type) {
@@ -110,7 +109,6 @@ func (d *Decoder) createPods() {
 	d.noteMissing()
 }
 
-// noteSuspended adds a note for each suspended workload.
 func (d *Decoder) noteSuspended() {
 	for _, w := range d.workloads {
 		var suspended *bool
@@ -135,7 +133,7 @@ func (d *Decoder) noteMissing() {
 	for _, c := range d.objects.Classes {
 		classes[c.Name] = true
 	}
-	elsewhere := 0
+	elsewhere := 0 // pods on nodes that are not among the manifests
 	for _, p := range d.objects.Pods {
 		if p.Spec.NodeName != "" && !nodes[p.Spec.NodeName] && !conversion.IsFinished(p) {
 			elsewhere++
@@ -158,7 +156,6 @@ func (d *Decoder) noteMissing() {
 	}
 }
 
-// didYouMean returns a hint with the most similar of the names; empty if none is similar.
 func didYouMean(name string, names map[string]bool) string {
 	if near := suggest.Nearest(name, slices.Collect(maps.Keys(names))); near != "" {
 		return " (did you mean " + near + "?)"

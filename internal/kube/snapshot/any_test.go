@@ -33,7 +33,6 @@ func pick[T any](t *rapid.T, what string, choices ...T) T {
 	return choices[rapid.IntRange(0, len(choices)-1).Draw(t, what)]
 }
 
-// chance returns true with a probability of 1 in n.
 func chance(t *rapid.T, what string, n int) bool { return rapid.IntRange(1, n).Draw(t, what) == 1 }
 
 // anyName returns one of count names.
@@ -43,7 +42,6 @@ func anyName(t *rapid.T, prefix string, count int) string {
 
 func anyNamespace(t *rapid.T) string { return pick(t, "namespace", "a", "b") }
 
-// anyObject returns an object of any kind, a pod in 8 of 22 cases.
 func anyObject(t *rapid.T, now time.Time) client.Object {
 	switch rapid.IntRange(0, 21).Draw(t, "kind") {
 	case 0, 1:
@@ -115,7 +113,6 @@ func owner(kind, name string) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{Kind: kind, Name: name, UID: types.UID("u1-kube-system" + name), Controller: ptr.To(true)}}
 }
 
-// addConstraints gives the pod volumes, and constraints on other pods.
 func addConstraints(t *rapid.T, pod *corev1.Pod) {
 	for range rapid.IntRange(0, 2).Draw(t, "volumes") {
 		v := corev1.Volume{Name: anyName(t, "data", 2)}
@@ -296,7 +293,6 @@ func anyNodeClass(t *rapid.T) *awsv1.EC2NodeClass {
 	return c
 }
 
-// anyGroup returns an object of conversion.Groups: a Service or a workload controller.
 func anyGroup(t *rapid.T) client.Object {
 	namespace := anyNamespace(t)
 	switch rapid.IntRange(0, 3).Draw(t, "group") {
@@ -311,7 +307,6 @@ func anyGroup(t *rapid.T) client.Object {
 	return &appsv1.StatefulSet{ObjectMeta: anyMeta(t, namespace, "db"), Spec: appsv1.StatefulSetSpec{Selector: anySelector(t)}}
 }
 
-// anyMarket returns nil, or a market of two types with varying sizes, attach limits and availability.
 func anyMarket(t *rapid.T) catalog.Market {
 	if chance(t, "no market", 4) {
 		return nil

@@ -53,8 +53,8 @@ func (o Objects) Blockers(now time.Time) []Blocker {
 	for _, pod := range o.Pods {
 		if pod.DeletionTimestamp == nil && !conversion.IsFinished(pod) {
 			matching, _ := found.budgets.selecting(pod)
-			for _, g := range matching {
-				found.matched[g.name]++
+			for _, budget := range matching {
+				found.matched[budget.name]++
 			}
 		}
 	}
@@ -107,8 +107,8 @@ func (f *blockers) addPod(pod *corev1.Pod, now time.Time) {
 		return
 	}
 	var names []string
-	for _, g := range matching {
-		names = append(names, g.name)
+	for _, budget := range matching {
+		names = append(names, budget.name)
 	}
 	if len(matching) > 1 {
 		f.add(strings.Join(names, ","), pod, Blocker{
@@ -118,9 +118,9 @@ func (f *blockers) addPod(pod *corev1.Pod, now time.Time) {
 		})
 		return
 	}
-	for _, g := range matching {
-		if b, ok := f.classify(g); ok {
-			f.add(g.name, pod, b)
+	for _, budget := range matching {
+		if b, ok := f.classify(budget); ok {
+			f.add(budget.name, pod, b)
 		}
 	}
 }
@@ -129,9 +129,9 @@ func (f *blockers) addPod(pod *corev1.Pod, now time.Time) {
 // namespace; empty if there are none.
 func (f *blockers) selectAllNote(list []indexedBudget) string {
 	var out []string
-	for _, g := range list {
-		if g.selector.Empty() {
-			out = append(out, g.name)
+	for _, budget := range list {
+		if budget.selector.Empty() {
+			out = append(out, budget.name)
 		}
 	}
 	if len(out) == 0 {
@@ -141,30 +141,30 @@ func (f *blockers) selectAllNote(list []indexedBudget) string {
 }
 
 // classify returns how the budget blocks the eviction of a pod that no other budget selects; false if it does not.
-func (f *blockers) classify(g indexedBudget) (Blocker, bool) {
-	out := Blocker{Budgets: []string{g.name}}
-	pods := f.matched[g.name]
-	if s := g.object.Status; s.ObservedGeneration == g.object.Generation && s.ExpectedPods > 0 {
+func (f *blockers) classify(budget indexedBudget) (Blocker, bool) {
+	out := Blocker{Budgets: []string{budget.name}}
+	pods := f.matched[budget.name]
+	if s := budget.object.Status; s.ObservedGeneration == budget.object.Generation && s.ExpectedPods > 0 {
 		pods = int(s.ExpectedPods) // may include replicas that do not exist yet
 	}
-	setting := settingOf(g.object)
+	setting := settingOf(budget.object)
 	switch {
-	case neverAllows(g.object), g.object.Spec.MinAvailable == nil && g.object.Spec.MaxUnavailable == nil:
+	case neverAllows(budget.object), budget.object.Spec.MinAvailable == nil && budget.object.Spec.MaxUnavailable == nil:
 		out.Kind, out.Why = NeverAllows, setting+" never allows a disruption"
 		out.Fix = "set maxUnavailable to 1 or more"
-	case g.object.Spec.MinAvailable != nil && minHealthy(g.object, pods) >= pods:
+	case budget.object.Spec.MinAvailable != nil && minHealthy(budget.object, pods) >= pods:
 		out.Kind = RequiresAllPods
 		out.Why = fmt.Sprintf("%s requires all of its pods (%d)", setting, pods)
 		out.Fix = "run more pods than it requires, or set maxUnavailable: 1, which scales with the number of pods"
-	case g.object.Status.DisruptionsAllowed == 0:
+	case budget.object.Status.DisruptionsAllowed == 0:
 		out.Kind = TooFewHealthy
-		out.Why = fmt.Sprintf("%s: %d of %d pods are healthy, and it requires %d", setting, g.object.Status.CurrentHealthy, pods,
-			g.object.Status.DesiredHealthy)
+		out.Why = fmt.Sprintf("%s: %d of %d pods are healthy, and it requires %d", setting, budget.object.Status.CurrentHealthy, pods,
+			budget.object.Status.DesiredHealthy)
 		return out, true
 	default:
 		return out, false
 	}
-	out.Why += f.selectAllNote([]indexedBudget{g})
+	out.Why += f.selectAllNote([]indexedBudget{budget})
 	return out, true
 }
 

@@ -22,7 +22,6 @@ const (
 	maxSelecting     = 16     // budgets returned for one pod; the eviction API already refuses a pod with 2 budgets
 )
 
-// budgetIndex holds PodDisruptionBudgets by namespace.
 type budgetIndex map[string]*namespaceBudgets
 
 type namespaceBudgets struct {
@@ -34,13 +33,12 @@ type namespaceBudgets struct {
 }
 
 type indexedBudget struct {
-	name     string                        // "namespace/name"
-	selector labels.Selector               // the parsed selector
-	object   *policyv1.PodDisruptionBudget // the budget itself
-	size     int                           // selectorSize of the selector
+	name     string          // "namespace/name"
+	selector labels.Selector // the parsed selector
+	object   *policyv1.PodDisruptionBudget
+	size     int // selectorSize of the selector
 }
 
-// activeBudgets indexes the budgets that are not being deleted.
 func activeBudgets(list []*policyv1.PodDisruptionBudget) budgetIndex {
 	return indexBudgets(slices.DeleteFunc(slices.Clone(list),
 		func(b *policyv1.PodDisruptionBudget) bool { return b.DeletionTimestamp != nil }))
@@ -89,7 +87,6 @@ func selectorSize(s *metav1.LabelSelector) int {
 	return size
 }
 
-// index sorts the budgets and fills byLabel and others.
 func (s *namespaceBudgets) index() {
 	slices.SortFunc(s.sorted, func(a, b indexedBudget) int { return strings.Compare(a.name, b.name) })
 	for i, g := range s.sorted {
@@ -149,7 +146,6 @@ func (g budgetIndex) selecting(pod *corev1.Pod) (matching []indexedBudget, isPar
 	return matching, space.isOverLimit
 }
 
-// neverAllows reports whether the budget's setting allows no disruption, for any number of pods.
 func neverAllows(b *policyv1.PodDisruptionBudget) bool {
 	if most := b.Spec.MaxUnavailable; most != nil {
 		return most.Type == intstr.Int && most.IntVal == 0 || most.Type == intstr.String && most.StrVal == "0%"

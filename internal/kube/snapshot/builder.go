@@ -43,8 +43,8 @@ func (b *builder) index() {
 }
 
 // place counts the pod on its node, on the node that kube-scheduler nominated for it, or on the claim that it was
-// planned for. Otherwise it adds the pod to the pods that need a node. It ignores finished pods and pods with scheduling
-// gates. In a live cluster it also ignores pods that kube-scheduler has not tried yet.
+// planned for. Otherwise it adds the pod to the pods that need a node. It ignores finished pods and gated pods. In a
+// live cluster it also ignores pods that kube-scheduler has not tried yet.
 func (b *builder) place(pod *corev1.Pod) {
 	switch {
 	case conversion.IsFinished(pod):

@@ -74,6 +74,7 @@ func drop[T client.Object](w *stateTester, name string) {
 // change makes one change. It returns the claims of the ledger that the informers do not have yet.
 type change = func(*stateTester) []*karpv1.NodeClaim
 
+// smallClusterChanges returns changes of smallCluster, by name.
 func smallClusterChanges() map[string]change {
 	out := map[string]change{
 		"the protection of a pod expires": func(w *stateTester) []*karpv1.NodeClaim {
@@ -238,10 +239,12 @@ func smallCluster() Objects {
 			podOn("web-0", "n0", nil), podOn("web-1", "", nil), podOn("disk-0", "n0", using("c0")), podOn("disk-1", "", using("c1")),
 			podOn("disk-2", "", using("c1")), podOn("single-0", "n2", using("c2")), podOn("single-1", "", using("c2")),
 			podOn("free-0", "n2", using("fs")), podOn("old-0", "", ownedBy("ReplicationController", "old")),
+			// n1 is being deleted.
 			podOn("leaves", "n1", nil), podOn("stays", "n1", func(p *corev1.Pod) {
 				p.Annotations = map[string]string{karpv1.AnnotationDoNotDisrupt: "1m"}
 				p.Status.StartTime = &metav1.Time{Time: kubetest.Noon}
 			}),
+			// far avoids the pods of namespaces without the label team.
 			podOn("far", "", func(p *corev1.Pod) {
 				p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
 					RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
@@ -253,7 +256,7 @@ func smallCluster() Objects {
 			podOn("served", "", func(p *corev1.Pod) {
 				p.OwnerReferences, p.Labels = owner("Job", "once"), map[string]string{"app": "shop", "tier": "front"}
 			}),
-			podOn("awaited", "", nil), podOn("settled", "", nil),
+			podOn("awaited", "", nil), podOn("settled", "", nil), // planned for k2 and k4
 			daemon("d1-old", 2*time.Hour, "10m"), daemon("d1-new", time.Hour, "20m"),
 		},
 		Pools:   []*karpv1.NodePool{kubetest.GeneralPool()},
@@ -272,9 +275,9 @@ func smallCluster() Objects {
 	return o
 }
 
-// addSmallClusterNodes adds the Nodes n0 with the claim k0, n1 with the claim k1 and being deleted, n2 without a claim,
-// and n3 without a claim and without a provider ID. It also adds claims without a Node: k2 without an instance, k3 with
-// an instance, and k4 that has just become ready. k5 is a second claim for n0.
+// addSmallClusterNodes adds the Nodes n0 with the claim k0; n1, which is being deleted, with the claim k1; n2 without a
+// claim; n3 without a claim and without a provider ID. It also adds claims without a Node: k2 without an instance, k3
+// with an instance, and k4, which has just become ready. k5 is a second claim for n0.
 func addSmallClusterNodes(o *Objects) {
 	for i, id := range []string{"aws:///us-east-1a/i-0", "aws:///us-east-1a/i-1", "aws:///us-east-1a/i-2", ""} {
 		n := uniformCluster(0, 1, 0).Nodes[0]
@@ -303,7 +306,6 @@ func addSmallClusterNodes(o *Objects) {
 	o.Claims[2].Annotations = map[string]string{conversion.AnnotationPods: "a/awaited"}
 }
 
-// unlaunchedClaim returns a claim without an instance.
 func unlaunchedClaim(name string) *karpv1.NodeClaim {
 	c := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name),
 		Labels: map[string]string{karpv1.LabelNodePool: "general"}}}

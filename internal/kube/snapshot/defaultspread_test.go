@@ -142,7 +142,7 @@ profiles:
 	}
 }
 
-// TestDefaultSpreadErrors: the error of an invalid text names the field or the fix. A text without constraints is valid.
+// TestDefaultSpreadErrors: an error names the field or the fix. A text without constraints is valid.
 func TestDefaultSpreadErrors(t *testing.T) {
 	t.Parallel()
 	list := func(constraints string) string {

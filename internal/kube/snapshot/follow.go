@@ -28,7 +28,6 @@ type follower struct {
 	lists     []initialList // of all informers; nil when all lists are complete
 }
 
-// initialList is the first list of an informer.
 type initialList struct {
 	kind     string
 	complete toolscache.DoneChecker // done when the state has all listed objects
@@ -69,7 +68,6 @@ func (r *Reader) follow(ctx context.Context) (*state, error) {
 	return state, nil
 }
 
-// startInformers starts the informers of all kinds that have none yet.
 func (f *follower) startInformers(ctx context.Context, r *Reader) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -31,7 +31,7 @@ import (
 type apiServer struct {
 	objects   map[string][]client.Object // by resource: "pods"
 	changes   chan watch.Event           // sent to the watch of pods
-	refused   chan struct{}              // gets a value when a request is refused
+	refused   chan struct{}              // gets a value when a request for forbidden is refused
 	mu        sync.Mutex                 // guards forbidden
 	forbidden string                     // a resource for which all requests are refused
 }
@@ -140,7 +140,7 @@ func TestFollowTheCache(t *testing.T) {
 	r := &Reader{Informers: startCache(t, s)}
 
 	ctx, stop := context.WithCancel(t.Context())
-	go func() {
+	go func() { // so that Snapshot does not wait for listTimeout
 		<-s.refused
 		stop()
 	}()

@@ -47,7 +47,6 @@ func FuzzPod(f *testing.F) {
 	})
 }
 
-// checkValue checks the invariants that the solver relies on.
 func checkValue(t *testing.T, pod *cluster.Pod) {
 	t.Helper()
 	if strings.ContainsAny(pod.Unplannable, "\n\r") || len(pod.Unplannable) > 4096 {
@@ -70,7 +69,7 @@ func checkValue(t *testing.T, pod *cluster.Pod) {
 	}
 }
 
-// fuzzObjects returns a small cluster around the pod: two namespaces, a Service, and several kinds of volume claims.
+// fuzzObjects returns a small cluster with the pod: a node, two namespaces, and several kinds of volume claims.
 func fuzzObjects(pod *corev1.Pod) Objects {
 	in := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: pod.Namespace, Name: name} }
 	claim := func(name, class, volume string, modes ...corev1.PersistentVolumeAccessMode) *corev1.PersistentVolumeClaim {
@@ -93,7 +92,6 @@ func fuzzObjects(pod *corev1.Pod) Objects {
 	}
 }
 
-// podSeeds returns pods with every kind of constraint, valid and invalid.
 func podSeeds() []string {
 	return []string{
 		`{}`,

@@ -102,7 +102,7 @@ func (h BlockingPod) isBefore(other BlockingPod) bool {
 	return h.Until.After(other.Until)
 }
 
-// hold returns why the pod blocks at the time now; false if it does not, because it may be evicted or stays on its node.
+// hold returns why the pod blocks at the time now; false if it may be evicted, or stays on the node during a drain.
 func (g budgetIndex) hold(pod *corev1.Pod, now time.Time) (BlockingPod, bool) {
 	out := BlockingPod{Pod: pod.Namespace + "/" + pod.Name, Workload: Workload(pod)}
 	if conversion.IsProtected(pod, now) {
@@ -128,7 +128,6 @@ func (g budgetIndex) hold(pod *corev1.Pod, now time.Time) (BlockingPod, bool) {
 	return out, true
 }
 
-// blocks reports whether the budget currently blocks the eviction of the pod.
 func (g indexedBudget) blocks(pod *corev1.Pod) bool {
 	if g.object.Status.DisruptionsAllowed > 0 {
 		return false
