@@ -178,8 +178,8 @@ func (patch Patch) explain(verb string, err error) error {
 		return nil
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("this user is not allowed to %s %s: grant the permission with RBAC, or run this as a user who has it: %w", verb, object, err)
-	case apierrors.IsConflict(err), // a merge patch, or a JSON patch whose test of the version failed
-		apierrors.IsInvalid(err) && strings.Contains(err.Error(), "/metadata/resourceVersion"):
+	case apierrors.IsConflict(err), // of a merge patch
+		apierrors.IsInvalid(err) && strings.Contains(err.Error(), "/metadata/resourceVersion"): // the test of a JSON patch
 		return &changedError{object: object}
 	}
 	return fmt.Errorf("%s %s: %w", verb, object, err)
@@ -188,6 +188,7 @@ func (patch Patch) explain(verb string, err error) error {
 // changedError is the error of a request that was made for an outdated version of the object.
 type changedError struct{ object string }
 
+// Error returns what changed and what to do.
 func (e *changedError) Error() string {
 	return e.object + " has changed since it was read: run the command again"
 }

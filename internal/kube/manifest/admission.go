@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
-// admission holds the objects with which the admission of an API server completes pods. Pods in manifests are usually
-// incomplete.
+// admission holds the objects with which the admission of an API server completes pods. Joiner does the same for the
+// pods in manifests.
 type admission struct {
 	priorities map[string]*schedulingv1.PriorityClass // PriorityClasses by name
 	runtimes   map[string]*nodev1.RuntimeClass        // RuntimeClasses by name

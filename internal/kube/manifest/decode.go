@@ -37,7 +37,7 @@ type Decoder struct {
 	Seen      map[string]string // file and line of each object, by "Kind namespace/name"
 	Read      map[string]bool   // files that were read, by absolute path
 	workloads []workload        // Deployments and other objects that create pods
-	admission admission         // objects that complete pods
+	admission admission         // objects with which pods are completed
 	bytes     int64             // number of bytes read so far
 
 	// OnDocument, if not nil, is called for each document and each item of a List, instead of decoding it.

@@ -152,7 +152,7 @@ func Refusal(e *apifield.Error, value string) string {
 	}
 	why := strings.TrimPrefix(e.Detail, e.Field+" in body ")
 	if _, rule, ok := strings.Cut(why, " evaluating rule: "); ok {
-		why = rule // the text before it is about the evaluation: a field that the rule needs is missing
+		why = rule // the text before it says why the rule was not evaluated: a field is missing
 	}
 	if _, pattern, ok := strings.Cut(why, "should match '"); ok {
 		why = patternText(e.Field, value, strings.TrimSuffix(pattern, "'"))

@@ -38,7 +38,7 @@ func likelyMistakes(object client.Object) []problem {
 	return out
 }
 
-const leastBytes = 1 << 20 // the smallest plausible amount of memory
+const leastBytes = 1 << 20 // the smallest plausible amount of memory or disk
 
 // byteDoubts returns notes about amounts of memory and disk under one byte, which often have the suffix m for
 // thousandths, and about memory under leastBytes without a suffix.

@@ -65,7 +65,7 @@ func meantInstanceLabel(key string, values []string) string {
 	if slices.Contains(known, conversion.StableKey(key)) {
 		return ""
 	}
-	value := "" // of ForeignLabelOf; empty for several values
+	value := "" // the only value; empty if there are several
 	if len(values) == 1 {
 		value = values[0]
 	}

@@ -212,13 +212,13 @@ func invalidQuantity(value any, path string, isAmount bool) (string, string) {
 	switch v := value.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			valuePath := key
+			at := key
 			if path != "" {
-				valuePath = path + "." + key
+				at = path + "." + key
 			}
 			_, isMap := v[key].(map[string]any)
-			single := (key == "sizeLimit" || key == "divisor") && !strings.HasPrefix(path, "metadata") // one amount, not a map
-			if invalid, text := invalidQuantity(v[key], valuePath, isAmount || single || isMap && holdsAmounts(key, path)); invalid != "" {
+			isSingle := (key == "sizeLimit" || key == "divisor") && !strings.HasPrefix(path, "metadata") // one amount, not a map
+			if invalid, text := invalidQuantity(v[key], at, isAmount || isSingle || isMap && holdsAmounts(key, path)); invalid != "" {
 				return invalid, text
 			}
 		}

@@ -73,7 +73,7 @@ func anyObject(t *rapid.T, now time.Time) client.Object {
 
 func anyMeta(t *rapid.T, namespace, name string) metav1.ObjectMeta {
 	out := metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(pick(t, "uid", "", "u1-", "u2-") + namespace + name)}
-	if out.UID == types.UID(namespace+name) { // no prefix was picked
+	if out.UID == types.UID(namespace+name) { // the picked prefix is empty
 		out.UID = ""
 	}
 	out.CreationTimestamp.Time = kubetest.Noon.Add(-time.Duration(rapid.IntRange(0, 3).Draw(t, "age")) * time.Minute)
@@ -222,7 +222,7 @@ func anyClaim(t *rapid.T, now time.Time) *karpv1.NodeClaim {
 func anyVolumeClaim(t *rapid.T) *corev1.PersistentVolumeClaim {
 	name := anyName(t, "c", 3)
 	if chance(t, "ephemeral", 3) {
-		name = anyName(t, "p", 7) + "-" + anyName(t, "data", 2) // of the claim that Kubernetes creates for a pod's volume
+		name = anyName(t, "p", 7) + "-" + anyName(t, "data", 2) // of the claim for the pod's ephemeral volume
 	}
 	c := &corev1.PersistentVolumeClaim{ObjectMeta: anyMeta(t, anyNamespace(t), name)}
 	if chance(t, "complete", 2) {

@@ -22,13 +22,14 @@ const (
 	maxSelecting     = 16     // budgets returned for one pod; the eviction API already refuses a pod with 2 budgets
 )
 
-type budgetIndex map[string]*namespaceBudgets
+type budgetIndex map[string]*namespaceBudgets // by namespace
 
 type namespaceBudgets struct {
 	sorted  []indexedBudget  // by name
 	byLabel map[string][]int // by "key=value": the positions in sorted of budgets that select only pods with this label
 	others  []int            // the positions in sorted of the budgets that are not in byLabel
-	// isOverLimit means that the budgets exceed the limits and were not indexed, so any of them may select any pod.
+	// isOverLimit means that the budgets exceed the limits and were not indexed: each pod of the namespace may be
+	// selected by several budgets.
 	isOverLimit bool
 }
 

@@ -96,8 +96,8 @@ func TestDaemonBeyondNode(t *testing.T) {
 	o := Objects{Nodes: []*corev1.Node{node}, DaemonSets: []*appsv1.DaemonSet{
 		daemonSet("tenant", "huge", "1000", 0, withPorts(80, 1)), daemonSet("tenant", "small", "1", 0, withPorts(81, 1))}}
 	n := o.Snapshot(View{Now: kubetest.BlockingTime}).Nodes[0]
-	hasHuge := slices.ContainsFunc(n.HostPorts, func(p cluster.HostPort) bool { return p.Port == 80 })
-	if n.Requested.CPU != 1000 || hasHuge || len(n.HostPorts) != 1 || len(n.Residents) != 1 {
+	hasHugePort := slices.ContainsFunc(n.HostPorts, func(p cluster.HostPort) bool { return p.Port == 80 })
+	if n.Requested.CPU != 1000 || hasHugePort || len(n.HostPorts) != 1 || len(n.Residents) != 1 {
 		t.Errorf("the node is %+v, want only the pod of DaemonSet small on it", n)
 	}
 }

@@ -93,6 +93,7 @@ func (f *follower) startInformers(ctx context.Context, r *Reader) error {
 
 // handler returns the callbacks with which an informer updates the state through the feed.
 func (s *state) handler(f feed) toolscache.ResourceEventHandler {
+	// locked calls update with the lock of the state.
 	locked := func(object any, update func(client.Object)) {
 		if deleted, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 			object = deleted.Obj

@@ -25,8 +25,8 @@ type BlockingPod struct {
 	// it allows no disruption now. Several budgets block because the eviction API refuses to evict a pod that more than
 	// one selects. Budgets is empty if the pod's annotation blocks the eviction.
 	Budgets []string
-	// TooManyBudgets means that a PodDisruptionBudget may block the eviction, but Joiner did not compare all of them
-	// with the pod: its namespace has too many.
+	// TooManyBudgets means that a PodDisruptionBudget may block the eviction. The pod's namespace has more of them than
+	// Joiner compares with a pod.
 	TooManyBudgets bool
 	// Until is when the protection by the annotation ends; zero if the protection has no end, or if a budget blocks.
 	Until time.Time
