@@ -36,14 +36,13 @@ const (
 	sequenceJitter = 2.0 // maximum relative variation of a pod's size between sequences
 )
 
-// incomingPod is a pod to schedule.
 type incomingPod struct {
-	pod      *cluster.Pod
-	from     string  // the node that the pod leaves
-	group    string  // the move or node that the pod belongs to: see unschedulable
-	planned  string  // name of the node of the plan; empty: none
-	node     int     // index of the node on which the simulation scheduled the pod
-	priority float64 // among pods of equal rank and lateness, the pod with the highest priority arrives first
+	pod     *cluster.Pod
+	from    string  // the node that the pod leaves
+	group   string  // the move or node that the pod belongs to: see unschedulable
+	planned string  // name of the node that the plan has for the pod; empty: none
+	node    int     // index of the node on which the simulation scheduled the pod
+	urgency float64 // of pods with equal rank and lateness, the pod with the highest urgency arrives first
 }
 
 // maxTries returns the maximum number of orders that the simulation tries until it has scheduled the pods.
@@ -63,7 +62,7 @@ func (sim *simulation) orderCount(pods int) int {
 	return drainOrderCount
 }
 
-// sort sorts the pods into order n. If there is only one order, small pods come first.
+// sort sorts the pods into order n. If there is only one order, constrained pods come first, then small pods.
 func (sim *simulation) sort(arrivals []incomingPod, n int) {
 	if sim.orderCount(len(arrivals)) > 1 {
 		sortAsDrained(arrivals, n)
@@ -91,9 +90,9 @@ func (sim *simulation) allOrders(arrivals []incomingPod) [][]incomingPod {
 func sortAsDrained(arrivals []incomingPod, n int) {
 	for i := range arrivals {
 		p := arrivals[i].pod
-		arrivals[i].priority = p.Requests.Bulk()
+		arrivals[i].urgency = p.Requests.Bulk()
 		if n > 0 {
-			arrivals[i].priority *= 1 + drainJitter*pseudoRandom(p.ID(), n)
+			arrivals[i].urgency *= 1 + drainJitter*pseudoRandom(p.ID(), n)
 		}
 	}
 	slices.SortFunc(arrivals, compareIncoming)
@@ -103,16 +102,15 @@ func sortAsDrained(arrivals []incomingPod, n int) {
 	count := map[string]int{}
 	for i := range arrivals {
 		a := &arrivals[i]
-		a.priority = float64(-count[a.from])
+		a.urgency = float64(-count[a.from]) // count: pods of the same node that sort before
 		count[a.from]++
 	}
 	slices.SortFunc(arrivals, compareIncoming)
 }
 
-// compareIncoming orders pods by arrival: pods of lower rank first, then pods of lower lateness, then pods of higher
-// priority.
+// compareIncoming orders pods by arrival: lower rank first, then lower lateness, then higher urgency.
 func compareIncoming(a, b incomingPod) int {
-	return cmp.Or(rank(a.pod)-rank(b.pod), lateness(a.pod)-lateness(b.pod), cmp.Compare(b.priority, a.priority),
+	return cmp.Or(rank(a.pod)-rank(b.pod), lateness(a.pod)-lateness(b.pod), cmp.Compare(b.urgency, a.urgency),
 		cmp.Compare(a.from, b.from), cluster.ComparePods(*a.pod, *b.pod))
 }
 

@@ -67,7 +67,7 @@ func (p *problem) splitIntoMoves(t attempt) []Move {
 		for _, id := range t.plan.PlannedNodes[i].Pods {
 			c, ok := p.byPod[id]
 			switch {
-			case !ok:
+			case !ok: // a pending pod
 			case owner[i] < 0:
 				owner[i] = c
 			default:
@@ -75,7 +75,7 @@ func (p *problem) splitIntoMoves(t attempt) []Move {
 			}
 		}
 	}
-	at := map[int]int{} // index into out, by representative
+	at := map[int]int{} // index into out, by representative of the set
 	var out []Move
 	for c, isRemoved := range t.removed {
 		if !isRemoved {
@@ -86,9 +86,9 @@ func (p *problem) splitIntoMoves(t attempt) []Move {
 			i = len(out)
 			at[sets.find(c)], out = i, append(out, Move{})
 		}
-		m, n := &out[i], &p.candidates[c]
-		m.Nodes = append(m.Nodes, n.node.Name)
-		m.Pods, m.Cost, m.Price = m.Pods+len(n.node.Pods), m.Cost+n.cost, m.Price+n.price
+		m, removed := &out[i], &p.candidates[c]
+		m.Nodes = append(m.Nodes, removed.node.Name)
+		m.Pods, m.Cost, m.Price = m.Pods+len(removed.node.Pods), m.Cost+removed.cost, m.Price+removed.price
 	}
 	for i, c := range owner {
 		if c >= 0 {
@@ -118,10 +118,10 @@ func (p *problem) restrict(t attempt, gone []bool) packing.Plan {
 	}
 	out.Placements = slices.DeleteFunc(out.Placements, func(p packing.Placement) bool { return !concerns(p.Pod) })
 	out.Refusals = slices.DeleteFunc(slices.Clone(out.Refusals), func(r packing.Refusal) bool { return !concerns(r.Pod) })
-	for _, m := range t.plan.PlannedNodes {
-		if concerns(m.Pods[0]) { // gone has all candidates of a move or none
-			out.PlannedNodes = append(out.PlannedNodes, m)
-			out.Price += m.Price()
+	for _, planned := range t.plan.PlannedNodes {
+		if concerns(planned.Pods[0]) { // gone has all candidates of a move or none
+			out.PlannedNodes = append(out.PlannedNodes, planned)
+			out.Price += planned.Price()
 		}
 	}
 	return out

@@ -55,7 +55,7 @@ func measure(b *testing.B, in consolidation.Input) {
 	b.ReportMetric(100*float64(out.Saving)/float64(out.Price), "%saved")
 	b.ReportMetric(100*float64(out.Price-out.Target)/float64(out.Price), "%possible")
 	b.ReportMetric(float64(movedPods), "moved")
-	b.ReportMetric(float64(removedNodes), "gone")
+	b.ReportMetric(float64(removedNodes), "removed")
 	b.ReportMetric(float64(len(out.Moves)), "moves")
-	b.ReportMetric(float64(out.Plans), "trials")
+	b.ReportMetric(float64(out.Plans), "plans")
 }

@@ -12,7 +12,7 @@ import (
 const (
 	minQuiet     = time.Minute // shortest quiet period; also the period with fewer than minIntervals intervals
 	maxQuiet     = time.Hour   // longest quiet period
-	quietFactor  = 4           // quiet period / median interval; it exceeds fifteen of sixteen random intervals
+	quietFactor  = 4           // quiet period / median interval; fifteen of sixteen random intervals are shorter
 	maxIntervals = 8           // maximum number of remembered intervals; churn is high only with this number
 	minIntervals = 4           // minimum number of intervals for which the median counts
 
@@ -26,7 +26,7 @@ const (
 type ChurnDetector struct {
 	podsHash uint64    // hash of the running pods
 	since    time.Time // when podsHash was first observed
-	burst    time.Time // when the last burst of changes began
+	burstAt  time.Time // when the last burst of changes began
 
 	changed   bool            // whether since is the time of a change, not of the first observation
 	intervals []time.Duration // intervals between the starts of the last bursts
@@ -46,13 +46,13 @@ func (s *ChurnDetector) Observe(snapshot cluster.Snapshot, now time.Time) {
 	if !s.since.IsZero() && hash == s.podsHash {
 		return
 	}
-	isNewBurst := now.Sub(s.since) > burstGap || now.Sub(s.burst) > burstLength
+	isNewBurst := now.Sub(s.since) > burstGap || now.Sub(s.burstAt) > burstLength
 	if s.changed && isNewBurst {
 		first := max(len(s.intervals)+1-maxIntervals, 0)
-		s.intervals = append(s.intervals[first:], now.Sub(s.burst))
+		s.intervals = append(s.intervals[first:], now.Sub(s.burstAt))
 	}
 	if isNewBurst {
-		s.burst = now
+		s.burstAt = now
 	}
 	s.podsHash, s.since, s.changed = hash, now, !s.since.IsZero()
 }

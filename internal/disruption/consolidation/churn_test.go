@@ -54,7 +54,8 @@ func TestChurn(t *testing.T) {
 	}
 }
 
-// TestQuietPeriod: with regular changes, churn is low only after a multiple of their usual interval.
+// TestQuietPeriod: with regular changes, churn is low only after four times the median of their intervals
+// (quietFactor), from a minute to an hour.
 func TestQuietPeriod(t *testing.T) {
 	t.Parallel()
 	market := marketOf(map[string]catalog.Price{catalog.OnDemand: catalog.Dollar}, 4)
@@ -71,7 +72,7 @@ func TestQuietPeriod(t *testing.T) {
 		"every six minutes":          {gaps: slices.Repeat([]time.Duration{6 * time.Minute}, 5), want: 24 * time.Minute},
 		"every day":                  {gaps: slices.Repeat([]time.Duration{24 * time.Hour}, 5), want: time.Hour},
 		"a burst, then a long pause": {gaps: append(seconds(9), 12*time.Hour), want: time.Minute},
-		"a burst, then rare": {gaps: append(seconds(30),
+		"a burst, then every ten minutes": {gaps: append(seconds(30),
 			slices.Repeat([]time.Duration{10 * time.Minute}, 6)...), want: 40 * time.Minute},
 		"in pairs, every 15 minutes": {gaps: []time.Duration{time.Second, 15 * time.Minute, time.Second, 15 * time.Minute,
 			time.Second, 15 * time.Minute, time.Second, 15 * time.Minute}, want: time.Hour},
@@ -107,13 +108,13 @@ func TestChurnIsHigh(t *testing.T) {
 		every   time.Duration
 		want    bool
 	}{
-		"no change":            {0, time.Minute, false},
-		"one change":           {1, time.Minute, false},
-		"eight changes":        {8, time.Minute, false},
-		"nine changes":         {9, time.Minute, true},
-		"thirty changes":       {30, time.Minute, true},
-		"one workload":         {60, time.Second, false},
-		"a pod in ten seconds": {60, 10 * time.Second, true},
+		"no change":               {0, time.Minute, false},
+		"one change":              {1, time.Minute, false},
+		"eight changes":           {8, time.Minute, false},
+		"nine changes":            {9, time.Minute, true},
+		"thirty changes":          {30, time.Minute, true},
+		"one scaled workload":     {60, time.Second, false},
+		"a pod every ten seconds": {60, 10 * time.Second, true},
 	} {
 		var s consolidation.ChurnDetector
 		now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -127,7 +128,7 @@ func TestChurnIsHigh(t *testing.T) {
 		if got := s.IsHigh(now); got != c.want {
 			t.Errorf("%s: high churn is %v, want %v", name, got, c.want)
 		}
-		// The longest quiet period here is 280 s: with a pod in ten seconds, a burst starts every 70 s.
+		// The longest quiet period here is 280 s: with a pod every ten seconds, a burst starts every 70 s.
 		if now = now.Add(5 * time.Minute); s.IsHigh(now) {
 			t.Errorf("%s: churn is still high five minutes after the last change", name)
 		}

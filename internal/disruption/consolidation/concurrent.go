@@ -10,8 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// maxConcurrencyRounds is the maximum number of rounds of bestTogether.
-const maxConcurrencyRounds = 24
+const maxConcurrencyRounds = 24 // of bestTogether
 
 type concurrentMoves struct {
 	moves    []Move
@@ -24,7 +23,7 @@ type concurrentMoves struct {
 // then arrive at the same time, and each pod goes to the emptiest node, whichever move launched that node.
 //
 // A move with an unschedulable pod fails: it cannot be completed, and its launches are wasted. But its launched nodes
-// may hold pods of other moves. So the result of a round, and thus of bestTogether, may contain failing moves, made
+// may hold pods of other moves. So the result of a round, and thus of bestTogether, may contain failing moves, kept
 // only for the nodes that they launch. A round saves the sum of its schedulable moves, minus the price of the nodes
 // that its failing moves launch. The next round leaves the failing moves out.
 func (p *problem) bestTogether(moves []Move) []Move {
@@ -82,7 +81,8 @@ func (p *problem) newConcurrentMoves(moves []Move) concurrentMoves {
 	return out
 }
 
-// failingTogether returns the moves in left that have an unschedulable pod if all moves in left are made at once.
+// failingTogether returns the moves in left that have an unschedulable pod if all moves in left are made at once. left
+// and the result have indices into all.moves.
 func (p *problem) failingTogether(all concurrentMoves, left []int) map[int]bool {
 	removed, isLeft, pods := map[string]bool{}, map[string]bool{}, 0
 	smallest := resources.Amounts{CPU: math.MaxInt64, Memory: math.MaxInt64}

@@ -31,7 +31,7 @@ func TestDeclined(t *testing.T) {
 	}
 	checkMove(out.Declined[0])
 	if m := out.Declined[0]; m.Saving != cent || m.PlannedNodes != nil || m.Placements != nil {
-		t.Errorf("the move saves %s with %d planned nodes, want %s and none", m.Saving, len(m.PlannedNodes), cent)
+		t.Errorf("the declined move %+v, want saving %s, and neither planned nodes nor placements", m, cent)
 	}
 	out = consolidation.Find(fleet())
 	if len(out.Moves) != 1 || len(out.Declined) != 0 {

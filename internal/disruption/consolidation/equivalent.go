@@ -9,8 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// maxEquivalentRounds is the maximum number of times that keepEquivalentNodes schedules the moves.
-const maxEquivalentRounds = 4
+const maxEquivalentRounds = 4 // number of times that keepEquivalentNodes schedules the moves
 
 // isEquivalent reports whether the planned node at its cheapest offering has the NodePool, node class, instance type,
 // zone and capacity type of the candidate and is not cheaper. The candidate can then stay instead.
@@ -35,22 +34,22 @@ func (p *problem) equivalentNode(m *Move, plannedNode *packing.PlannedNode, take
 // avoidEquivalentReplacements returns the attempt t, or a better attempt that keeps nodes which t would replace with
 // equivalent nodes.
 func (s *search) avoidEquivalentReplacements(t attempt) attempt {
-	taken := map[int]bool{}
+	kept := map[int]bool{}
 	for i := range t.moves {
 		m := &t.moves[i]
 		for k := range m.PlannedNodes {
-			if c := s.p.equivalentNode(m, &m.PlannedNodes[k], taken); c >= 0 && len(m.Nodes) > 1 {
-				taken[c] = true
+			if c := s.p.equivalentNode(m, &m.PlannedNodes[k], kept); c >= 0 && len(m.Nodes) > 1 {
+				kept[c] = true
 			}
 		}
 	}
-	if len(taken) == 0 {
+	if len(kept) == 0 {
 		return t
 	}
 	gone := make([]bool, len(s.p.candidates))
 	for i := range t.moves {
 		for _, name := range t.moves[i].Nodes {
-			gone[s.p.byNode[name]] = !taken[s.p.byNode[name]]
+			gone[s.p.byNode[name]] = !kept[s.p.byNode[name]]
 		}
 	}
 	other := s.try(gone)
@@ -146,7 +145,7 @@ func (p *problem) hasRoomForAll(c *candidate, planned *packing.PlannedNode) bool
 	for _, id := range planned.Pods {
 		from, known := p.byPod[id]
 		if !known {
-			return false // a pending pod that no move places
+			return false // a pending pod: no move places it
 		}
 		n := p.candidates[from].node
 		at := slices.IndexFunc(n.Pods, func(p cluster.Pod) bool { return p.ID() == id })

@@ -19,7 +19,7 @@ import (
 // The stand-alone price of a pod is the price of the cheapest offering that holds the pod. An estimate starts with one
 // node per pod, at the pod's stand-alone price. Then the estimator repeatedly fills a new node of the shared offering
 // that saves most, until no offering saves anything. It fills a node with one class of pods after the other, and tries
-// two orders of the classes. One order is by stand-alone price relative to the pod's share of the node, the other by
+// two orders of the classes, both highest first: by stand-alone price relative to the pod's share of the node, and by
 // stand-alone price.
 //
 // The result is neither a plan nor a lower bound: the lowest possible price may be lower.
@@ -33,14 +33,12 @@ type estimator struct {
 	room         resources.Vector // free room of the node being filled
 }
 
-// podClass is a set of pods with equal requirements.
 type podClass struct {
 	requests resources.Vector
 	alone    float64       // stand-alone price of one pod, in billionths of a dollar per hour; infinite without an offering
 	cheapest estimatedNode // the cheapest node for a single pod; zero if no offering holds the pod
 }
 
-// sharedOffering is an offering of nodes that several pods may share.
 type sharedOffering struct {
 	node   estimatedNode
 	price  float64 // in billionths of a dollar per hour
@@ -114,8 +112,8 @@ func estimatedNodeOf(stock *offering.Stock, offer int) estimatedNode {
 	return m
 }
 
-// add adds an offering that several pods may share. takes reports whether the offering accepts a class.
-func (e *estimator) add(l sharedOffering, takes func(class int) bool) {
+// add adds a shared offering. takes reports whether the offering accepts a class.
+func (e *estimator) add(o sharedOffering, takes func(class int) bool) {
 	var all []int
 	// density is, by class, the stand-alone price of a pod divided by its largest share of any resource of the node.
 	density := make([]float64, len(e.classes))
@@ -127,7 +125,7 @@ func (e *estimator) add(l sharedOffering, takes func(class int) bool) {
 		share := 0.0
 		for r, ask := range e.classes[i].requests {
 			if ask > 0 {
-				share = max(share, float64(ask)/float64(l.room[r]))
+				share = max(share, float64(ask)/float64(o.room[r]))
 			}
 		}
 		density[i] = e.classes[i].alone / share
@@ -135,10 +133,10 @@ func (e *estimator) add(l sharedOffering, takes func(class int) bool) {
 	if len(all) == 0 {
 		return
 	}
-	l.orders = [2][]int{slices.Clone(all), all}
-	slices.SortStableFunc(l.orders[0], func(a, b int) int { return cmp.Compare(density[b], density[a]) })
-	slices.SortStableFunc(l.orders[1], func(a, b int) int { return cmp.Compare(e.classes[b].alone, e.classes[a].alone) })
-	e.shared = append(e.shared, l)
+	o.orders = [2][]int{slices.Clone(all), all}
+	slices.SortStableFunc(o.orders[0], func(a, b int) int { return cmp.Compare(density[b], density[a]) })
+	slices.SortStableFunc(o.orders[1], func(a, b int) int { return cmp.Compare(e.classes[b].alone, e.classes[a].alone) })
+	e.shared = append(e.shared, o)
 }
 
 // group returns the pods as a group for estimates. A pod that is not in the estimator's snapshot makes the price
@@ -220,13 +218,13 @@ func (e *estimator) plannedNodes(groups []estimateGroup) []estimatedNode {
 }
 
 // fillBest puts remaining pods on a new node of the shared offering that saves most compared to the stand-alone prices
-// of the pods. It returns the index of the offering and the saving; -1 if no offering saves anything.
-func (e *estimator) fillBest() (at int, most float64) {
+// of the pods. It returns the index of the offering, -1 if no offering saves anything, and the saving.
+func (e *estimator) fillBest() (at int, saving float64) {
 	at = -1
 	for i := range e.shared {
 		for _, order := range e.shared[i].orders {
-			if saves := e.fill(&e.shared[i], order) - e.shared[i].price; saves > most {
-				at, most = i, saves
+			if saves := e.fill(&e.shared[i], order) - e.shared[i].price; saves > saving {
+				at, saving = i, saves
 				copy(e.best, e.filled)
 			}
 		}
@@ -236,13 +234,13 @@ func (e *estimator) fillBest() (at int, most float64) {
 			e.remaining[c] -= n
 		}
 	}
-	return at, most
+	return at, saving
 }
 
 // fill fills a node of the offering with remaining pods, class by class, and sets filled. It returns the sum of the
 // stand-alone prices of these pods.
-func (e *estimator) fill(l *sharedOffering, order []int) float64 {
-	copy(e.room, l.room)
+func (e *estimator) fill(o *sharedOffering, order []int) float64 {
+	copy(e.room, o.room)
 	clear(e.filled)
 	alone := 0.0
 	for _, c := range order {

@@ -52,6 +52,8 @@ func pendingSnapshot(all []cluster.Pod) cluster.Snapshot {
 
 var allTypes = map[string]bool{"gpu-16": true, "gpu-4": true, "gpu-8": true, "gpu-96": true, "plain-8": true}
 
+// TestEstimate: pods share nodes of the shared types if that saves money. The result is the same for one group of all
+// pods and for two groups.
 func TestEstimate(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -63,7 +65,7 @@ func TestEstimate(t *testing.T) {
 		"one pod":                      {pods: gpuPods("a", 1, 6, 1), shared: allTypes, want: 75 * cent},
 		"eight pods fill a large node": {pods: gpuPods("a", 8, 12, 1), shared: allTypes, want: 782 * cent},
 		"no shared type":               {pods: gpuPods("a", 8, 12, 1), want: 8 * 120 * cent},
-		"small pods leave room to large ones": {pods: append(gpuPods("a", 8, 12, 1), gpuPods("b", 3, 6, 1)...), shared: allTypes,
+		"small pods leave room for large ones": {pods: append(gpuPods("a", 8, 12, 1), gpuPods("b", 3, 6, 1)...), shared: allTypes,
 			want: (782 + 3*75) * cent},
 		"too few for a large node":     {pods: gpuPods("a", 5, 12, 1), shared: allTypes, want: 5 * 120 * cent},
 		"two share a node without GPU": {pods: gpuPods("a", 2, 4, 0), shared: allTypes, want: 40 * cent},
@@ -113,7 +115,7 @@ func TestEstimateWithoutOffering(t *testing.T) {
 // the pods. On average, estimates are at most a tenth above the prices of plans, which may use all instance types.
 func TestEstimateBounds(t *testing.T) {
 	t.Parallel()
-	plans, estimates := catalog.Price(0), catalog.Price(0)
+	planned, estimated := catalog.Price(0), catalog.Price(0) // sums of all prices
 	rapid.Check(t, func(t *rapid.T) {
 		var all []cluster.Pod
 		alone := catalog.Price(0)
@@ -133,9 +135,9 @@ func TestEstimateBounds(t *testing.T) {
 		if !ok || got > alone || got < plan.LowerBound {
 			t.Fatalf("estimate %s, ok: %v; want the lower bound %s or more, and at most the stand-alone prices %s", got, ok, plan.LowerBound, alone)
 		}
-		plans, estimates = plans+plan.Price, estimates+got
+		planned, estimated = planned+plan.Price, estimated+got
 	})
-	if estimates > plans*11/10 {
-		t.Errorf("estimates sum to %s, more than a tenth above the plans with %s", estimates, plans)
+	if estimated > planned*11/10 {
+		t.Errorf("the estimates sum to %s, want at most a tenth above the plans, which sum to %s", estimated, planned)
 	}
 }

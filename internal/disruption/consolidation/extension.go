@@ -75,7 +75,7 @@ func (s *search) extend(best attempt, order []int) []Move {
 	if x == nil {
 		return nil
 	}
-	if !s.scarce {
+	if !s.scarce { // scarce room is kept for the nodes that save most: see isScarce
 		x.removeOntoOthers(order)
 	}
 	if s.isLowest() {
@@ -87,8 +87,8 @@ func (s *search) extend(best attempt, order []int) []Move {
 }
 
 // trySmallGroups tries groups of nodes in the order of the candidates. After a group that is removed as a whole, the
-// next group is twice as large. If no node of a group can be removed, smaller groups are tried, down to one node. A
-// plan for many nodes is packed so tightly that kube-scheduler may not find a node for each pod.
+// next group is twice as large. If no node of a group can be removed, the next group is its first quarter, at least one
+// node: a plan for many nodes is packed so tightly that kube-scheduler may not find a node for each pod.
 func (x *extension) trySmallGroups(order []int) {
 	size := firstGroupSize
 	for len(order) > 0 && x.s.plans-x.s.plansBefore < x.s.extensionPlans() {
@@ -107,7 +107,6 @@ func (x *extension) trySmallGroups(order []int) {
 	}
 }
 
-// extensionPlans returns the maximum number of plans at a threshold. After that many plans, trySmallGroups ends.
 func (s *search) extensionPlans() int {
 	return s.p.planLimit(extensionPlanNodes, minExtensionPlans, maxExtensionPlans)
 }
@@ -209,6 +208,7 @@ func (x *extension) isTaken(c int) bool {
 	return x.removed[c] || x.receiving[n.Name] || x.sim.hasNewPods(n.Name)
 }
 
+// removalsLeft returns how many more nodes of the pool may be removed; without a limit, the number of candidates.
 func (x *extension) removalsLeft(pool string) int {
 	if limit, isLimited := x.p.in.MaxRemovals[pool]; isLimited {
 		return limit - x.removedByPool[pool]
@@ -268,8 +268,8 @@ func (x *extension) confirm(baseMoves []Move) {
 }
 
 // result returns the added moves. If verify does not accept the added moves together with the moves of the attempt,
-// result returns fewer of them (verifiedPrefix). Each group is valid after the groups before it. But a planned node
-// that may launch in any zone can break a spread constraint of another move.
+// result returns fewer of them (verifiedPrefix). Although each group was valid after the groups before it, a planned
+// node that may launch in any zone can break a spread constraint of another move.
 func (x *extension) result() []Move { return x.s.verifiedPrefix(x.base, x.moves) }
 
 // verifiedPrefix tries all moves, then the first half of them, the first quarter and so on. It returns the first of

@@ -13,7 +13,7 @@ const (
 )
 
 // strategy searches for moves that remove some of the candidates of order. order has indices into problem.candidates;
-// the strategy tries the first candidates first. Each strategy is in the file of its name.
+// the strategy tries the first candidates first.
 type strategy func(s *search, order []int) []Move
 
 // Find returns the moves of the first strategy that finds any. Find is deterministic.

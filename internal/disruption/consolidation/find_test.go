@@ -28,7 +28,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestFindOnRandomFleets: for random fleets, the moves are valid (checkFind).
 func TestFindOnRandomFleets(t *testing.T) {
 	t.Parallel()
 	market := smallMarket(t)
@@ -45,10 +44,10 @@ func TestFindOnPastFailures(t *testing.T) {
 	spotFleet.SpotToSpot = true
 	// The numbers are the seed, the pods, the deployments and the percentage of removed pods.
 	for name, in := range map[string]consolidation.Input{
-		"planned node in the zone that another move empties": spotFleet,
-		"some nodes of a group stay with their pods":         scaledDownFleet(t, market, 0xaffb, 72, 9, 15),
-		"few remaining pods in any order":                    scaledDownFleet(t, market, 0x56, 26, 11, 29),
-		"spread broken by dropped moves":                     scaledDownFleet(t, market, 0x8a1223c82d, 111, 6, 28),
+		"planned node in the zone that another move empties":      spotFleet,
+		"some nodes of a group stay with their pods":              scaledDownFleet(t, market, 0xaffb, 72, 9, 15),
+		"the few pods of the remaining moves arrive in any order": scaledDownFleet(t, market, 0x56, 26, 11, 29),
+		"spread broken by dropped moves":                          scaledDownFleet(t, market, 0x8a1223c82d, 111, 6, 28),
 	} {
 		t.Run(name, func(t *testing.T) { checkFind(t, in) })
 	}
@@ -145,14 +144,14 @@ func checkResult(t rapid.TB, in consolidation.Input, out consolidation.Result) {
 			seen[name] = true
 			pods += len(nodeIn(&in, name).Pods)
 		}
-		worst, best := catalog.Price(0), catalog.Price(0)
+		highest, lowest := catalog.Price(0), catalog.Price(0)
 		for _, planned := range m.PlannedNodes {
-			best += planned.Price()
-			worst += slices.MaxFunc(planned.Offerings, func(a, b packing.Choice) int { return int(a.Price - b.Price) }).Price
+			lowest += planned.Price()
+			highest += slices.MaxFunc(planned.Offerings, func(a, b packing.Choice) int { return int(a.Price - b.Price) }).Price
 		}
-		if m.Price != price || m.Pods != pods || m.Saving != price-best || worst >= price {
+		if m.Price != price || m.Pods != pods || m.Saving != price-lowest || highest >= price {
 			t.Fatalf("the move of %v has price %s, saving %s and %d pods; the nodes cost %s and have %d pods, the planned nodes cost %s to %s",
-				m.Nodes, m.Price, m.Saving, m.Pods, price, pods, best, worst)
+				m.Nodes, m.Price, m.Saving, m.Pods, price, pods, lowest, highest)
 		}
 	}
 	for _, m := range out.Declined {

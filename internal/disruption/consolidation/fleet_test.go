@@ -22,7 +22,7 @@ func (d *dice) roll(n int) int {
 	return int(uint64(*d) >> 33 % uint64(n))
 }
 
-// realMarket returns the market of the embedded table, with the types of minCores to maxCores cores.
+// realMarket returns the market of the embedded catalog of us-east-1, with the types of minCores to maxCores cores.
 func realMarket(tb rapid.TB, minCores, maxCores int64) catalog.Market {
 	tb.Helper()
 	table, err := catalog.Embedded()
@@ -89,8 +89,8 @@ func nodeOf(tb rapid.TB, m packing.PlannedNode, market catalog.Market) cluster.N
 		tb.Fatalf("the market has no type %s", c.InstanceType)
 	}
 	labels := requirements.Labels{catalog.LabelZone: c.Zone, catalog.LabelCapacityType: c.CapacityType, "kubernetes.io/hostname": m.Name}
-	for _, all := range []requirements.Labels{types[i].Labels, m.Labels} {
-		for k, v := range all {
+	for _, more := range []requirements.Labels{types[i].Labels, m.Labels} {
+		for k, v := range more {
 			labels[k] = v
 		}
 	}

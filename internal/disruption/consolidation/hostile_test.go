@@ -25,7 +25,7 @@ var hostileKinds = []struct {
 		}
 	}},
 	{"host-ports", 100, func(p *cluster.Pod, i, _ int) {
-		for t := range 200 {
+		for t := range 200 { // pods i and i+13 share ports
 			p.HostPorts = append(p.HostPorts, cluster.HostPort{IP: "0.0.0.0", Port: int32(1 + (i*37+t*13)%60000), Protocol: "TCP"})
 		}
 	}},
@@ -36,9 +36,8 @@ var hostileKinds = []struct {
 	}},
 }
 
-// manyTerms returns 50 affinity terms for pod i. Terms with weight 0 are required. Each term selects pods
-// by one label. values is requirements.OneOf or requirements.NoneOf: the term requires or excludes one value of the
-// label.
+// manyTerms returns 50 affinity terms for pod i. Terms with weight 0 are required. Each term selects pods by one label.
+// values is requirements.OneOf or requirements.NoneOf: the term requires or excludes one value of the label.
 func manyTerms(i, weight int, values func(...string) requirements.Values) []cluster.Term {
 	out := make([]cluster.Term, 50)
 	for t := range out {

@@ -18,13 +18,12 @@ type Input struct {
 	// removes nodes of several pools must meet the rules of each.
 	Rules map[string]Rule
 	// MaxRemovals is the number of nodes of a pool that its disruption budgets allow to remove now, by pool name. A
-	// missing pool has no limit. No single move removes more nodes, so that each move could be started alone.
+	// missing pool has no limit. All moves of a result of Find together remove no more nodes.
 	MaxRemovals map[string]int
 	// Stale has the names of nodes that have been terminating for a long time. The search does not wait until the pods
 	// of these nodes have left.
 	Stale map[string]bool
-	// OneAtATime: if a move has an EvictionOrder, the caller evicts its pods one at a time, each after the previous pod
-	// is scheduled.
+	// OneAtATime: the caller can honor an EvictionOrder, so moves may have one.
 	OneAtATime bool
 	// LowChurn: no pod has come or gone for a while (see ChurnDetector), so the result of a deeper search will last.
 	LowChurn bool
@@ -71,8 +70,8 @@ const (
 // rules, but a part of the moves may break them. So the caller revalidates each move before it makes the move.
 type Move struct {
 	Nodes []string // names of the cluster.Nodes to remove, sorted
-	// PlannedNodes are launched first. The move saves money with any combination of their offerings. Except for their
-	// names, "<pool>-1", they equal the planned nodes of packing.Plan.
+	// PlannedNodes are launched first. The move saves money with any combination of their offerings. In a result they
+	// are named "<pool>-1", "<pool>-2" and so on.
 	PlannedNodes []packing.PlannedNode
 	Placements   []packing.Placement // of pods of Nodes on nodes that stay, sorted by pod
 	// EvictionOrder holds the pods, as "namespace/name", in an order in which kube-scheduler finds a node for every pod

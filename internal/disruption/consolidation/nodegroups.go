@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	maxGroupNodes      = 3          // maximum number of nodes of a group
+	maxGroupNodes      = 3          // maximum number of nodes of a nodeGroup
 	maxPodsOfGroupNode = 12         // maximum number of pods of a node in a group
 	maxPairedNodes     = 256        // maximum number of nodes for which all pairs are estimated
 	maxExtendedPairs   = 100        // maximum number of pairs that are extended by a third node
@@ -50,7 +50,7 @@ func (x *extension) tryNodeGroups(order []int) {
 	}
 }
 
-// tryBest tries the groups, best first, and returns how many of them it removed at least in part.
+// tryBest tries the groups, best first, and returns how many groups lost at least one node.
 func (x *extension) tryBest(l *groupSearch, all []nodeGroup) (removed int) {
 	slices.SortStableFunc(all, groupsBySavingPerCost)
 	var failed []*nodeGroup
@@ -96,7 +96,6 @@ func (x *extension) withFewPods(order []int) []int {
 	return out
 }
 
-// isExcluded reports whether the pod excludes its node from all groups.
 func (x *extension) isExcluded(p cluster.Pod) bool {
 	return isNotSimulated(p) || x.sim.order == oneAtATime && !isEvictedInSequence(&p)
 }

@@ -16,14 +16,14 @@ import (
 
 // TestNodeGroupsConverge has fleets with few large pods per node, for example with a GPU each. The free room of a node
 // depends on the combination of its pods. A part of the pods has been removed, and at most three nodes may be removed
-// at a time. Converged fleets cost little more than the lower bound: less with pods evicted one after the other than
-// with pods evicted together.
+// at a time. Converged fleets cost little more than the lower bound. Uneven fleets cost less if pods may be evicted one
+// after the other (OneAtATime), unless no pod may be evicted in a given order.
 func TestNodeGroupsConverge(t *testing.T) {
 	t.Parallel()
 	const fleets = 12
 	for name, c := range map[string]struct {
 		families   []string
-		uneven     bool
+		uneven     bool               // see largePods
 		oneAtATime bool               // Input.OneAtATime
 		maxGap     float64            // in percent above the lower bound, on average
 		change     func(*cluster.Pod) // changes the pod so that it cannot be evicted in a given order

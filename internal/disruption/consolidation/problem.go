@@ -93,19 +93,19 @@ func isOfKind(k *cluster.PodKind, p *cluster.Pod) bool {
 	if k.Terminating || k.Namespace != p.Namespace || !maps.Equal(k.Labels, p.Labels) {
 		return false
 	}
-	avoids := 0
+	required := 0
 	for i := range p.AntiAffinity {
 		if p.AntiAffinity[i].Weight == 0 {
-			avoids++
+			required++
 		}
 	}
-	return avoids == len(k.RequiredAntiAffinity)
+	return required == len(k.RequiredAntiAffinity)
 }
 
 // removeFromPool subtracts the candidate from the usage of its pool in the snapshot.
-func (p *problem) removeFromPool(in *cluster.Snapshot, c *candidate) {
+func (p *problem) removeFromPool(s *cluster.Snapshot, c *candidate) {
 	if at, ok := p.pools[c.node.Pool]; ok {
-		in.Pools[at] = in.Pools[at].WithoutNode(c.node.Capacity)
+		s.Pools[at] = s.Pools[at].WithoutNode(c.node.Capacity)
 	}
 }
 
@@ -199,8 +199,8 @@ func (p *problem) isSettled() bool {
 }
 
 // existingNodesAwaitPods reports whether more than a quarter of the pods of terminating nodes will go to existing
-// nodes. Moves must not use the room that these pods need: otherwise the last of these pods would need a node that is
-// not in any plan. Stale nodes are ignored.
+// nodes. Moves must not use the room for these pods: the last of them would then need a new node that no plan has.
+// Stale nodes are ignored.
 func (p *problem) existingNodesAwaitPods() bool {
 	leaving, takesPods := map[string]bool{}, map[string]bool{}
 	for i := range p.in.Snapshot.Nodes {

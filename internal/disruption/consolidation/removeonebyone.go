@@ -34,14 +34,13 @@ func removeOneByOne(s *search, order []int) []Move {
 // classes are at most half of this value.
 const systemCritical = 2_000_000_000
 
-// isEvictedInSequence reports whether the pod can be evicted in a given order: it is replaced at once by a pod with
-// another name, like the pods of a ReplicaSet. Pods of other workloads are recreated only after the old pod has ended.
-// Critical pods are evicted last, and pods that tolerate the taint disruptedTaint are never evicted.
+// isEvictedInSequence reports whether the pod can be evicted in a given order. A ReplicaSet replaces an evicted pod at
+// once, and a pod without a controller is not replaced. Other controllers recreate a pod only after the old pod has
+// ended. Critical pods are evicted last, and pods that tolerate disruptedTaint are never evicted.
 func isEvictedInSequence(p *cluster.Pod) bool {
 	disrupted := requirements.Taint{Key: disruptedTaint, Effect: requirements.NoSchedule}
 	return (p.Owner == "" || strings.HasPrefix(p.Owner, "ReplicaSet/")) && p.Priority < systemCritical &&
 		!requirements.Tolerated(disrupted, p.Tolerations)
 }
 
-// disruptedTaint is the taint of nodes that are being disrupted.
 const disruptedTaint = "karpenter.sh/disrupted"

@@ -13,9 +13,8 @@ const (
 	maxUnplacedShare = 0.3 // maximum share of a node's pods, by requests, that need a new node
 )
 
-// removeSingle removes single nodes whose pods go to any other node, candidates included. removeWasteful moves no pods
-// of its small groups to candidates that it may still remove. With low churn, removeSingle also tries groups of up to
-// three nodes.
+// removeSingle removes single nodes whose pods go to any other node. These include candidates, to which the small
+// groups of removeWasteful move no pods. With low churn, removeSingle also tries groups of up to three nodes.
 func removeSingle(s *search, order []int) []Move {
 	if s.scarce || !s.p.isSettled() {
 		return nil
@@ -79,12 +78,12 @@ func isNotSimulated(p cluster.Pod) bool { return isConstrained(&p) || p.Unplanna
 // nil if a pod would go to a planned node, or to no node. It also returns nil if capacity is scarce and the used room
 // is worth more than the saving.
 func (x *extension) placeOnExisting(m *Move, pods []cluster.Pod) []packing.Placement {
-	room := x.valueOfFreeRoom()
+	before := x.valueOfFreeRoom()
 	arrivals := x.sim.placeOnExisting(pods)
 	if arrivals == nil {
 		return nil
 	}
-	if room-x.valueOfFreeRoom() > m.Saving {
+	if before-x.valueOfFreeRoom() > m.Saving {
 		x.sim.unbind(arrivals)
 		return nil
 	}

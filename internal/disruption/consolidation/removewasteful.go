@@ -43,8 +43,8 @@ func (s *search) tryPrefix(order []int, n int) attempt {
 }
 
 // bestPrefix tries prefixes of the order, and returns the attempt with the highest score: best, or the attempt of a
-// prefix. It tries the whole order, then its first wasteful candidates (wasteful is their number), then half of these
-// and so on, and finally lengths near the best.
+// prefix. It tries the whole order, then the first candidates that have any waste (wasteful is their number), then half
+// of these and so on, and finally lengths near the best.
 func (s *search) bestPrefix(best attempt, order []int, wasteful int) attempt {
 	at, tried := len(order), map[int]bool{}
 	try := func(n int) {
@@ -76,8 +76,8 @@ func (s *search) bestPrefix(best attempt, order []int, wasteful int) attempt {
 }
 
 // verifyMoves returns an attempt whose moves do not depend on moves that were left out: verify must accept the plan for
-// the remaining moves alone. If verify does not, verifyMoves plans the removal of the remaining nodes again. After
-// verifyRounds such plans without success, it returns an attempt without moves.
+// the remaining moves alone. If verify does not, verifyMoves plans the removal of their nodes again. After verifyRounds
+// such plans without success, it returns an attempt without moves.
 func (s *search) verifyMoves(t attempt) attempt {
 	for range verifyRounds {
 		if t.complete || len(t.moves) == 0 {

@@ -90,35 +90,35 @@ func (x *extension) tryGroups(order []int, size int) {
 
 // inflateRequests increases the requests of the pending pods, and the requests on the nodes, in the snapshot. The
 // caller must own the slices of the snapshot.
-func (e headroom) inflateRequests(s *cluster.Snapshot) {
-	if e == (headroom{}) {
+func (h headroom) inflateRequests(s *cluster.Snapshot) {
+	if h == (headroom{}) {
 		return
 	}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		free := n.Allocatable.Sub(n.Requested)
-		n.Requested = n.Requested.Add(resources.Amounts{CPU: max(free.CPU*e.nodes/100, 0), Memory: max(free.Memory*e.nodes/100, 0)})
+		n.Requested = n.Requested.Add(resources.Amounts{CPU: max(free.CPU*h.nodes/100, 0), Memory: max(free.Memory*h.nodes/100, 0)})
 	}
 	for i := range s.Pods {
 		p := &s.Pods[i]
-		p.Requests = p.Requests.Add(e.extra(p))
+		p.Requests = p.Requests.Add(h.extra(p))
 	}
 }
 
-func (e headroom) extra(p *cluster.Pod) resources.Amounts {
-	return resources.Amounts{CPU: p.Requests.CPU * e.pods / 100, Memory: p.Requests.Memory * e.pods / 100}
+func (h headroom) extra(p *cluster.Pod) resources.Amounts {
+	return resources.Amounts{CPU: p.Requests.CPU * h.pods / 100, Memory: p.Requests.Memory * h.pods / 100}
 }
 
 // restoreRequests removes the additions from a plan that was made with inflated requests. known has the pods by ID.
-func (e headroom) restoreRequests(plan *packing.Plan, known map[string]*cluster.Pod) {
-	if e == (headroom{}) {
+func (h headroom) restoreRequests(plan *packing.Plan, known map[string]*cluster.Pod) {
+	if h == (headroom{}) {
 		return
 	}
 	for i := range plan.PlannedNodes {
 		m := &plan.PlannedNodes[i]
 		for _, id := range m.Pods {
 			if p := known[id]; p != nil {
-				m.Requests = m.Requests.Sub(e.extra(p))
+				m.Requests = m.Requests.Sub(h.extra(p))
 			}
 		}
 	}

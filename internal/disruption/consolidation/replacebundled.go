@@ -9,13 +9,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// maxSingleBundles is the maximum number of nodes that replaceBundled plans one by one.
-const maxSingleBundles = 8
+const maxSingleBundles = 8 // number of nodes that replaceBundled plans one by one
 
 // replaceBundled removes nodes whose pods all fit one cheaper new node or one node that stays. Earlier strategies keep
 // a node that takes pods of a move, even if that move is dropped later. The nodes are planned together. If this plan
-// gives no move and at most maxSingleBundles nodes may be removed, each node is planned alone. In the plan for all
-// nodes, pods of several nodes may share a new node, and the disruption budgets may forbid the removal of all of them.
+// gives no move and at most maxSingleBundles nodes may be removed, each node is planned alone, until there is a move.
+// The plan for all nodes may put pods of several nodes on one new node, and the disruption budgets may forbid the
+// removal of all these nodes.
 func replaceBundled(s *search, order []int) []Move {
 	s.order = smallFirst
 	removable := s.p.withinLimits(order)
@@ -33,13 +33,13 @@ func replaceBundled(s *search, order []int) []Move {
 // replaceBundles makes one plan for the removal of all nodes that may be removed, and accepts the best moves. The pods
 // of several nodes may share a new node.
 func (x *extension) replaceBundles(order []int) {
-	t, isFirst := x.s.bundled, !slices.Contains(x.removed, true) // isFirst: no node is removed yet
-	if t == nil || !isFirst {
+	t, noneRemoved := x.s.bundled, !slices.Contains(x.removed, true)
+	if t == nil || !noneRemoved {
 		if t = x.planBundled(order); t == nil {
 			return
 		}
 	}
-	if isFirst {
+	if noneRemoved {
 		x.s.bundled = t // the plan does not depend on the threshold
 	}
 	x.acceptBest(*t)
@@ -71,8 +71,7 @@ func (x *extension) planBundled(order []int) *attempt {
 	return &t
 }
 
-// maxAlternatives is the maximum number of pairs of alternative requirements that andRequirements combines.
-const maxAlternatives = 8
+const maxAlternatives = 8 // number of pairs of alternative requirements that andRequirements combines
 
 // bundles represents all pods of a candidate as one pod, the bundle. If a node has room for a bundle, each pod of the
 // bundle is schedulable there in any order. A plan of bundles packs less tightly, but it does not depend on the order
@@ -109,6 +108,7 @@ func newBundles(p *problem) *bundles {
 	return b
 }
 
+// bundle returns the bundle of candidate c, which is node n; false if it has none.
 func (b *bundles) bundle(c int, n *cluster.Node) (cluster.Pod, bool) {
 	out := cluster.Pod{Namespace: bundleNamespace, Name: n.Name, Node: n.Name}
 	if len(n.Pods) == 0 || slices.ContainsFunc(n.Residents, func(r cluster.Resident) bool { return b.isRepelled(r.PodKind) }) {
@@ -191,7 +191,7 @@ func (b *bundles) unbundle(plan *packing.Plan, all []candidate) {
 	slices.SortFunc(placements, func(a, b packing.Placement) int { return strings.Compare(a.Pod, b.Pod) })
 	plan.Placements = placements
 	for i := range plan.Refusals {
-		plan.Refusals[i].Pod = pods(plan.Refusals[i].Pod)[0]
+		plan.Refusals[i].Pod = pods(plan.Refusals[i].Pod)[0] // one pod is enough to keep the node
 	}
 	for i := range plan.PlannedNodes {
 		var ids []string

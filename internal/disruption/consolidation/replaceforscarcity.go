@@ -77,7 +77,7 @@ type partialFit struct {
 // nodes are planned for those pods of a candidate that do not fit. The search ends as soon as no other candidate can
 // save more, even if its new nodes were free of charge.
 func (x *extension) replaceBest(order []int) {
-	var left []partialFit
+	var left []partialFit       // not tried yet
 	best, bestSaving := -1, 0.0 // the best candidate and its saving per cost
 	maxPlans, checks := x.s.plans+maxScarcePlans, 0
 	for len(order) > 0 && checks < maxNodeChecks && (best < 0 || bestSaving < x.pricePerCost(order[0])) {
@@ -177,12 +177,12 @@ func (x *extension) replaceRemainder(c int) bool {
 	}
 	before, added := x.clone(), len(x.moves) // added: the index of the new move
 	x.cordon([]int{c}, true)
-	room := x.valueOfFreeRoom()
+	value := x.valueOfFreeRoom()
 	x.cordon([]int{c}, false)
 	if !x.replaceWithLeastHeadroom(c) {
 		return false
 	}
-	if room-x.valueOfFreeRoom() > x.moves[added].Saving {
+	if value-x.valueOfFreeRoom() > x.moves[added].Saving {
 		*x = before
 		return false
 	}
@@ -196,7 +196,7 @@ func (x *extension) replaceWithLeastHeadroom(c int) bool {
 	if x.try(group, headroom{}) > 0 {
 		return true
 	}
-	at, least := int64(50), int64(0) // to try next; the least that has succeeded, or 0
+	at, least := int64(50), int64(0) // in percent: to try next; the least that has succeeded, or 0
 	for _, step := range []int64{25, 12, 6, 3} {
 		before := x.clone()
 		if x.try(group, headroom{at, podHeadroom}) == 0 {
@@ -209,9 +209,9 @@ func (x *extension) replaceWithLeastHeadroom(c int) bool {
 	return x.try(group, headroom{at, podHeadroom}) > 0 || least > 0 && x.try(group, headroom{least, podHeadroom}) > 0
 }
 
-// valueOfFreeRoom returns the value of the free room of the candidates that stay, at the target price; 0 if capacity is
-// not scarce. For each node the smaller of its free shares of CPU and memory counts, because free CPU without free
-// memory, or memory without CPU, is useless.
+// valueOfFreeRoom returns the value of the free room of the candidates that stay; 0 if capacity is not scarce. For each
+// node the smaller of its free shares of CPU and memory counts, because free CPU without free memory, or memory without
+// CPU, is useless.
 func (x *extension) valueOfFreeRoom() catalog.Price {
 	if !x.s.scarce {
 		return 0
@@ -223,7 +223,8 @@ func (x *extension) valueOfFreeRoom() catalog.Price {
 	return catalog.Price(sum)
 }
 
-// valueOfNode returns the value of the node's free room; 0 if the node is no candidate or is cordoned.
+// valueOfNode returns the value of the node's free room at its price × target / price of all candidates; 0 if the node
+// is no candidate or is cordoned.
 func (x *extension) valueOfNode(n *simNode) float64 {
 	c, isCandidate := x.p.byNode[n.name]
 	if !isCandidate || n.cordoned {

@@ -36,7 +36,7 @@ func TestScarceCapacity(t *testing.T) {
 			nodes: with(nodeSpec{2, catalog.OnDemand, cent / 2, []int64{390, 390, 390, 390}}, node(2, 390, 390)), want: []string{"n13"},
 			change: func(in *consolidation.Input) { in.Nodes["n12"] = consolidation.Candidate{Price: cent / 2, Cost: 0.1} },
 		},
-		"pods in transit to the room": {
+		"pods in transit need the room": {
 			nodes: with(node(2, 390, 390, 390, 390), node(2, 390, 390)), waits: true,
 			change: func(in *consolidation.Input) { terminate(in, 12) },
 		},
@@ -72,7 +72,7 @@ func TestScarceCapacity(t *testing.T) {
 				}
 				return
 			}
-			if len(in.Snapshot.Pods) == 0 { // checkResult does not place pending pods
+			if len(in.Snapshot.Pods) == 0 { // the plan of checkResult leaves out pending pods
 				checkResult(t, in, out)
 			}
 			var removed []string

@@ -2,10 +2,10 @@ package consolidation
 
 import "slices"
 
-// Revalidate returns moves that remove some or all of the given nodes in the present state, and no other nodes. The
-// caller calls Revalidate before it makes a move of an earlier result. Each returned move is worth it now. The grouping
-// of nodes into moves and the planned nodes may differ from the earlier result. Names of nodes that do not exist or
-// cannot be removed are ignored.
+// Revalidate returns moves that remove some or all of the given nodes, and no other nodes. The caller calls Revalidate
+// before it makes a move of an earlier result. Each returned move is worth it now. The grouping of nodes into moves and
+// the planned nodes may differ from the earlier result. Names of nodes that do not exist or cannot be removed are
+// ignored.
 func Revalidate(in Input, nodes []string) Result {
 	s := newSearch(in)
 	if len(s.p.candidates) == 0 || s.p.price == 0 {
@@ -17,7 +17,7 @@ func Revalidate(in Input, nodes []string) Result {
 			removed[c] = true
 		}
 	}
-	t := s.try(removed)
+	t := s.try(removed) // with threshold 0: only minWorth and the rules limit the moves
 	s.keepSchedulable(&t)
 	t = s.verifyMoves(t)
 	s.planAll()

@@ -22,7 +22,7 @@ func TestMovesOfConstrainedPods(t *testing.T) {
 		change func(*cluster.Pod)
 		moves  int
 	}{
-		"no rule":                     {price: 4 * cent, change: func(*cluster.Pod) {}, moves: 1},
+		"unconstrained":               {price: 4 * cent, change: func(*cluster.Pod) {}, moves: 1},
 		"preference":                  {price: 4 * cent, change: func(p *cluster.Pod) { p.AntiAffinity = []cluster.Term{preference} }, moves: 1},
 		"anti-affinity":               {price: 4 * cent, change: func(p *cluster.Pod) { p.AntiAffinity = []cluster.Term{term} }},
 		"anti-affinity, large saving": {price: 6 * cent, change: func(p *cluster.Pod) { p.AntiAffinity = []cluster.Term{term} }, moves: 1},

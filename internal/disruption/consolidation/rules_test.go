@@ -36,7 +36,6 @@ func marketOf(prices map[string]catalog.Price, cores ...int64) catalog.Market {
 	return catalog.Market{"default": {Types: types}}
 }
 
-// nodeSpec describes one node with its pods.
 type nodeSpec struct {
 	cores        int64 // of the instance type
 	capacityType string
@@ -108,9 +107,9 @@ func TestRules(t *testing.T) {
 		"saving at the pool's minimum": {in: fleetOf(marketOf(onDemand, 4), halves...),
 			change: withRule(consolidation.Rule{MinSaving: 4 * cent}), removed: []string{"n0"}, saving: 4 * cent},
 		"share below the pool's minimum": {in: fleetOf(marketOf(onDemand, 2, 4),
-			nodeSpec{4, catalog.OnDemand, 4 * cent, []int64{1500}}), change: withRule(consolidation.Rule{MinSavingShare: 0.6})},
+			nodeSpec{4, catalog.OnDemand, 4 * cent, []int64{1500}}), change: withRule(consolidation.Rule{MinSavingShare: 0.6})}, // saves 0.5
 		"worth below the pool's minimum": {in: fleetOf(marketOf(onDemand, 3, 4),
-			nodeSpec{4, catalog.OnDemand, 4 * cent, []int64{1500}}), change: withRule(consolidation.Rule{LeastWorth: 0.5})},
+			nodeSpec{4, catalog.OnDemand, 4 * cent, []int64{1500}}), change: withRule(consolidation.Rule{LeastWorth: 0.5})}, // worth 0.25
 		"on-demand to one reservation": {in: fleetOf(marketOf(reserved, 4), full, full), removed: []string{"n0"},
 			launches: 1, saving: 4 * cent},
 		"reserved node": {in: fleetOf(marketOf(reserved, 2, 4), nodeSpec{4, catalog.Reserved, 0, []int64{1500}})},
@@ -172,7 +171,6 @@ func requireNewLabel(in *consolidation.Input) {
 
 func allowSpotToSpot(in *consolidation.Input) { in.SpotToSpot = true }
 
-// TestConvergesNearTheBound: a converged fleet costs at most 5 % more than the lower bound.
 func TestConvergesNearTheBound(t *testing.T) {
 	t.Parallel()
 	d := dice(7)

@@ -38,7 +38,7 @@ func (sim *simulation) scheduleOneAtATime(arrivals []incomingPod, allowed func(*
 	for n := range maxSequences {
 		for i := range arrivals {
 			a := &arrivals[i]
-			a.priority = a.pod.Requests.Bulk() * (1 + sequenceJitter*pseudoRandom(a.pod.ID(), n))
+			a.urgency = a.pod.Requests.Bulk() * (1 + sequenceJitter*pseudoRandom(a.pod.ID(), n))
 		}
 		slices.SortFunc(arrivals, compareIncoming)
 		if lost = sim.bindAll(arrivals, allowed); lost == nil {
@@ -60,8 +60,8 @@ func (sim *simulation) bindAll(arrivals []incomingPod, allowed func(*simNode) bo
 	return nil
 }
 
-// bind schedules the pod if there is a node for it and the function allowed accepts it. It reports whether the pod was
-// scheduled. A nil allowed accepts all nodes.
+// bind schedules the pod if nodeFor finds a node and the function allowed accepts that node. It reports whether the pod
+// was scheduled. A nil allowed accepts all nodes.
 func (sim *simulation) bind(a *incomingPod, allowed func(*simNode) bool) bool {
 	at := sim.nodeFor(a)
 	if at < 0 || allowed != nil && !allowed(&sim.nodes[at]) {
@@ -82,8 +82,8 @@ func (sim *simulation) unbind(arrivals []incomingPod) {
 }
 
 // unschedulable returns, by group, the ID of a pod that cannot be scheduled in one of the orders. It unbinds the other
-// pods of such a group, which leaves more room for the remaining groups. Groups for which takesPart
-// returns false are ignored. The simulation is unchanged afterwards.
+// pods of such a group, which leaves more room for the remaining groups. Groups for which takesPart returns false are
+// ignored. The simulation is unchanged afterwards.
 func (sim *simulation) unschedulable(orders [][]incomingPod, takesPart func(group string) bool) map[string]string {
 	out := map[string]string{}
 	for _, all := range orders {
@@ -151,8 +151,8 @@ func (sim *simulation) placeOnExisting(pods []cluster.Pod) []incomingPod {
 }
 
 // releaseReserved frees the room that other nodes reserve for pods of the removed nodes, because the simulation
-// schedules these pods itself. It returns the nodes with such room, by pod ID. all are the nodes of the snapshot; nodes
-// are the names of the removed nodes.
+// schedules these pods itself. It returns the names of the nodes with reserved room, by pod ID. all are the nodes of
+// the snapshot; nodes are the names of the removed nodes.
 func (sim *simulation) releaseReserved(all []cluster.Node, nodes []string, byName map[string]*cluster.Node) map[string]string {
 	reserved := map[string]string{}
 	moved := map[string]bool{} // by pod ID
@@ -219,9 +219,9 @@ func Unschedulable(s cluster.Snapshot, plan packing.Plan, nodes, evictionOrder [
 	return out
 }
 
-// keepSchedulable keeps the moves of the attempt for which kube-scheduler finds a node for each moved pod, and
-// schedules the best move first. Candidates that stay may take pods. keepSchedulable recomputes the score with the
-// threshold of the search, also for moves to which evaluate applies MinWorthExchange.
+// keepSchedulable drops the moves of the attempt with a pod for which kube-scheduler finds no node. It schedules the
+// moves one after the other, the best first. Candidates that stay may take pods. keepSchedulable recomputes the score
+// with the threshold of the search, also for moves to which evaluate applies MinWorthExchange.
 func (s *search) keepSchedulable(t *attempt) {
 	sim := newSimulation(s.p.in.Snapshot.Nodes, s.order, func(i int) bool {
 		c, ok := s.p.byNode[s.p.in.Snapshot.Nodes[i].Name]
@@ -259,7 +259,7 @@ func (a *incoming) ids() []string {
 	return out
 }
 
-// positions returns the position of each pod ID, from 1. Other pods, at 0, come first.
+// positions returns the position of each pod ID, from 1. Pods that are not in the order have 0, so they come first.
 func positions(evictionOrder []string) map[string]int {
 	out := make(map[string]int, len(evictionOrder))
 	for i, id := range evictionOrder {

@@ -25,7 +25,7 @@ func TestMovesAreSchedulable(t *testing.T) {
 	for name, c := range map[string]struct {
 		in        consolidation.Input
 		change    func(*consolidation.Input)
-		removes   bool     // Find removes a node
+		removes   bool     // Find removes a node; not checked with reserved room
 		unplanned bool     // the plan leaves out the first pod of n0
 		unbound   []string // result of Unschedulable for n0
 	}{

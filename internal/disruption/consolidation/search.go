@@ -110,7 +110,6 @@ func (s *search) thresholds() []float64 {
 // less (MinWorthExchange).
 func (p *problem) lowestThreshold() float64 { return MinWorth * p.churnFactor() }
 
-// churnFactor returns the factor of the minimum worth: HighChurnFactor with high churn, otherwise 1.
 func (p *problem) churnFactor() float64 {
 	if p.in.HighChurn {
 		return HighChurnFactor
@@ -118,5 +117,4 @@ func (p *problem) churnFactor() float64 {
 	return 1
 }
 
-// isLowest reports whether the threshold is the lowest. The search makes more plans at that threshold.
 func (s *search) isLowest() bool { return s.threshold <= s.p.lowestThreshold() }

@@ -102,7 +102,6 @@ func (r *sequence) pod(id string) (*cluster.Pod, *cluster.Node) {
 	return r.podByID[id], nil
 }
 
-// launch adds the planned node to the snapshot as a node without free room.
 func (r *sequence) launch(m *packing.PlannedNode) {
 	r.launched++
 	n := cluster.Node{
@@ -200,7 +199,6 @@ func (r *sequence) removeGroup(group []int) ([]Move, []Stuck) {
 	return nil, stuck
 }
 
-// stuckNodes returns the candidates with a pod that the plan refuses, each with the number of such pods.
 func (r *sequence) stuckNodes(plan packing.Plan) []Stuck {
 	var out []Stuck
 	at := map[int]int{} // index into out, by candidate

@@ -25,7 +25,6 @@ type simulation struct {
 	order arrivalOrder
 }
 
-// simNode is a node, or a planned node.
 type simNode struct {
 	name        string // key in byName
 	planned     bool   // not launched yet
@@ -72,6 +71,7 @@ func (sim *simulation) add(name string, s simNode) {
 	clear(sim.accepted)
 }
 
+// truncate removes all nodes but the first n.
 func (sim *simulation) truncate(n int) {
 	for i := range sim.nodes[n:] {
 		delete(sim.byName, sim.nodes[n+i].name)
@@ -143,7 +143,7 @@ func (sim *simulation) clone() *simulation {
 }
 
 // eachFitsAlone reports whether each of the pods would find a node if it were the only pod to schedule. If not,
-// scheduling all pods cannot succeed either. No pod may be constrained.
+// scheduling all pods cannot succeed either. The pods must not be constrained.
 func (sim *simulation) eachFitsAlone(pods []cluster.Pod) bool {
 	for i := range pods {
 		p := &pods[i]
@@ -180,22 +180,22 @@ func (sim *simulation) nodeFor(a *incomingPod) int {
 		}
 		return -1
 	}
-	best, most := -1, -1.0
+	best, highest := -1, -1.0
 	for _, at := range sim.acceptingNodes(p) {
 		if !sim.mayFit(at, p) {
 			continue
 		}
 		s := &sim.nodes[at]
 		const rounding = 1e-9 // of nodes with equal scores, the first is chosen
-		if score := s.score(&p.Requests); score > most+rounding && p.Requests.Fits(s.free) && !s.repels(p) {
-			best, most = at, score
+		if score := s.score(&p.Requests); score > highest+rounding && p.Requests.Fits(s.free) && !s.repels(p) {
+			best, highest = at, score
 		}
 	}
 	return best
 }
 
-// score returns the smaller of the free shares of CPU and of memory after the pod is added. It orders nodes like
-// NodeResourcesFit and NodeResourcesBalancedAllocation together.
+// score returns the smaller of the free shares of CPU and of memory after the pod is added. The scores of
+// NodeResourcesFit (mean) and NodeResourcesBalancedAllocation (1 − half of the difference) add up to 1 more.
 func (s *simNode) score(ask *resources.Amounts) float64 {
 	cpu := float64(s.free.CPU-ask.CPU) / float64(max(s.allocatable.CPU, 1))
 	memory := float64(s.free.Memory-ask.Memory) / float64(max(s.allocatable.Memory, 1))

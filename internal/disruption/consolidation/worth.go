@@ -51,7 +51,6 @@ func (p *problem) minWorth(m *Move) float64 {
 	return p.lowestThreshold()
 }
 
-// priceShare returns the amount's share of the price of all candidates.
 func (p *problem) priceShare(amount catalog.Price) float64 { return float64(amount) / float64(p.price) }
 
 // costShare returns cost as a share of the cost of moving the pods of all candidates, 0 if that cost is 0.
@@ -62,9 +61,9 @@ func (p *problem) costShare(cost float64) float64 {
 	return cost / p.cost
 }
 
-// riskOf returns the minimum saving of a move with constrained pods: the highest price, over these pods, of the
-// cheapest node for the pod. The simulation cannot predict the nodes of constrained pods (isNotSimulated), so
-// kube-scheduler may leave such a pod pending, and a node is launched for it. riskOf returns 0 for other moves.
+// riskOf returns the minimum saving of a move with pods whose nodes the simulation cannot predict (isNotSimulated).
+// kube-scheduler may leave such a pod pending, and a node is launched for the pod. riskOf returns the price of the
+// cheapest node for the pod; of several such pods, the highest of these prices; 0 without such pods.
 func (p *problem) riskOf(m *Move) catalog.Price {
 	var risk catalog.Price
 	for _, name := range m.Nodes {
@@ -134,7 +133,7 @@ func (p *problem) keepSavingOfferings(m *Move) bool {
 			if len(m.Nodes) == 1 && instanceTypeCount(kept) < minSpotTypes { // Karpenter, too, checks only single nodes
 				return false
 			}
-			kept = cheapest(kept, minSpotTypes)
+			kept = cheapestTypes(kept, minSpotTypes)
 		}
 		if len(kept) == 0 || kept[0].Price > plannedNode.Price() {
 			return false // the cheapest offering was removed, and the saving is based on its price
@@ -155,8 +154,8 @@ func (p *problem) isSpotToSpot(m *Move) bool {
 			return false
 		}
 	}
-	return slices.ContainsFunc(m.PlannedNodes, func(p packing.PlannedNode) bool {
-		return slices.ContainsFunc(p.Offerings, func(c packing.Choice) bool { return c.CapacityType == catalog.Spot })
+	return slices.ContainsFunc(m.PlannedNodes, func(planned packing.PlannedNode) bool {
+		return slices.ContainsFunc(planned.Offerings, func(c packing.Choice) bool { return c.CapacityType == catalog.Spot })
 	})
 }
 
@@ -168,8 +167,8 @@ func instanceTypeCount(choices []packing.Choice) int {
 	return len(types)
 }
 
-// cheapest returns the choices of the n cheapest instance types. The choices must be sorted by price.
-func cheapest(choices []packing.Choice, n int) []packing.Choice {
+// cheapestTypes returns the choices of the n cheapest instance types. The choices must be sorted by price.
+func cheapestTypes(choices []packing.Choice, n int) []packing.Choice {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(slices.Clone(choices), func(c packing.Choice) bool {
 		if !seen[c.InstanceType] && len(seen) == n {
@@ -182,28 +181,28 @@ func cheapest(choices []packing.Choice, n int) []packing.Choice {
 
 // narrow returns the planned node with only the offerings in kept. It returns false if these have too few values for a
 // minValues of its pool.
-func narrow(m packing.PlannedNode, kept []packing.Choice) (packing.PlannedNode, bool) {
+func narrow(planned packing.PlannedNode, kept []packing.Choice) (packing.PlannedNode, bool) {
 	values := map[string]map[string]bool{catalog.LabelInstanceType: {}, catalog.LabelZone: {}, catalog.LabelCapacityType: {}}
 	for i := range kept {
 		values[catalog.LabelInstanceType][kept[i].InstanceType] = true
 		values[catalog.LabelZone][kept[i].Zone] = true
 		values[catalog.LabelCapacityType][kept[i].CapacityType] = true
 	}
-	keepsAll := len(kept) == len(m.Offerings)
-	m.Offerings, m.Requirements = kept, slices.Clone(m.Requirements)
-	for i := range m.Requirements {
-		r := &m.Requirements[i]
+	keepsAll := len(kept) == len(planned.Offerings)
+	planned.Offerings, planned.Requirements = kept, slices.Clone(planned.Requirements)
+	for i := range planned.Requirements {
+		r := &planned.Requirements[i]
 		left, ok := values[r.Key]
 		if !ok || r.Operator != requirements.In {
 			if !keepsAll && r.MinValues > 0 {
-				return m, false // the remaining types' values of other labels are not known here
+				return planned, false // the remaining types' values of other labels are not known here
 			}
 			continue
 		}
 		r.Values = slices.DeleteFunc(slices.Clone(r.Values), func(v string) bool { return !left[v] })
 		if len(r.Values) < r.MinValues {
-			return m, false
+			return planned, false
 		}
 	}
-	return m, true
+	return planned, true
 }

@@ -13,7 +13,6 @@ type field struct {
 	words       string // names of three letters each, the first for the value least; empty: numbers only
 }
 
-// fields returns the columns in the order of a cron line.
 func fields() [5]field {
 	return [5]field{
 		{name: "minute", least: 0, most: 59},
@@ -27,7 +26,7 @@ func fields() [5]field {
 // set is a set of numbers that a column selects.
 type set struct {
 	bits uint64
-	// isAny is true if the column is unrestricted: * or ?. A step makes the column restricted.
+	// isAny is true if the column is unrestricted: * or ?, without a step above 1.
 	isAny bool
 }
 
@@ -88,6 +87,7 @@ func (f field) parseRange(text string) (set, error) {
 	return out, nil
 }
 
+// number parses a number or a name of the column.
 func (f field) number(text string) (int, error) {
 	if len(text) == 3 {
 		if at := strings.Index(f.words, strings.ToLower(text)); at >= 0 && at%3 == 0 {

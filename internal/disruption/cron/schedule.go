@@ -52,7 +52,6 @@ func Parse(line string) (Schedule, error) {
 	return s, nil
 }
 
-// expandNickname returns the cron line that the nickname, such as @daily, stands for.
 func expandNickname(word string) (string, error) {
 	switch word {
 	case "@yearly", "@annually":
@@ -90,7 +89,6 @@ func (s Schedule) Next(t time.Time) time.Time {
 	return time.Time{}
 }
 
-// hitsOn reports whether the schedule fires on the day.
 func (s Schedule) hitsOn(date time.Time) bool {
 	if !s.months.has(int(date.Month())) {
 		return false
@@ -102,8 +100,8 @@ func (s Schedule) hitsOn(date time.Time) bool {
 	return day || weekday
 }
 
-// minuteOf returns the first minute, at or after from, at which the schedule fires on a day with hits; false if there
-// is none.
+// minuteOf returns the first minute at which the schedule fires on a day with hits, at or after from; false if there is
+// none. Both are minutes of the day.
 func (s Schedule) minuteOf(from int) (int, bool) {
 	for hour := from / 60; hour < 24; hour++ {
 		if !s.hours.has(hour) {
@@ -122,39 +120,39 @@ func (s Schedule) minuteOf(from int) (int, bool) {
 	return 0, false
 }
 
-// mostHits is the maximum number of hits that Active examines.
-const mostHits = 200
+// maxHits is the maximum number of hits that Active examines.
+const maxHits = 200
 
-// Active reports whether a window is open at now. A window is open from a hit until open has passed. until is when the
-// result changes. If no window is open, until is when the next window opens. If a window is open, until is the end of
-// the last window that follows without a gap. until is zero if the result never changes. If more than mostHits windows
-// follow each other without a gap, until may be too early, but never too late.
-func (s Schedule) Active(open time.Duration, now time.Time) (active bool, until time.Time) {
-	if open <= 0 {
+// Active reports whether a window is open at now. A window opens with a hit and has the given length. until is when the
+// result changes: if no window is open, when the next window opens; otherwise the end of the last window that follows
+// without a gap. until is zero if the result never changes. If more than maxHits windows follow each other without a
+// gap, until may be too early, but never too late.
+func (s Schedule) Active(length time.Duration, now time.Time) (active bool, until time.Time) {
+	if length <= 0 {
 		return false, time.Time{}
 	}
-	hit := s.Next(now.Add(-open))
+	hit := s.Next(now.Add(-length))
 	if hit.IsZero() || hit.After(now) {
 		return false, hit
 	}
-	for range mostHits {
-		until = hit.Add(open)
+	for range maxHits {
+		until = hit.Add(length)
 		next := s.Next(hit)
 		if next.IsZero() || next.After(until) {
 			return true, until
 		}
 		hit = next
 	}
-	if s.IsAlways(open) {
+	if s.IsAlways(length) {
 		return true, time.Time{}
 	}
 	return true, until
 }
 
 // IsAlways reports whether windows of this length follow each other without a gap.
-func (s Schedule) IsAlways(open time.Duration) bool {
+func (s Schedule) IsAlways(length time.Duration) bool {
 	gap, ok := s.longestGap()
-	return ok && gap <= open
+	return ok && gap <= length
 }
 
 // longestGap returns the longest time from one hit to the next; false if there are no hits.
@@ -172,6 +170,7 @@ func (s Schedule) longestGap() (time.Duration, bool) {
 		return time.Duration(max(longest, day-last+first)) * time.Minute, true
 	}
 	before := -1 // the previous day with a hit, in days after 1 January 2000; -1: none yet
+	// 2 * maxDaysAhead days have at least two hits.
 	for ahead := range 2 * maxDaysAhead {
 		if !s.hitsOn(time.Date(2000, 1, 1+ahead, 0, 0, 0, 0, time.UTC)) {
 			continue

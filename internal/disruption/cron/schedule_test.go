@@ -210,7 +210,7 @@ func hits(t *testing.T, line string, m time.Time) bool {
 					t.Fatal(err)
 				}
 			}
-			// * is 0-99; for the day of the month and the month, 1-99.
+			// * is 0-99, but 1-99 for the day of the month and the month.
 			first, last := map[bool]int{true: 1}[i == 2 || i == 3], 99
 			if span != "*" {
 				if n, _ := fmt.Sscanf(span, "%d-%d", &first, &last); n == 1 {
@@ -247,11 +247,11 @@ func FuzzParse(f *testing.F) {
 		open := time.Duration(minutes) * time.Minute
 		active, until := s.Active(open, now)
 		isForever := until.IsZero() && s.IsAlways(open)
-		if active && !isForever && (!until.After(now) || until.Sub(now) > open+mostHits*open) {
-			t.Fatalf("%q is active at %s until %s, want a later end within mostHits windows", line, now, until)
+		if active && !isForever && (!until.After(now) || until.Sub(now) > open+maxHits*open) {
+			t.Fatalf("%q is active at %s until %s, want a later end within maxHits windows", line, now, until)
 		}
 		if !active && open > 0 && !until.Equal(next) {
-			t.Fatalf("%q is not active before %s, but hits at %s", line, until, next)
+			t.Fatalf("%q is not active until %s, want until the next hit, %s", line, until, next)
 		}
 	})
 }

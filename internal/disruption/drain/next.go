@@ -15,8 +15,8 @@ type Step struct {
 	// their protection.
 	Force []Forced
 
-	// Held is true if InTurn has limited Evict to the pod whose turn it is. The other pods wait for their turns, although
-	// they could be evicted now.
+	// Held is true if InTurn has limited Evict to the pod whose turn it is, or emptied it. The other pods wait for
+	// their turns, although they could be evicted now.
 	Held bool
 
 	// Waiting is the number of pods that must still leave, including those of Evict and Force. 0: the node is drained.
@@ -29,7 +29,7 @@ type Step struct {
 
 // Forced is a pod to delete, and its grace period.
 type Forced struct {
-	Pod   Pod           // the pod to delete
+	Pod   Pod
 	Grace time.Duration // at least one second
 }
 
@@ -65,7 +65,7 @@ func Next(pods []Pod, deadline, now time.Time) Step {
 		switch {
 		case mustForce(p, deadline, now):
 			step.Force = append(step.Force, Forced{p, max(deadline.Sub(now), time.Second)})
-		case !p.Deleted.IsZero() || p.tier() != firstTier:
+		case !p.Deleted.IsZero() || p.tier() != firstTier: // terminating already, or must wait for an earlier tier
 		case p.Protected(now):
 			step.Protected = append(step.Protected, p)
 		default:
@@ -78,7 +78,6 @@ func Next(pods []Pod, deadline, now time.Time) Step {
 	return step
 }
 
-// rank returns 0 for constrained pods and 1 for others.
 func rank(p Pod) int {
 	if p.Constrained {
 		return 0

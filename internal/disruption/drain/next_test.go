@@ -12,7 +12,8 @@ import (
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // pod returns a pod with the properties in words, for example "daemon critical". A "leaving" pod terminates within 10
-// seconds, a "late" one within an hour, and a "stuck" one should have ended two minutes ago.
+// seconds, a "late" one within an hour, and a "stuck" one should have ended two minutes ago. "kept" words set the
+// annotation do-not-disrupt.
 func pod(name, words string) Pod {
 	p := Pod{Namespace: "ns", Name: name, Started: now.Add(-time.Minute), Grace: 30 * time.Second}
 	for _, w := range strings.Fields(words) {
@@ -62,7 +63,7 @@ func TestNext(t *testing.T) {
 		pods     map[string]string
 		deadline time.Duration // from now; 0 for none
 
-		wantEvict, wantForce, wantProtected, wantMisread string
+		wantEvict, wantForce, wantProtected, wantInvalid string
 		wantWaiting                                      int
 	}{
 		"nothing": {},
@@ -103,7 +104,7 @@ func TestNext(t *testing.T) {
 		},
 		"protected pod": {
 			pods:      map[string]string{"a": "kept", "b": "", "c": "kept-1h", "d": "kept-1s", "e": "kept-oddly", "f": "kept-1s unstarted"},
-			wantEvict: "b d e", wantProtected: "a c f", wantMisread: "e", wantWaiting: 6,
+			wantEvict: "b d e", wantProtected: "a c f", wantInvalid: "e", wantWaiting: 6,
 		},
 		"long before the deadline": {
 			pods:      map[string]string{"a": "", "b": "daemon"},
@@ -130,7 +131,7 @@ func TestNext(t *testing.T) {
 			t.Parallel()
 			var pods []Pod
 			for n, words := range c.pods {
-				pods = append(pods, pod(n, words)) // in any order
+				pods = append(pods, pod(n, words)) // in random order
 			}
 			var deadline time.Time
 			if c.deadline != 0 {
@@ -145,10 +146,10 @@ func TestNext(t *testing.T) {
 				}
 			}
 			for what, got := range map[string][2]string{
-				"evicts":   {names(step.Evict), c.wantEvict},
-				"forces":   {names(forced), c.wantForce},
-				"protects": {names(step.Protected), c.wantProtected},
-				"misreads": {names(step.InvalidProtection), c.wantMisread},
+				"evicts":                 {names(step.Evict), c.wantEvict},
+				"forces":                 {names(forced), c.wantForce},
+				"protects":               {names(step.Protected), c.wantProtected},
+				"has invalid protection": {names(step.InvalidProtection), c.wantInvalid},
 			} {
 				if got[0] != got[1] {
 					t.Errorf("%s %q, want %q", what, got[0], got[1])

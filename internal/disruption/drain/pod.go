@@ -13,7 +13,6 @@ import (
 
 // Pod is a pod on a node that is being drained.
 type Pod struct {
-	// Namespace and Name identify the pod.
 	Namespace, Name string
 	// UID distinguishes the pod from a later pod of the same name.
 	UID string
@@ -26,8 +25,8 @@ type Pod struct {
 	// Tolerations decide whether the pod stays on a tainted node.
 	Tolerations []requirements.Toleration
 
-	// Constrained: the pod has requirements on its node besides room, labels and taints: host ports, volumes, or required
-	// affinity, anti-affinity or spread.
+	// Constrained: the pod has requirements on its node besides room, labels and taints: host ports, volumes, or
+	// required affinity, anti-affinity or spread.
 	Constrained bool
 	// Bulk is the pod's size relative to a node: see resources.Amounts.Bulk. Not negative.
 	Bulk float64
@@ -66,7 +65,7 @@ func (p Pod) Protected(now time.Time) bool {
 	return ok && (p.Started.IsZero() || now.Before(p.Started.Add(d)))
 }
 
-// ProtectedUntil returns when the pod's protection ends; zero if unknown.
+// ProtectedUntil returns when the pod's protection ends; zero if that is unknown or never.
 func (p Pod) ProtectedUntil() time.Time {
 	d, ok := p.protection()
 	if !ok || p.Started.IsZero() {
@@ -82,13 +81,12 @@ func (p Pod) protection() (time.Duration, bool) {
 	return d, err == nil && d > 0
 }
 
-// hasInvalidProtection reports whether the annotation has a value that is neither a boolean nor a positive duration.
+// hasInvalidProtection reports whether the annotation has a value other than "true", "false" and a positive duration.
 func (p Pod) hasInvalidProtection() bool {
 	_, ok := p.protection()
 	return !ok && p.DoNotDisrupt != "" && p.DoNotDisrupt != "true" && p.DoNotDisrupt != "false"
 }
 
-// isStuck reports whether the pod still exists long after the end of its grace period.
 func (p Pod) isStuck(now time.Time) bool {
 	return !p.Deleted.IsZero() && now.Sub(p.Deleted) > stuckAfter
 }

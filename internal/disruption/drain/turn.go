@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Turn is the state of pods that move one at a time, from one node or several. Each pod fits on its planned node only
-// after the previous pods have moved.
+// Turn is the state of pods that move one at a time, from one node or several. kube-scheduler finds a node for each pod
+// only after the previous pods have moved.
 type Turn struct {
 	Order     []string        // IDs of all pods, in eviction order
 	Remaining map[string]bool // IDs of the pods that are not evicted yet
@@ -20,7 +20,7 @@ type Turn struct {
 // evicted, because the order only serves a lower price.
 const MaxTurnTime = 10 * time.Second
 
-// Next returns the ID of the next pod in the order; empty if all were evicted.
+// Next returns the ID of the first remaining pod in the order; empty if all were evicted.
 func (t Turn) Next() string {
 	at := slices.IndexFunc(t.Order, func(id string) bool { return t.Remaining[id] })
 	if at < 0 {

@@ -22,8 +22,8 @@ const (
 // tag "hash": "ignore", "string" for values with a String method, and "duration" for texts that Karpenter parses as
 // durations. It returns an error if v holds a value that cannot be hashed, such as a channel or a function.
 func Hash(v any) (string, error) {
-	sum, err := hashOf(reflect.ValueOf(v))
-	return strconv.FormatUint(sum, 10), err
+	hash, err := hashOf(reflect.ValueOf(v))
+	return strconv.FormatUint(hash, 10), err
 }
 
 // Parts returns a short hash of each field of the struct v, by JSON name. It leaves out the fields that Hash leaves
@@ -39,11 +39,11 @@ func Parts(v any) (map[string]string, error) {
 		if !ok {
 			continue
 		}
-		sum, err := hashOf(value)
+		hash, err := hashOf(value)
 		if err != nil {
 			return nil, fmt.Errorf("hash %s: %w", s.Type().Field(i).Name, err)
 		}
-		out[nameInJSON(s.Type().Field(i))] = Short(strconv.FormatUint(sum, 10))
+		out[nameInJSON(s.Type().Field(i))] = Short(strconv.FormatUint(hash, 10))
 	}
 	return out, nil
 }
@@ -158,6 +158,7 @@ func hashOfSet(v reflect.Value) (uint64, error) {
 	return out, nil
 }
 
+// hashOfList hashes the elements of an array in order.
 func hashOfList(v reflect.Value) (uint64, error) {
 	var out uint64
 	for i := range v.Len() {
@@ -217,7 +218,6 @@ func hashedField(s reflect.Value, i int) (reflect.Value, bool, error) {
 
 // Duration has the name and the field of Karpenter's type for durations, because both are part of the hash.
 type Duration struct {
-	// Duration is the value.
 	Duration time.Duration
 }
 
@@ -243,7 +243,6 @@ func hashOfPair(key, value reflect.Value) (uint64, error) {
 	return combine(k, v), err
 }
 
-// combine returns the hash of two hashes in this order.
 func combine(a, b uint64) uint64 {
 	return sum(binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, a), b))
 }

@@ -16,8 +16,8 @@ type sample struct {
 	Name    string            `json:"name"`
 	Labels  map[string]string `json:"labels,omitempty"`
 	Inner   *inner            `json:"inner"`
-	Lives   time.Duration
-	Not     string            `hash:"ignore"`
+	Expiry  time.Duration
+	Ignored string            `hash:"ignore"`
 	Periods map[string]string `json:"periods" hash:"duration"`
 	hidden  int
 }
@@ -31,14 +31,13 @@ func mustHash(t *testing.T, v any) string {
 	return out
 }
 
-// TestHashChanges checks which changes affect the hash.
 func TestHashChanges(t *testing.T) {
 	t.Parallel()
 	four := int32(4)
 	base := func() sample {
 		return sample{
 			Name: "a", Labels: map[string]string{"x": "1", "y": "2"}, Inner: &inner{Words: []string{"p", "q"}},
-			Lives: time.Minute, Periods: map[string]string{"soft": "90s"},
+			Expiry: time.Minute, Periods: map[string]string{"soft": "90s"},
 		}
 	}
 	before := mustHash(t, base())
@@ -47,7 +46,7 @@ func TestHashChanges(t *testing.T) {
 		same   bool
 	}{
 		"nothing":                {func(*sample) {}, true},
-		"ignored field":          {func(s *sample) { s.Not = "x" }, true},
+		"ignored field":          {func(s *sample) { s.Ignored = "x" }, true},
 		"unexported field":       {func(s *sample) { s.hidden = 3 }, true},
 		"order of a list":        {func(s *sample) { s.Inner.Words = []string{"q", "p"} }, true},
 		"spelling of a duration": {func(s *sample) { s.Periods["soft"] = "1m30s" }, true},
@@ -56,7 +55,7 @@ func TestHashChanges(t *testing.T) {
 		"swapped labels":         {func(s *sample) { s.Labels = map[string]string{"x": "2", "y": "1"} }, false},
 		"removed word":           {func(s *sample) { s.Inner.Words = []string{"p"} }, false},
 		"added number":           {func(s *sample) { s.Inner.Size = &four }, false},
-		"a duration":             {func(s *sample) { s.Lives = time.Hour }, false},
+		"a duration":             {func(s *sample) { s.Expiry = time.Hour }, false},
 		"changed duration":       {func(s *sample) { s.Periods["soft"] = "91s" }, false},
 		"removed struct":         {func(s *sample) { s.Inner = nil }, false},
 	} {
@@ -76,11 +75,11 @@ func TestHashChanges(t *testing.T) {
 
 func TestPartsNameWhatChanged(t *testing.T) {
 	t.Parallel()
-	a, err := Parts(sample{Name: "a", Labels: map[string]string{"x": "1"}, Not: "1"})
+	a, err := Parts(sample{Name: "a", Labels: map[string]string{"x": "1"}, Ignored: "1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := Parts(&sample{Name: "a", Labels: map[string]string{"x": "2"}, Not: "2", Inner: &inner{}})
+	b, err := Parts(&sample{Name: "a", Labels: map[string]string{"x": "2"}, Ignored: "2", Inner: &inner{}})
 	if err != nil {
 		t.Fatal(err)
 	}

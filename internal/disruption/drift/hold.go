@@ -28,10 +28,10 @@ type NodeVerdicts struct {
 	Verdicts []Verdict // empty if the node has not drifted
 }
 
-// MassDrift is a mass drift that waits for the user's approval.
+// MassDrift has the nodes whose replacement waits for the user's approval: see FindMassDrift.
 type MassDrift struct {
-	Nodes   int    // nodes of the mass drift
-	Total   int    // nodes of the pool
+	Nodes   int    // number of drifted nodes
+	Total   int    // number of nodes of the pool
 	Token   string // identifies the change; the user approves exactly this change with it
 	Message string // one sentence: the change
 }
@@ -41,7 +41,7 @@ type MassDrift struct {
 // state of AWS: another state results in another Token. An open breaker (isOpen) stays open while any node drifts
 // because of that change, so that replacements do not start unapproved when other nodes come or go.
 func FindMassDrift(nodes []NodeVerdicts, state string, b Breaker, isOpen bool) (MassDrift, bool) {
-	h := MassDrift{Total: len(nodes)}
+	mass := MassDrift{Total: len(nodes)}
 	byReason := map[Reason]int{}
 	example := map[Reason]string{}
 	for _, n := range slices.SortedFunc(slices.Values(nodes), func(a, b NodeVerdicts) int { return cmp.Compare(a.Name, b.Name) }) {
@@ -49,13 +49,13 @@ func FindMassDrift(nodes []NodeVerdicts, state string, b Breaker, isOpen bool) (
 		if !drifted || slices.ContainsFunc(n.Verdicts, func(v Verdict) bool { return !v.Ignored && !v.Outside }) {
 			continue // not drifted, or the user has also made a change that counts
 		}
-		h.Nodes++
+		mass.Nodes++
 		if byReason[v.Reason]++; example[v.Reason] == "" {
 			example[v.Reason] = n.Name + ": " + v.Message
 		}
 	}
-	isMass := h.Nodes >= cmp.Or(b.Count, BreakerCount) && float64(h.Nodes) > cmp.Or(b.Share, BreakerShare)*float64(h.Total)
-	staysOpen := isOpen && h.Nodes > 0
+	isMass := mass.Nodes >= cmp.Or(b.Count, BreakerCount) && float64(mass.Nodes) > cmp.Or(b.Share, BreakerShare)*float64(mass.Total)
+	staysOpen := isOpen && mass.Nodes > 0
 	if !isMass && !staysOpen {
 		return MassDrift{}, false
 	}
@@ -63,8 +63,8 @@ func FindMassDrift(nodes []NodeVerdicts, state string, b Breaker, isOpen bool) (
 	for _, r := range slices.Sorted(maps.Keys(byReason)) {
 		texts = append(texts, fmt.Sprintf("%s of %d, for instance %s", r, byReason[r], example[r]))
 	}
-	h.Token = Short(state + fmt.Sprint(slices.Sorted(maps.Keys(byReason))))
-	h.Message = fmt.Sprintf("%d of %d nodes drift at once because of a change outside of this cluster's objects: %s",
-		h.Nodes, h.Total, strings.Join(texts, "; "))
-	return h, true
+	mass.Token = Short(state + fmt.Sprint(slices.Sorted(maps.Keys(byReason))))
+	mass.Message = fmt.Sprintf("%d of %d nodes drift at once because of a change outside of this cluster's objects: %s",
+		mass.Nodes, mass.Total, strings.Join(texts, "; "))
+	return mass, true
 }

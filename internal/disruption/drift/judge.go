@@ -12,8 +12,7 @@ import (
 // Stamp is a hash with the version of its algorithm. The stamp is unknown if either is empty.
 type Stamp struct {
 	// Hash is the hash in hexadecimal or decimal digits, as Karpenter writes it.
-	Hash string
-	// Version is the version of the algorithm.
+	Hash    string
 	Version string
 }
 
@@ -82,37 +81,37 @@ const minAgeForTypeDrift = time.Hour
 
 // Judge returns all differences between a node and its desired state, in the order of Reasons. An unknown part of the
 // state is no difference.
-func Judge(n Node, w Desired) []Verdict {
+func Judge(n Node, d Desired) []Verdict {
 	var out []Verdict
 	for _, judge := range []func(Node, Desired) (Verdict, bool){
 		judgePool, judgeRequirements, judgeType, judgeClass, judgeImage, judgeGroups, judgeSubnet, judgeReservation, judgePlacement,
 	} {
-		v, drifted := judge(n, w)
+		v, drifted := judge(n, d)
 		if !drifted {
 			continue
 		}
-		v.Ignored = len(v.Fields) > 0 && !slices.ContainsFunc(v.Fields, func(f string) bool { return !slices.Contains(w.Ignored, f) })
+		v.Ignored = len(v.Fields) > 0 && !slices.ContainsFunc(v.Fields, func(f string) bool { return !slices.Contains(d.Ignored, f) })
 		out = append(out, v)
 	}
 	return out
 }
 
 // Unknown returns the reasons for which it is unknown whether the node drifts, except those that the user ignores.
-func Unknown(n Node, w Desired) []Reason {
+func Unknown(n Node, d Desired) []Reason {
 	var out []Reason
 	for _, r := range []struct {
 		reason  Reason
 		field   string
 		isKnown bool
 	}{
-		{TypeNotFound, FieldType, w.Offered != nil},
-		{ImageDrift, FieldImages, w.Image != ""},
-		{GroupDrift, FieldGroups, n.Known && len(w.Groups) > 0},
-		{SubnetDrift, FieldSubnets, n.Known && len(w.Subnets) > 0},
+		{TypeNotFound, FieldType, d.Offered != nil},
+		{ImageDrift, FieldImages, d.Image != ""},
+		{GroupDrift, FieldGroups, n.Known && len(d.Groups) > 0},
+		{SubnetDrift, FieldSubnets, n.Known && len(d.Subnets) > 0},
 		{ReservationDrift, FieldReservations, n.Known},
-		{PlacementDrift, FieldPlacement, w.Placement != nil},
+		{PlacementDrift, FieldPlacement, d.Placement != nil},
 	} {
-		if !r.isKnown && !slices.Contains(w.Ignored, r.field) {
+		if !r.isKnown && !slices.Contains(d.Ignored, r.field) {
 			out = append(out, r.reason)
 		}
 	}
@@ -129,20 +128,20 @@ func First(all []Verdict) (Verdict, bool) {
 	return Verdict{}, false
 }
 
-func judgePool(n Node, w Desired) (Verdict, bool) {
-	fields := changedFields(n.Pool, w.Pool)
-	if !n.Pool.Stamp.Differs(w.Pool.Stamp) {
+func judgePool(n Node, d Desired) (Verdict, bool) {
+	fields := changedFields(n.Pool, d.Pool)
+	if !n.Pool.Stamp.Differs(d.Pool.Stamp) {
 		return Verdict{}, false
 	}
 	return Verdict{
 		Reason:  PoolDrifted,
 		Fields:  fields,
-		Message: changeText("spec.template of NodePool "+w.PoolName, fields, n.Pool, w.Pool),
+		Message: changeText("spec.template of NodePool "+d.PoolName, fields, n.Pool, d.Pool),
 	}, true
 }
 
-func judgeRequirements(n Node, w Desired) (Verdict, bool) {
-	needs, invalid := requirements.All(w.Requirements...)
+func judgeRequirements(n Node, d Desired) (Verdict, bool) {
+	needs, invalid := requirements.All(d.Requirements...)
 	if invalid != nil {
 		return Verdict{}, false // the pool is invalid, and its condition reports that
 	}
@@ -155,28 +154,27 @@ func judgeRequirements(n Node, w Desired) (Verdict, bool) {
 		has = "has the label " + key + "=" + value
 	}
 	return Verdict{Reason: Requirements, Fields: []string{FieldRequirements}, Message: fmt.Sprintf(
-		"the node %s, and spec.template.spec.requirements of NodePool %s requires %s %s", has, w.PoolName, key, needs[key])}, true
+		"the node %s, and spec.template.spec.requirements of NodePool %s requires %s %s", has, d.PoolName, key, needs[key])}, true
 }
 
-// judgeType checks whether EC2 still offers the node's instance type, zone and capacity type.
-func judgeType(n Node, w Desired) (Verdict, bool) {
-	if w.Offered == nil || *w.Offered || n.Age < minAgeForTypeDrift {
+func judgeType(n Node, d Desired) (Verdict, bool) {
+	if d.Offered == nil || *d.Offered || n.Age < minAgeForTypeDrift {
 		return Verdict{}, false
 	}
 	what := fmt.Sprintf("%s in %s, %s", n.Labels["node.kubernetes.io/instance-type"],
 		n.Labels["topology.kubernetes.io/zone"], n.Labels["karpenter.sh/capacity-type"])
 	return Verdict{Reason: TypeNotFound, Fields: []string{FieldType}, Outside: true, Message: fmt.Sprintf(
-		"the node is %s, which can no longer be launched with EC2NodeClass %s", what, w.ClassName)}, true
+		"the node is %s, which can no longer be launched with EC2NodeClass %s", what, d.ClassName)}, true
 }
 
-// judgeClass compares the hashes of the node class' spec, and its recorded fields. A field may differ although the
-// hashes are equal: FieldAuthority is no field of the spec.
-func judgeClass(n Node, w Desired) (Verdict, bool) {
-	fields := changedFields(n.Class, w.Class)
-	if n.Class.Stamp.Version != w.Class.Stamp.Version || !n.Class.Stamp.Differs(w.Class.Stamp) && len(fields) == 0 {
+// judgeClass compares the hashes of the spec of the node class, and its recorded fields. A field may differ although
+// the hashes are equal: FieldAuthority is no field of the spec.
+func judgeClass(n Node, d Desired) (Verdict, bool) {
+	fields := changedFields(n.Class, d.Class)
+	if n.Class.Stamp.Version != d.Class.Stamp.Version || !n.Class.Stamp.Differs(d.Class.Stamp) && len(fields) == 0 {
 		return Verdict{}, false
 	}
-	v := Verdict{Reason: ClassDrift, Fields: fields, Message: changeText("spec of EC2NodeClass "+w.ClassName, fields, n.Class, w.Class)}
+	v := Verdict{Reason: ClassDrift, Fields: fields, Message: changeText("spec of EC2NodeClass "+d.ClassName, fields, n.Class, d.Class)}
 	v.Outside = slices.Equal(fields, []string{FieldAuthority})
 	return v, true
 }
