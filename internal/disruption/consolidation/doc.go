@@ -28,10 +28,10 @@
 // in which package drain evicts them.
 //
 // A plan is not enough for a move. kube-scheduler does not know the plan, so a simulation of its scoring must find a
-// node for each moved pod: for the moves one after the other, and for all moves of the result at once (bestTogether). A
-// move that would replace a node with an equivalent one keeps the node (keepEquivalentNodes). If moves of a plan are
-// left out, package verify, which checks the rules of Kubernetes, must accept the plan of the remaining moves
-// (verifyMoves, verifiedPrefix).
+// node for each moved pod. It simulates the moves one after the other, and all moves of the result at once
+// (bestTogether). A move that would replace a node with an equivalent one keeps the node (keepEquivalentNodes). If
+// moves of a plan are left out, package verify, which checks the rules of Kubernetes, must accept the plan of the remaining
+// moves (verifyMoves, verifiedPrefix).
 //
 // # Revalidate and Replace
 //

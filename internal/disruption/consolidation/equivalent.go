@@ -97,7 +97,7 @@ func (s *search) firstUnschedulable(moves []Move) int {
 			gone[name] = true
 		}
 	}
-	sim := newSimulation(s.p.in.Snapshot.Nodes, s.order, func(i int) bool { return gone[s.p.in.Snapshot.Nodes[i].Name] })
+	sim := newSimulation(s.p.in.Snapshot.Nodes, s.arrivalOrder, func(i int) bool { return gone[s.p.in.Snapshot.Nodes[i].Name] })
 	s.p.reservePending(sim)
 	for i := range moves {
 		if !s.p.schedule(sim, &moves[i]) {
@@ -111,7 +111,7 @@ func (s *search) firstUnschedulable(moves []Move) int {
 // whether the returned move differs from m and is worth it.
 func (s *search) keepEquivalentOf(m *Move) (Move, bool) {
 	out := *m
-	for k := len(out.PlannedNodes) - 1; k >= 0 && len(out.Nodes) > 1; k-- {
+	for k := len(out.PlannedNodes) - 1; k >= 0 && len(out.Nodes) > 1; k-- { // a move removes at least one node
 		plannedNode := &out.PlannedNodes[k]
 		c := s.p.equivalentNode(&out, plannedNode, nil)
 		if c < 0 || !s.p.hasRoomForAll(&s.p.candidates[c], plannedNode) {

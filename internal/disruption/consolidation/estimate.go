@@ -19,8 +19,8 @@ import (
 // The stand-alone price of a pod is the price of the cheapest offering that holds the pod. An estimate starts with one
 // node per pod, at the pod's stand-alone price. Then the estimator repeatedly fills a new node of the shared offering
 // that saves most, until no offering saves anything. It fills a node with one class of pods after the other, and tries
-// two orders of the classes, both highest first: by stand-alone price relative to the pod's share of the node, and by
-// stand-alone price.
+// two orders of the classes. One is by stand-alone price relative to the pod's share of the node, the other by
+// stand-alone price, both highest first.
 //
 // The result is neither a plan nor a lower bound: the lowest possible price may be lower.
 type estimator struct {

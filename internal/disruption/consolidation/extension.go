@@ -47,7 +47,7 @@ func (s *search) newExtension(best attempt, removable []int) *extension {
 	for _, c := range removable {
 		excluded[c] = true
 	}
-	x.sim = newSimulation(s.p.in.Snapshot.Nodes, s.order, func(i int) bool {
+	x.sim = newSimulation(s.p.in.Snapshot.Nodes, s.arrivalOrder, func(i int) bool {
 		c, ok := s.p.byNode[s.p.in.Snapshot.Nodes[i].Name]
 		return ok && (excluded[c] || base.removed[c])
 	})
@@ -88,7 +88,7 @@ func (s *search) extend(best attempt, order []int) []Move {
 
 // trySmallGroups tries groups of nodes in the order of the candidates. After a group that is removed as a whole, the
 // next group is twice as large. If no node of a group can be removed, the next group is its first quarter, at least one
-// node: a plan for many nodes is packed so tightly that kube-scheduler may not find a node for each pod.
+// node. A plan for many nodes is packed so tightly that kube-scheduler may not find a node for each pod.
 func (x *extension) trySmallGroups(order []int) {
 	size := firstGroupSize
 	for len(order) > 0 && x.s.plans-x.s.plansBefore < x.s.extensionPlans() {
@@ -208,7 +208,7 @@ func (x *extension) isTaken(c int) bool {
 	return x.removed[c] || x.receiving[n.Name] || x.sim.hasNewPods(n.Name)
 }
 
-// removalsLeft returns how many more nodes of the pool may be removed; without a limit, the number of candidates.
+// removalsLeft returns how many more nodes of the pool may be removed.
 func (x *extension) removalsLeft(pool string) int {
 	if limit, isLimited := x.p.in.MaxRemovals[pool]; isLimited {
 		return limit - x.removedByPool[pool]
@@ -256,7 +256,7 @@ func (x *extension) cordon(group []int, cordoned bool) {
 // these candidates. confirm drops the added moves whose pods are not schedulable in the new simulation. A move that
 // cannot be completed would be started and undone again and again. baseMoves are the moves of the attempt.
 func (x *extension) confirm(baseMoves []Move) {
-	sim := newSimulation(x.p.in.Snapshot.Nodes, x.s.order, func(i int) bool {
+	sim := newSimulation(x.p.in.Snapshot.Nodes, x.s.arrivalOrder, func(i int) bool {
 		c, ok := x.p.byNode[x.p.in.Snapshot.Nodes[i].Name]
 		return ok && x.removed[c]
 	})

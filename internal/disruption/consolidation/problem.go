@@ -25,7 +25,7 @@ type problem struct {
 
 	pendingPlan packing.Plan // of the pending pods, while all candidates stay
 
-	cheapest map[podSize]catalog.Price // cache of cheapestNode
+	cheapest map[nodeKey]catalog.Price // cache of cheapestNode
 }
 
 type candidate struct {
@@ -43,7 +43,7 @@ type candidatePod struct {
 
 // newProblem returns the problem without pendingPlan, which newSearch sets.
 func newProblem(in Input) *problem {
-	p := &problem{in: in, pools: map[string]int{}, byNode: map[string]int{}, byPod: map[string]int{}, cheapest: map[podSize]catalog.Price{}}
+	p := &problem{in: in, pools: map[string]int{}, byNode: map[string]int{}, byPod: map[string]int{}, cheapest: map[nodeKey]catalog.Price{}}
 	for i := range in.Snapshot.Pools {
 		p.pools[in.Snapshot.Pools[i].Name] = i
 	}
@@ -71,7 +71,6 @@ func newProblem(in Input) *problem {
 	return p
 }
 
-// withoutPods returns the node as a terminating node without the pods that can be moved.
 func withoutPods(n *cluster.Node) cluster.Node {
 	out := *n
 	out.Leaving, out.Pods = true, nil

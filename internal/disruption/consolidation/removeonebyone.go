@@ -14,7 +14,7 @@ func removeOneByOne(s *search, order []int) []Move {
 	if s.scarce || !s.p.isSettled() || !s.isLowest() || !s.p.in.LowChurn || !s.p.in.OneAtATime {
 		return nil
 	}
-	s.order = oneAtATime
+	s.arrivalOrder = oneAtATime
 	x := s.newExtension(attempt{}, nil)
 	x.tryNodeGroups(order)
 	if len(x.moves) > 1 {

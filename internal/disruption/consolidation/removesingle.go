@@ -19,7 +19,7 @@ func removeSingle(s *search, order []int) []Move {
 	if s.scarce || !s.p.isSettled() {
 		return nil
 	}
-	s.order = drainOrders
+	s.arrivalOrder = drainOrders
 	x := s.newExtension(attempt{}, nil)
 	x.removeOntoOthers(order)
 	x.replaceBySmaller(order)

@@ -15,7 +15,7 @@ const (
 // removeWasteful removes the candidates with the highest waste, all at once, as far as their moves are worth it. Then
 // it extends the best attempt by small groups of nodes.
 func removeWasteful(s *search, order []int) []Move {
-	s.plansBefore, s.order = s.plans, smallFirst
+	s.plansBefore, s.arrivalOrder = s.plans, smallFirst
 	best := attempt{removed: make([]bool, len(s.p.candidates))}
 	removable := s.p.withinLimits(order)
 	if len(removable) == len(order) {

@@ -33,7 +33,7 @@ func removeWithHeadroom(s *search, order []int) []Move {
 	if !s.p.isSettled() || !s.isLowest() {
 		return nil
 	}
-	s.order = drainOrders
+	s.arrivalOrder = drainOrders
 	maxPlans := s.plans + s.p.planLimit(headroomPlanNodes, minHeadroomPlans, maxHeadroomPlans)
 	for size := largestGroupSize; size >= s.p.smallestGroup(); size /= 2 {
 		for left := order; len(left) > 0 && s.plans < maxPlans; {
@@ -68,7 +68,7 @@ func removeAsOneGroup(s *search, order []int) []Move {
 	if !s.p.isSettled() {
 		return nil
 	}
-	s.order = drainOrders
+	s.arrivalOrder = drainOrders
 	x := s.newExtension(attempt{}, order)
 	x.tryGroups(order, len(order))
 	x.confirm(nil)

@@ -17,7 +17,7 @@ const maxSingleBundles = 8 // number of nodes that replaceBundled plans one by o
 // The plan for all nodes may put pods of several nodes on one new node, and the disruption budgets may forbid the
 // removal of all these nodes.
 func replaceBundled(s *search, order []int) []Move {
-	s.order = smallFirst
+	s.arrivalOrder = smallFirst
 	removable := s.p.withinLimits(order)
 	x := s.newExtension(attempt{}, removable)
 	x.replaceBundles(order)

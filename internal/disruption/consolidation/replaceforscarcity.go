@@ -43,7 +43,7 @@ func replaceForScarcity(s *search, order []int) []Move {
 	if !s.scarce || !s.p.isSettled() {
 		return nil
 	}
-	s.order = drainOrders
+	s.arrivalOrder = drainOrders
 	x := s.newExtension(attempt{}, nil)
 	x.replaceBest(x.byPricePerCost(order))
 	x.confirm(nil)

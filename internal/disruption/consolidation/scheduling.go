@@ -223,7 +223,7 @@ func Unschedulable(s cluster.Snapshot, plan packing.Plan, nodes, evictionOrder [
 // moves one after the other, the best first. Candidates that stay may take pods. keepSchedulable recomputes the score
 // with the threshold of the search, also for moves to which evaluate applies MinWorthExchange.
 func (s *search) keepSchedulable(t *attempt) {
-	sim := newSimulation(s.p.in.Snapshot.Nodes, s.order, func(i int) bool {
+	sim := newSimulation(s.p.in.Snapshot.Nodes, s.arrivalOrder, func(i int) bool {
 		c, ok := s.p.byNode[s.p.in.Snapshot.Nodes[i].Name]
 		return ok && t.removed[c]
 	})

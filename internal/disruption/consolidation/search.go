@@ -24,8 +24,8 @@ type search struct {
 	prefixes map[int]attempt // cache of tryPrefix, by length of the prefix
 	bundled  *attempt        // cache of replaceBundles; nil: not planned yet
 
-	declined map[string]Move // by name of the first node of the move: see decline
-	order    arrivalOrder    // the order in which moved pods are assumed to arrive
+	declined     map[string]Move // by name of the first node of the move: see decline
+	arrivalOrder arrivalOrder    // the order in which moved pods are assumed to arrive
 
 	// Slices of the previous snapshot, whose memory the next snapshot reuses.
 	scratchNodes []cluster.Node

@@ -80,7 +80,7 @@ func (p *problem) riskOf(m *Move) catalog.Price {
 // cheapestNode returns the lowest price among the offerings for the node's NodePool that have room for the pod; 0 if
 // there are none.
 func (p *problem) cheapestNode(n *cluster.Node, pod *cluster.Pod) catalog.Price {
-	key := podSize{n.NodeClass, n.Pool, pod.Requests.CPU, pod.Requests.Memory}
+	key := nodeKey{n.NodeClass, n.Pool, pod.Requests.CPU, pod.Requests.Memory}
 	lowest, known := p.cheapest[key]
 	if known {
 		return lowest
@@ -99,8 +99,8 @@ func (p *problem) cheapestNode(n *cluster.Node, pod *cluster.Pod) catalog.Price 
 	return lowest
 }
 
-// podSize is the key of problem.cheapest: where the node is launched, and what the pod requests.
-type podSize struct {
+// nodeKey is the key of problem.cheapest: where the node is launched, and what the pod requests.
+type nodeKey struct {
 	nodeClass, pool string
 	cpu, memory     int64
 }

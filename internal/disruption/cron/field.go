@@ -54,7 +54,7 @@ func (f field) parse(text string) (set, error) {
 
 // parseRange parses an element of the list: "*", "5", "1-5", each with or without a step "/2".
 func (f field) parseRange(text string) (set, error) {
-	span, stride, hasStep := strings.Cut(text, "/")
+	span, stepText, hasStep := strings.Cut(text, "/")
 	first, last, isSpan := strings.Cut(span, "-")
 	out := set{isAny: first == "*" || first == "?"}
 	from, to, step := f.least, f.most, 1
@@ -73,8 +73,8 @@ func (f field) parseRange(text string) (set, error) {
 		}
 	}
 	if hasStep {
-		if step, err = strconv.Atoi(stride); err != nil || step < 1 {
-			return set{}, fmt.Errorf("the step %q is not a whole number above 0", stride)
+		if step, err = strconv.Atoi(stepText); err != nil || step < 1 {
+			return set{}, fmt.Errorf("the step %q is not a whole number above 0", stepText)
 		}
 		out.isAny = out.isAny && step == 1
 	}

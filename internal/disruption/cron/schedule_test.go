@@ -106,7 +106,7 @@ func TestActive(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		line      string
-		open      time.Duration
+		length    time.Duration
 		now       string
 		want      bool
 		wantUntil string
@@ -124,9 +124,10 @@ func TestActive(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		active, until := s.Active(c.open, at(t, c.now))
+		active, until := s.Active(c.length, at(t, c.now))
 		if active != c.want || until.Format(layout) != c.wantUntil {
-			t.Errorf("%s for %s at %s: %v until %s, want %v until %s", c.line, c.open, c.now, active, until.Format(layout), c.want, c.wantUntil)
+			t.Errorf("%s for %s at %s: %v until %s, want %v until %s", c.line, c.length, c.now, active, until.Format(layout),
+				c.want, c.wantUntil)
 		}
 	}
 	never, _ := Schedule{}.Active(time.Hour, at(t, "2026-03-01 00:00:00"))
@@ -145,7 +146,7 @@ func TestActiveAroundTheClock(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		line   string
-		open   time.Duration
+		length time.Duration
 		always bool
 	}{
 		{"0 0 * * *", 24 * time.Hour, true},
@@ -166,9 +167,9 @@ func TestActiveAroundTheClock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		active, until := s.Active(c.open, at(t, "2026-03-04 13:00:00"))
+		active, until := s.Active(c.length, at(t, "2026-03-04 13:00:00"))
 		if got := active && until.IsZero(); got != c.always {
-			t.Errorf("%s for %s: active %v until %s, want always %v", c.line, c.open, active, until, c.always)
+			t.Errorf("%s for %s: active %v until %s, want always %v", c.line, c.length, active, until, c.always)
 		}
 	}
 }
@@ -244,13 +245,13 @@ func FuzzParse(f *testing.F) {
 		if again := s.Next(next.Add(-time.Minute)); !again.Equal(next) {
 			t.Fatalf("%q: Next returns %s, but %s when called for a minute earlier", line, next, again)
 		}
-		open := time.Duration(minutes) * time.Minute
-		active, until := s.Active(open, now)
-		isForever := until.IsZero() && s.IsAlways(open)
-		if active && !isForever && (!until.After(now) || until.Sub(now) > open+maxHits*open) {
+		length := time.Duration(minutes) * time.Minute
+		active, until := s.Active(length, now)
+		isForever := until.IsZero() && s.IsAlways(length)
+		if active && !isForever && (!until.After(now) || until.Sub(now) > length+maxHits*length) {
 			t.Fatalf("%q is active at %s until %s, want a later end within maxHits windows", line, now, until)
 		}
-		if !active && open > 0 && !until.Equal(next) {
+		if !active && length > 0 && !until.Equal(next) {
 			t.Fatalf("%q is not active until %s, want until the next hit, %s", line, until, next)
 		}
 	})

@@ -33,9 +33,9 @@ type Forced struct {
 	Grace time.Duration // at least one second
 }
 
-// Next returns which pods to evict next. A tier is evicted only after all tiers before it have left. With a deadline
-// (zero for none), a pod of any tier is deleted early enough for its grace period to end before the deadline. Evict is
-// sorted by constraints, size, namespace and name; the other lists are sorted by namespace and name.
+// Next returns which pods to evict next. A tier (Pod.tier) is evicted only after all tiers before it have left. With a
+// deadline (zero for none), a pod of any tier is deleted early enough for its grace period to end before the deadline.
+// Evict is sorted by constraints, size, namespace and name; the other lists are sorted by namespace and name.
 //
 // Constrained pods are evicted first, because few nodes are possible for them, and other pods would take the room
 // there. Package consolidation assumes this order when it searches for moves. Large pods are evicted before small ones,

@@ -250,7 +250,6 @@ func combine(a, b uint64) uint64 {
 // rehash hashes a hash again. This prevents values that are combined without an order from canceling each other.
 func rehash(a uint64) uint64 { return sum(binary.LittleEndian.AppendUint64(nil, a)) }
 
-// sum returns the FNV-1 hash of the text.
 func sum(text []byte) uint64 {
 	h := fnv.New64()
 	_, _ = h.Write(text) // it never fails

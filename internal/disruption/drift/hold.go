@@ -22,7 +22,7 @@ const (
 	BreakerShare = 0.5 // of the nodes of a pool
 )
 
-// NodeVerdicts is a node of a pool with its verdict.
+// NodeVerdicts is a node of a pool with its verdicts.
 type NodeVerdicts struct {
 	Name     string    // name of the NodeClaim
 	Verdicts []Verdict // empty if the node has not drifted
