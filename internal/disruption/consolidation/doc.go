@@ -30,8 +30,8 @@
 // A plan is not enough for a move. kube-scheduler does not know the plan, so a simulation of its scoring must find a
 // node for each moved pod. It simulates the moves one after the other, and all moves of the result at once
 // (bestTogether). A move that would replace a node with an equivalent one keeps the node (keepEquivalentNodes). If
-// moves of a plan are left out, package verify, which checks the rules of Kubernetes, must accept the plan of the remaining
-// moves (verifyMoves, verifiedPrefix).
+// moves of a plan are left out, package verify, which checks the rules of Kubernetes, must accept the plan of the
+// remaining moves (verifyMoves, verifiedPrefix).
 //
 // # Revalidate and Replace
 //

@@ -225,7 +225,7 @@ func (x *extension) wouldSchedule(nodes []int, plannedNodes []estimatedNode) boo
 
 func simNodeOfEstimate(m *estimatedNode) simNode {
 	return simNode{
-		planned:     true,
+		isPlanned:   true,
 		labels:      labelsOf(m.Type, m.Labels, m.Offering.Zone, m.Offering.CapacityType),
 		taints:      m.Taints,
 		allocatable: m.Type.Allocatable,

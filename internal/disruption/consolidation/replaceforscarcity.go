@@ -151,7 +151,7 @@ func (x *extension) unplacedShare(c int) float64 {
 func (x *extension) countUntilFull(order []int) int {
 	var free resources.Amounts
 	for i := range x.sim.nodes {
-		if s := &x.sim.nodes[i]; !s.cordoned && !s.planned {
+		if s := &x.sim.nodes[i]; !s.cordoned && !s.isPlanned {
 			free = free.Add(s.free.Max(resources.Amounts{}))
 		}
 	}

@@ -91,6 +91,7 @@ func TestRules(t *testing.T) {
 		"full node": {in: fleetOf(marketOf(onDemand, 4), nodeSpec{4, catalog.OnDemand, 4 * cent, []int64{3900}})},
 		"oversized node": {in: fleetOf(marketOf(onDemand, 2, 4),
 			nodeSpec{4, catalog.OnDemand, 4 * cent, []int64{1500}}), removed: []string{"n0"}, launches: 1, saving: 2 * cent},
+		// n0 would be replaced with an equivalent node. It stays and takes the pod of n1.
 		"equivalent replacement": {in: fleetOf(marketOf(onDemand, 2, 8),
 			nodeSpec{8, catalog.OnDemand, 8 * cent, []int64{5000}}, nodeSpec{2, catalog.OnDemand, 2 * cent, []int64{1500}}),
 			removed: []string{"n1"}, saving: 2 * cent},
@@ -199,8 +200,7 @@ func TestConvergesNearTheBound(t *testing.T) {
 	}
 }
 
-// TestMaxRemovals: at most as many nodes of a pool are removed as MaxRemovals allows. Six of the twelve nodes are
-// enough for all pods.
+// TestMaxRemovals: six of the twelve nodes are removed, or fewer if MaxRemovals allows fewer.
 func TestMaxRemovals(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100

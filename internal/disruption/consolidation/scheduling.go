@@ -144,7 +144,7 @@ func (sim *simulation) placeOnExisting(pods []cluster.Pod) []incomingPod {
 	for i := range pods {
 		arrivals[i].pod = &pods[i]
 	}
-	if sim.scheduleIf(arrivals, func(s *simNode) bool { return !s.planned }) != nil {
+	if sim.scheduleIf(arrivals, func(s *simNode) bool { return !s.isPlanned }) != nil {
 		return nil
 	}
 	return arrivals

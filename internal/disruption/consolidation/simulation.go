@@ -27,7 +27,7 @@ type simulation struct {
 
 type simNode struct {
 	name        string // key in byName
-	planned     bool   // not launched yet
+	isPlanned   bool   // not launched yet
 	labels      requirements.Labels
 	taints      []requirements.Taint
 	avoids      []cluster.Term // required anti-affinity of pods on the node
@@ -100,7 +100,7 @@ func simNodeOf(m *packing.PlannedNode, market catalog.Market, podRequests resour
 		daemonPods := m.Requests.Sub(podRequests).RaiseNegatives()
 		return simNode{
 			name:        m.Name,
-			planned:     true,
+			isPlanned:   true,
 			labels:      labelsOf(&t, m.Labels, first.Zone, first.CapacityType),
 			taints:      m.Taints,
 			allocatable: t.Allocatable,

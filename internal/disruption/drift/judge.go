@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// Stamp is a hash with the version of its algorithm. The stamp is unknown if either is empty.
+// Stamp is a hash with the version of its algorithm. The stamp is unknown if the hash or the version is empty.
 type Stamp struct {
 	// Hash is the hash in hexadecimal or decimal digits, as Karpenter writes it.
 	Hash    string
