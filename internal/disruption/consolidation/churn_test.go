@@ -71,7 +71,7 @@ func TestQuietPeriod(t *testing.T) {
 		"every twenty seconds":       {gaps: slices.Repeat([]time.Duration{20 * time.Second}, 9), want: 80 * time.Second},
 		"every six minutes":          {gaps: slices.Repeat([]time.Duration{6 * time.Minute}, 5), want: 24 * time.Minute},
 		"every day":                  {gaps: slices.Repeat([]time.Duration{24 * time.Hour}, 5), want: time.Hour},
-		"a burst, then a long pause": {gaps: append(seconds(9), 12*time.Hour), want: time.Minute},
+		"a burst, then a long pause": {gaps: append(seconds(9), 12*time.Hour), want: time.Minute}, // two bursts
 		"a burst, then every ten minutes": {gaps: append(seconds(30),
 			slices.Repeat([]time.Duration{10 * time.Minute}, 6)...), want: 40 * time.Minute},
 		"in pairs, every 15 minutes": {gaps: []time.Duration{time.Second, 15 * time.Minute, time.Second, 15 * time.Minute,

@@ -30,9 +30,8 @@ func judgeGroups(n Node, d Desired) (Verdict, bool) {
 		texts = append(texts, "it has "+strings.Join(extra, ", ")+", which the class does not select")
 	}
 	return Verdict{
-		Reason: GroupDrift,
-		Fields: []string{FieldGroups},
-		// Another user or program attached a group that the class never selected.
+		Reason:  GroupDrift,
+		Fields:  []string{FieldGroups},
 		Outside: d.Outside[FieldGroups] || d.PastGroups != nil && len(without(extra, d.PastGroups)) > 0,
 		Message: fmt.Sprintf("the instance's security groups are not those of spec.%s of EC2NodeClass %s: %s", FieldGroups,
 			d.ClassName, strings.Join(texts, "; ")),

@@ -39,7 +39,7 @@ func branches() []branch {
 }
 
 // Fields returns the sorted names of the fields whose change makes a node drift, as used in verdicts: those of
-// spec.template of a NodePool, and of the spec of an EC2NodeClass.
+// spec.template of a NodePool, those of the spec of an EC2NodeClass, FieldType and FieldAuthority.
 func Fields() []string {
 	var out []string
 	for _, b := range branches() {
