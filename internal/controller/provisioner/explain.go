@@ -64,10 +64,13 @@ func obstacle(r packing.Reason) string {
 	}
 }
 
-// afterColon returns the text after the first colon: the cause, if the detail begins with a name.
+// afterColon returns the text after the first colon, which is the cause if the detail begins with a name; without a
+// colon, all of the detail.
 func afterColon(detail string) string {
-	_, rest, _ := strings.Cut(detail, ": ")
-	return rest
+	if _, rest, ok := strings.Cut(detail, ": "); ok {
+		return rest
+	}
+	return detail
 }
 
 // RefusalSummary counts refusals by their first reason. It lists the five most frequent: "TypeMismatch
