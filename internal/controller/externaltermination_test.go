@@ -14,7 +14,7 @@ import (
 // TestHowEnded: EC2's state reason distinguishes terminations by API call from terminations by AWS.
 func TestHowEnded(t *testing.T) {
 	t.Parallel()
-	for why, want := range map[string]string{
+	for stateReason, want := range map[string]string{
 		"Client.UserInitiatedShutdown: User initiated shutdown":              nodeclaim.EndedByCall,
 		"Client.InstanceInitiatedShutdown: Instance initiated shutdown":      nodeclaim.EndedWithin,
 		"Server.SpotInstanceTermination: Spot instance termination":          "",
@@ -23,8 +23,8 @@ func TestHowEnded(t *testing.T) {
 		"Client.InvalidSnapshot.NotFound: The snapshot 'snap-1' is not here": "",
 		"": "",
 	} {
-		if got := nodeclaim.HowEnded(why, true); got != want {
-			t.Errorf("HowEnded(%q) is %q, want %q", why, got, want)
+		if got := nodeclaim.HowEnded(stateReason, true); got != want {
+			t.Errorf("HowEnded(%q) is %q, want %q", stateReason, got, want)
 		}
 	}
 	if got := nodeclaim.HowEnded("", false); got != nodeclaim.EndedUnknown {
@@ -33,8 +33,7 @@ func TestHowEnded(t *testing.T) {
 }
 
 // TestTerminatedFromOutside: if another client terminates an instance, this is counted and reported once, with a
-// command that finds the client. It does not matter how Joiner learns of the termination: by the sweeper, by an
-// interruption message, or because the cloud controller manager deletes the Node.
+// command that finds the client.
 func TestTerminatedFromOutside(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"found by the sweeper", "reported by the queue", "its Node is deleted"} {
@@ -64,14 +63,14 @@ func TestTerminatedFromOutside(t *testing.T) {
 				r.send(t, instanceMessage(id, stateChange, `,"state":"terminated"`))
 				r.processQueue(t)
 				r.drainPass(t)
-			default:
-				if err := r.api.Delete(t.Context(), &node); err != nil { // as the cloud controller does
+			case "its Node is deleted":
+				if err := r.api.Delete(t.Context(), &node); err != nil { // as the cloud controller manager does
 					t.Fatal(err)
 				}
 				r.reconcileClaims(t)
 			}
 			r.ahead += 2 * time.Minute
-			for range 3 {
+			for range 3 { // more passes must not report it again
 				if err := r.Sweeper.Pass(t.Context(), r.now()); err != nil {
 					t.Fatal(err)
 				}
@@ -90,7 +89,6 @@ func TestTerminatedFromOutside(t *testing.T) {
 	}
 }
 
-// TestOwnTerminationsAreNotForeign: Joiner's own termination of a deleted claim's instance is not reported.
 func TestOwnTerminationsAreNotForeign(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")

@@ -27,30 +27,30 @@ func TestShortageIsPlannedAround(t *testing.T) {
 	})
 	r.addPendingPod(t, "web", "500m", "512Mi")
 	r.plan(t)
-	// The plan's claim accepts both types. Restrict it to the cheaper type, which has no capacity.
+	// The plan's claim accepts both types. Create another claim for the cheaper type only, which has no capacity.
 	claim := r.claims(t)[0]
-	only := claim.DeepCopy()
-	for i, q := range only.Spec.Requirements {
+	cheaper := claim.DeepCopy()
+	for i, q := range cheaper.Spec.Requirements {
 		if q.Key == "node.kubernetes.io/instance-type" {
-			only.Spec.Requirements[i].Values = []string{"t3.medium"}
+			cheaper.Spec.Requirements[i].Values = []string{"t3.medium"}
 		}
 	}
-	only.ObjectMeta = metav1.ObjectMeta{Name: "only", Labels: claim.Labels, Finalizers: claim.Finalizers}
-	r.create(t, only)
+	cheaper.ObjectMeta = metav1.ObjectMeta{Name: "cheaper", Labels: claim.Labels, Finalizers: claim.Finalizers}
+	r.create(t, cheaper)
 	r.reconcileClaims(t)
 	if r.events.find("NodeClaim/InsufficientCapacityError", "t3.medium") == "" {
-		t.Errorf("no event about the shortage: %v", r.events.emitted)
+		t.Errorf("no event InsufficientCapacityError names t3.medium: %v", r.events.emitted)
 	}
 	r.finishDeleted(t)
 	left := r.claims(t)
-	if len(left) != 1 || left[0].Name == "only" {
-		t.Fatalf("%d claims are left, want the one of the plan\n%s", len(left), r.log)
+	if len(left) != 1 || left[0].Name == "cheaper" {
+		t.Fatalf("%d claims are left, want only the plan's claim\n%s", len(left), r.log)
 	}
 	if n := r.instances(); len(n) != 1 || n[0].Type != "m5.large" {
 		t.Errorf("launched %+v, want one m5.large", n)
 	}
 	if !r.Batch().ClosesNow() {
-		t.Error("no plan is requested for the pods of the claim")
+		t.Error("no plan is requested for the pods of the deleted claim")
 	}
 	for _, typ := range r.Market.Market(time.Now())["default"].Types {
 		for _, o := range typ.Offerings {
@@ -61,8 +61,8 @@ func TestShortageIsPlannedAround(t *testing.T) {
 	}
 }
 
-// TestZonesWithoutAddresses: plans avoid a zone whose subnets are full. If all subnets are full, the pod is refused,
-// and no claim is created, because EC2 would refuse its launch. After FirstBackoff the zones are available again.
+// TestZonesWithoutAddresses: plans avoid a zone whose subnets are full. If all subnets are full, the pod is refused.
+// After FirstBackoff the zones are available again.
 func TestZonesWithoutAddresses(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -83,7 +83,7 @@ func TestZonesWithoutAddresses(t *testing.T) {
 	r.addPendingPod(t, "web", "500m", "512Mi")
 	r.plan(t)
 	if n := len(r.claims(t)); n != 0 {
-		t.Errorf("%d claims are created that cannot be launched\n%s", n, r.log)
+		t.Errorf("%d claims are created in full subnets, want none\n%s", n, r.log)
 	}
 	if !strings.Contains(r.log.String(), `"refused":1`) {
 		t.Errorf("the pod is not refused:\n%s", r.log)
@@ -116,8 +116,8 @@ func (r *rig) finishDeleted(t *testing.T) {
 	t.Fatalf("claims are still being deleted\n%s", r.log)
 }
 
-// TestDeniedLaunchIsReportedAndRetried: if IAM denies a launch, a condition and an event of the claim name the denied call,
-// and the pool waits with a condition. Once IAM allows the launch, the claim gets its instance.
+// TestDeniedLaunchIsReportedAndRetried: if IAM denies a launch, a condition and an event of the claim name the denied
+// call. The pool launches nothing, and its condition gives the cause, until IAM allows the launch.
 func TestDeniedLaunchIsReportedAndRetried(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -131,11 +131,11 @@ func TestDeniedLaunchIsReportedAndRetried(t *testing.T) {
 		t.Errorf("the condition Launched of the claim is %+v, want Unknown, Unauthorized and CreateFleet", launched)
 	}
 	if r.events.find("NodeClaim/LaunchFailed", "CreateFleet") == "" || wait <= 0 {
-		t.Errorf("events %v, want LaunchFailed; next try in %s", r.events.emitted, wait)
+		t.Errorf("events %v, want LaunchFailed; next try in %s, want a later one", r.events.emitted, wait)
 	}
 	until, cause := r.Provisioner.LaunchBackoff.Held(r.now(), "apps")
 	if until.IsZero() || !strings.Contains(cause, "Unauthorized") {
-		t.Errorf("the pool is held until %s for %q, want Unauthorized", until, cause)
+		t.Errorf("the pool is held until %s for %q, want a time and Unauthorized", until, cause)
 	}
 	r.addPendingPod(t, "more", "1500m", "3Gi")
 	r.plan(t)
@@ -188,14 +188,13 @@ func (r *rig) class(t *testing.T) *awsv1.EC2NodeClass {
 	return class
 }
 
-// TestUnjoinedInstanceDelaysNoOther: a claim whose instance does not join does not delay plans or other claims.
 func TestUnjoinedInstanceDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
 	r.reconcileClassAndPool(t)
 	r.addPendingPod(t, "web", "1500m", "3Gi")
 	r.plan(t)
-	r.reconcileClaims(t) // launched, and never joins
+	r.reconcileClaims(t) // launches an instance, which never joins
 	r.addPendingPod(t, "next", "1500m", "3Gi")
 	r.plan(t)
 	r.reconcileClaims(t)
@@ -215,7 +214,6 @@ func TestUnjoinedInstanceDelaysNoOther(t *testing.T) {
 	}
 }
 
-// TestRefusedPodGetsAnEvent: a pod that fits no node gets an event with the code of the reason.
 func TestRefusedPodGetsAnEvent(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -235,8 +233,8 @@ func (r *rig) emitQueuedEvents() {
 	}
 }
 
-// TestSweeper: an instance of this cluster without a claim is terminated, and one of another cluster with the same name is
-// not. A claim whose instance is gone is deleted.
+// TestSweeper: an instance of this cluster without a claim is terminated. An instance of another cluster with the same
+// name is not. A claim whose instance is gone is deleted.
 func TestSweeper(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")

@@ -25,20 +25,20 @@ func TestFleetPrice(t *testing.T) {
 		Solve: r.Provisioner.Solve, Metrics: m, Log: slog.New(slog.NewJSONHandler(r.log, nil)),
 	}
 	now := r.now()
-	check := func(price, plan float64) {
+	check := func(wantPrice, wantPlan float64) {
 		t.Helper()
 		if err := reporter.Pass(t.Context(), now); err != nil {
 			t.Fatal(err)
 		}
 		bound := metricSum(t, m.Fleet.Bound)
-		if got := metricSum(t, m.Fleet.Price); got != price {
-			t.Errorf("the nodes cost $%v, want $%v", got, price)
+		if got := metricSum(t, m.Fleet.Price); got != wantPrice {
+			t.Errorf("the nodes cost $%v, want $%v", got, wantPrice)
 		}
-		if got := metricSum(t, m.Fleet.Plan); got != plan || bound <= 0 || bound > plan {
-			t.Errorf("the plan costs $%v, want $%v; bound $%v", got, plan, bound)
+		if got := metricSum(t, m.Fleet.Plan); got != wantPlan || bound <= 0 || bound > wantPlan {
+			t.Errorf("the plan costs $%v, want $%v; the lower bound is $%v, want more than 0, and at most the plan", got, wantPlan, bound)
 		}
 	}
-	check(0.0832, 0.0832) // a t3.medium costs $0.0416
+	check(0.0832, 0.0832) // two t3.medium for $0.0416 each
 	pods := r.allPods(t)
 	if err := r.api.Delete(t.Context(), &pods[0]); err != nil {
 		t.Fatal(err)
@@ -50,7 +50,6 @@ func TestFleetPrice(t *testing.T) {
 	}
 }
 
-// fakeInformer keeps the handler that is added to it.
 type fakeInformer struct {
 	handler toolscache.ResourceEventHandler
 }
@@ -85,7 +84,7 @@ func TestPlannedPodsAreCounted(t *testing.T) {
 	for i := range pods {
 		bound := pods[i].DeepCopy()
 		bound.Spec.NodeName = node
-		if i == 1 {
+		if i == 1 { // the second of two pods
 			bound.Spec.NodeName = "another"
 		}
 		informer.handler.OnUpdate(&pods[i], bound)

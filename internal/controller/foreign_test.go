@@ -10,8 +10,8 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// TestForeignClaimsAreLeftAlone: a NodeClaim of another cloud provider's node class is not garbage-collected, and its empty
-// node is not removed. The deletion of an EC2NodeClass with the same name does not wait for this NodeClaim.
+// TestForeignClaimsAreLeftAlone: a NodeClaim of another cloud provider's node class is not garbage-collected, and its
+// empty node is not removed. The deletion of an EC2NodeClass with the same name does not wait for this NodeClaim.
 func TestForeignClaimsAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -26,7 +26,7 @@ func TestForeignClaimsAreLeftAlone(t *testing.T) {
 		Spec:       karpv1.NodeClaimSpec{NodeClassRef: ref},
 	}
 	claim.Status.ProviderID, claim.Status.NodeName = "kwok://theirs-1", "theirs-1"
-	hourAgo := r.now().Add(-time.Hour)
+	hourAgo := r.now().Add(-time.Hour) // the sweeper skips young claims
 	conditions := claim.StatusConditions()
 	conditions.Start(hourAgo)
 	for _, c := range []string{karpv1.ConditionLaunched, karpv1.ConditionRegistered, karpv1.ConditionInitialized} {
@@ -52,7 +52,7 @@ func TestForeignClaimsAreLeftAlone(t *testing.T) {
 	}
 	r.removeEmptyNodes(t)
 	if n := len(r.claims(t)); n != 1 {
-		t.Fatalf("the foreign node was removed as empty: %d claims are left", n)
+		t.Fatalf("the empty foreign node was removed: %d claims are left", n)
 	}
 	if err := r.api.Delete(t.Context(), r.class(t)); err != nil {
 		t.Fatal(err)
@@ -61,6 +61,6 @@ func TestForeignClaimsAreLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if event := r.events.find("WaitingOnNodeClaimTermination"); event != "" {
-		t.Errorf("the deletion of the node class waits: %s", event)
+		t.Errorf("the deletion of the node class waits for the foreign claim: %s", event)
 	}
 }

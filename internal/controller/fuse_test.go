@@ -19,17 +19,18 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// fuse records the writes of one process to the API server and to AWS, and ends the process at one of them. This write and
-// later ones never get an answer, as after kill -9. The zero value only records.
+// fuse records the writes of one process to the API server and to AWS, and can end the process at one of them. If at is
+// set, this write and later ones get no response, as after kill -9. After set, later writes return errCrashed. The zero
+// value only records.
 type fuse struct {
 	at       int           // the process dies at this write, the first being 1; 0: at none
 	late     bool          // the process dies after the write; otherwise before it
 	dead     chan struct{} // closed when the process dies; nil if at is 0
-	released chan struct{} // closed by the test when goroutines that wait for an answer may end; nil if at is 0
+	released chan struct{} // closed by the test when goroutines that wait for a response may end; nil if at is 0
 
 	mu      sync.Mutex
 	refuses bool     // writes are refused when left is 0
-	left    int      // number of further writes until then
+	left    int      // number of further writes that are made
 	names   []string // the writes so far: "create nodeclaim", "patch nodeclaim/status", "ec2:CreateFleet"
 }
 
@@ -58,12 +59,12 @@ func (f *fuse) write(name string, do func() error) error {
 	}
 	if len(f.names) < f.at {
 		f.names = append(f.names, name)
-		isLast := len(f.names) == f.at
+		isFatal := len(f.names) == f.at
 		var err error
-		if !isLast || f.late {
+		if !isFatal || f.late {
 			err = do()
 		}
-		if !isLast {
+		if !isFatal {
 			f.mu.Unlock()
 			return err
 		}
@@ -77,7 +78,7 @@ func (f *fuse) write(name string, do func() error) error {
 // unlimited is larger than the number of writes of any test.
 const unlimited = 1 << 30
 
-// set restarts the count, lets the given number of writes through, and refuses later ones. A refused write returns errCrashed
+// set restarts the count. The next left writes are made, and later ones refused. A refused write returns errCrashed
 // at once, so that the test's own goroutine, which runs the loops, does not hang.
 func (f *fuse) set(left int) {
 	f.mu.Lock()
@@ -98,7 +99,7 @@ func (r *rig) isDead() bool {
 	return r.fuse.refuses && r.fuse.left == 0
 }
 
-// restart starts a process with an empty memory and a fresh fuse.
+// restart starts a process with an empty memory, all of whose writes are made.
 func (r *rig) restart(t *testing.T) {
 	t.Helper()
 	r.fuse.set(unlimited)
@@ -174,25 +175,24 @@ func (l fusedTransport) RoundTrip(q *http.Request) (*http.Response, error) {
 	}
 	request := q.Clone(q.Context())
 	request.Body = io.NopCloser(bytes.NewReader(body))
-	var answer *http.Response
+	var response *http.Response
 	send := func() error {
 		var err error
-		answer, err = inProcess{l.rig}.RoundTrip(request)
+		response, err = inProcess{l.rig}.RoundTrip(request)
 		return err
 	}
 	name, isWrite := l.rig.nameOf(q, body)
 	if !isWrite {
 		err := send()
-		return answer, err
+		return response, err
 	}
 	if err := l.fuse.write(name, send); err != nil {
 		return nil, err
 	}
-	return answer, nil
+	return response, nil
 }
 
-// nameOf returns the name of a call to AWS, and whether it is a write. All calls count as writes except dry runs and
-// calls whose name shows that they only read.
+// nameOf returns the name of a call to AWS, and whether it is a write: neither a dry run nor a call that reads.
 func (r *rig) nameOf(q *http.Request, body []byte) (name string, isWrite bool) {
 	_, action, isJSON := strings.Cut(q.Header.Get("X-Amz-Target"), ".")
 	if !isJSON {

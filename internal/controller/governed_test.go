@@ -11,9 +11,9 @@ import (
 
 const controllerRole = "controller"
 
-// attachControllerPolicies creates the controller's role with the policies that users attach to it. AWS denies all
-// other calls of the rig's loops. The policies do not restrict the cluster's UID. So IAM does not hide a loop that
-// fails to protect resources of another cluster with the same name.
+// attachControllerPolicies creates the controller's role with the policies that users attach to it. AWS denies the
+// loops all other calls. The policies allow calls for any cluster UID, so that a test fails if a loop changes
+// resources of another cluster with the same name.
 func (r *rig) attachControllerPolicies(t testing.TB, w *world.World) {
 	t.Helper()
 	account := w.Account(emulator.DefaultAccount)

@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// launchClaim creates a claim with an instance. When the claim's Node is registered, it gets a label that the admission
+// launchClaim creates a claim with an instance. At registration, the claim's Node gets a label that the admission
 // plugin NodeRestriction protects.
 func (r *rig) launchClaim(t *testing.T) karpv1.NodeClaim {
 	t.Helper()
@@ -41,12 +41,12 @@ func forgedNode(c karpv1.NodeClaim) *corev1.Node {
 	return node
 }
 
-// TestForgedNode: a Node that has the provider ID of an instance, but was created by another kubelet, is never registered.
-// The instance's own Node is registered nevertheless.
+// TestForgedNode: a Node that has the provider ID of an instance, but was created by another kubelet, is never
+// registered. The instance's own Node is registered nevertheless.
 func TestForgedNode(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(node *corev1.Node, own *corev1.Node, claim karpv1.NodeClaim){
-		"a plain Node":          func(*corev1.Node, *corev1.Node, karpv1.NodeClaim) {},
+	for name, forge := range map[string]func(forged, own *corev1.Node, claim karpv1.NodeClaim){
+		"only the provider ID":  func(*corev1.Node, *corev1.Node, karpv1.NodeClaim) {},
 		"the address is copied": func(n, own *corev1.Node, _ karpv1.NodeClaim) { n.Status.Addresses = own.Status.Addresses },
 		"it has the label registered": func(n, own *corev1.Node, _ karpv1.NodeClaim) {
 			n.Labels[karpv1.LabelRegistered], n.Labels[karpv1.LabelInitialized] = "true", "true"
@@ -70,7 +70,7 @@ func TestForgedNode(t *testing.T) {
 			r := newRig(t, "t3.medium")
 			claim := r.launchClaim(t)
 			own, forged := r.nodeOf(t, claim), forgedNode(claim)
-			change(forged, own, claim)
+			forge(forged, own, claim)
 			want := forged.DeepCopy()
 			r.create(t, forged)
 			for range 2 {
@@ -94,7 +94,8 @@ func TestForgedNode(t *testing.T) {
 				r.reconcileClaims(t)
 			}
 			if got := r.claim(t, claim.Name); got.Status.NodeName != own.Name || !got.StatusConditions().IsReady() {
-				t.Fatalf("the claim has Node %q and conditions %+v, want own Node, ready\n%s", got.Status.NodeName, got.Status.Conditions, r.log)
+				t.Fatalf("the claim has Node %q and conditions %+v, want its own Node, and ready\n%s",
+					got.Status.NodeName, got.Status.Conditions, r.log)
 			}
 			r.wantUnchanged(t, want)
 			r.ahead += 20 * time.Minute
@@ -137,14 +138,13 @@ func TestForgedNodeHoldsNoPods(t *testing.T) {
 	}
 }
 
-// TestForgedNodeOfDeletedClaim: the deletion of a claim removes the claim's own Node, but not a forged Node.
 func TestForgedNodeOfDeletedClaim(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
 	claim := r.launchClaim(t)
 	forged := forgedNode(claim)
 	r.create(t, forged)
-	r.join(t)
+	r.join(t) // creates no Node, because the forged one has the provider ID
 	r.create(t, r.nodeOf(t, claim))
 	for range 3 {
 		r.reconcileClaims(t)
@@ -161,8 +161,8 @@ func TestForgedNodeOfDeletedClaim(t *testing.T) {
 	}
 }
 
-// TestForgedNodeDeleted: the deletion of a Node that has Joiner's finalizer and another instance's provider ID removes the
-// finalizer, and terminates no instance.
+// TestForgedNodeDeleted: the deletion of a Node that has Joiner's finalizer and another instance's provider ID removes
+// the finalizer, and terminates no instance.
 func TestForgedNodeDeleted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -206,8 +206,9 @@ func TestForgedNodeDeleted(t *testing.T) {
 func TestNodeOfAnotherName(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		userData, domains, node string
-		want                    bool // the Node is registered
+		userData, domains string
+		node              string // its name; HOST stands for the host name that EC2 knows
+		want              bool   // the Node is registered
 	}{
 		"Bottlerocket":        {"[settings.kubernetes]\nhostname-override = \"mine.example.com\"\n", "", "mine.example.com", true},
 		"a dotted key":        {"settings.kubernetes.hostname-override = \"mine.example.com\"\n", "", "mine.example.com", true},
@@ -234,14 +235,13 @@ func TestNodeOfAnotherName(t *testing.T) {
 			r.create(t, node)
 			r.reconcileClaims(t)
 			if got := r.claim(t, claim.Name); got.StatusConditions().IsTrue(karpv1.ConditionRegistered) != c.want {
-				t.Errorf("Registered has the wrong status; the conditions of the claim are %+v", got.Status.Conditions)
+				t.Errorf("the Node is registered: %t, want %t; the conditions of the claim are %+v", !c.want, c.want, got.Status.Conditions)
 			}
 		})
 	}
 }
 
-// TestNodeWithoutAddress: if the cloud controller manager sets the address of a Node, the Node has none at first. The claim
-// waits until the Node has its address, and is then registered.
+// TestNodeWithoutAddress: the cloud controller manager may set the address of a Node late. The claim waits for it.
 func TestNodeWithoutAddress(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -266,7 +266,6 @@ func TestNodeWithoutAddress(t *testing.T) {
 	}
 }
 
-// TestLostFinalizer: a Node whose finalizer was removed gets it back.
 func TestLostFinalizer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")

@@ -39,9 +39,9 @@ func (r *rig) ineffectiveFields(t *testing.T) []string {
 	return out
 }
 
-// objectsWithIneffectiveFields returns objects that together set all fields without effect, and for each the loop of its
-// kind.
-func objectsWithIneffectiveFields(t *testing.T, h *nodeclass.IneffectiveFieldWarner) map[client.Object]reconcile.Func {
+// objectsWithIneffectiveFields returns objects that together set all fields without effect, and for each the loop of
+// its kind. All fields of the NodePool moving have an effect.
+func objectsWithIneffectiveFields(t *testing.T, warner *nodeclass.IneffectiveFieldWarner) map[client.Object]reconcile.Func {
 	t.Helper()
 	decode := func(into client.Object, text string) client.Object {
 		if err := json.Unmarshal([]byte(text), into); err != nil {
@@ -52,13 +52,14 @@ func objectsWithIneffectiveFields(t *testing.T, h *nodeclass.IneffectiveFieldWar
 	ref := `"nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}`
 	return map[client.Object]reconcile.Func{
 		decode(&karpv1.NodePool{}, `{"metadata": {"name": "moving"}, "spec": {"template": {"spec": {`+ref+`}}, "disruption": {"consolidateAfter": "0s",
-			"consolidationPolicy": "Balanced", "budgets": [{"nodes": "0", "schedule": "@daily", "duration": "8h"}, {"nodes": "1", "schedule": "@hourly", "duration": "1m"}]}}}`): h.Pool,
+			"consolidationPolicy": "Balanced", "budgets": [{"nodes": "0", "schedule": "@daily", "duration": "8h"}, {"nodes": "1", "schedule": "@hourly", "duration": "1m"}]}}}`): warner.Pool,
 		decode(&karpv1.NodePool{}, `{"metadata": {"name": "fixed"}, "spec": {"replicas": 3, "template": {"spec": {`+ref+
-			`}}, "disruption": {"consolidateAfter": "0s"}}}`): h.Pool,
-		decode(&awsv1.EC2NodeClass{}, `{"metadata": {"name": "reserving"}, "spec": {"capacityReservationSelectorTerms": [{"id": "cr-0"}]}}`): h.Class,
+			`}}, "disruption": {"consolidateAfter": "0s"}}}`): warner.Pool,
+		decode(&awsv1.EC2NodeClass{},
+			`{"metadata": {"name": "reserving"}, "spec": {"capacityReservationSelectorTerms": [{"id": "cr-0"}]}}`): warner.Class,
 		decode(&karpv1alpha1.NodeOverlay{},
-			`{"metadata": {"name": "cheaper"}, "spec": {"requirements": [], "priceAdjustment": "-10%"}}`): h.Overlay,
-		decode(&karpv1.NodeClaim{}, `{"metadata": {"name": "claim", "annotations": {"karpenter.sh/requested-dra-drivers": "gpu.nvidia.com"}}, "spec": {`+ref+`}}`): h.Claim,
+			`{"metadata": {"name": "cheaper"}, "spec": {"requirements": [], "priceAdjustment": "-10%"}}`): warner.Overlay,
+		decode(&karpv1.NodeClaim{}, `{"metadata": {"name": "claim", "annotations": {"karpenter.sh/requested-dra-drivers": "gpu.nvidia.com"}}, "spec": {`+ref+`}}`): warner.Claim,
 	}
 }
 
@@ -85,8 +86,8 @@ func TestNothingIsSilentlyIgnored(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "m5.large")
-			h := r.fieldWarner(c.gates)
-			for object, loop := range objectsWithIneffectiveFields(t, h) {
+			warner := r.fieldWarner(c.gates)
+			for object, loop := range objectsWithIneffectiveFields(t, warner) {
 				r.create(t, object)
 				for range 3 {
 					reconcileOnce(t, loop, object.GetName())
@@ -102,12 +103,12 @@ func TestNothingIsSilentlyIgnored(t *testing.T) {
 	}
 }
 
-// TestFieldSetAgainIsReportedAgain: a field that was removed and set again is reported again. An object without such a field,
-// or of another controller, is not reported.
+// TestFieldSetAgainIsReportedAgain: a field that was removed and set again is reported again. An object without such a
+// field, or of another controller, is not reported.
 func TestFieldSetAgainIsReportedAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "m5.large")
-	h := r.fieldWarner(nodeclass.Gates{})
+	warner := r.fieldWarner(nodeclass.Gates{})
 	pool := &karpv1.NodePool{}
 	setReplicas := func(replicas *int64) (lines string) { // returns the number of log lines so far
 		if err := r.api.Get(t.Context(), client.ObjectKey{Name: "apps"}, pool); err != nil {
@@ -117,12 +118,12 @@ func TestFieldSetAgainIsReportedAgain(t *testing.T) {
 		if err := r.api.Update(t.Context(), pool); err != nil {
 			t.Fatal(err)
 		}
-		reconcileOnce(t, h.Pool, "apps")
+		reconcileOnce(t, warner.Pool, "apps")
 		return fmt.Sprint(strings.Count(strings.Join(r.ineffectiveFields(t), "\n"), "NodePool apps"))
 	}
 	one, two := int64(1), int64(2)
 	got := setReplicas(nil) + setReplicas(&one) + setReplicas(&two) + setReplicas(nil) + setReplicas(&one)
-	if want := "01112"; got != want {
+	if want := "01112"; got != want { // setting 2 instead of 1 is not reported again
 		t.Errorf("log lines after each change: %s, want %s", got, want)
 	}
 	pool.Spec.Template.Spec.NodeClassRef.Kind = "OtherNodeClass"
@@ -133,7 +134,7 @@ func TestFieldSetAgainIsReportedAgain(t *testing.T) {
 	if lines := len(r.ineffectiveFields(t)); lines != 2 {
 		t.Errorf("%d log lines, want 2: a pool of another controller is not reported", lines)
 	}
-	reconcileOnce(t, h.Pool, "gone")
+	reconcileOnce(t, warner.Pool, "gone") // a pool that does not exist
 }
 
 // reconcileOnce reconciles the object. This must succeed and request no further reconcile.

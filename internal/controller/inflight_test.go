@@ -26,10 +26,10 @@ func TestStale(t *testing.T) {
 	}{
 		"its move has started":                             {started: time.Minute},
 		"its move started long ago":                        {started: 11 * time.Minute, want: true},
-		"it was deleted":                                   {deleted: time.Minute},
-		"it was deleted long ago":                          {deleted: 11 * time.Minute, want: true},
+		"its claim was deleted":                            {deleted: time.Minute},
+		"its claim was deleted long ago":                   {deleted: 11 * time.Minute, want: true},
 		"its move started long ago, its deletion just now": {started: 11 * time.Minute, deleted: time.Second, want: true},
-		"the start is not known":                           {},
+		"it leaves since an unknown time":                  {},
 		"it is not leaving":                                {started: 11 * time.Minute, stays: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -44,7 +44,7 @@ func TestStale(t *testing.T) {
 				s.Flights = []*disruptor.InFlightMove{{Mark: nodestate.MoveMark{Started: now.Add(-c.started)}, Leaving: []*karpv1.NodeClaim{claim}}}
 			}
 			if got := s.StaleNodes()["node"]; got != c.want {
-				t.Errorf("the node is stale: %v, want %v", got, c.want)
+				t.Errorf("the node is stale: %t, want %t", got, c.want)
 			}
 		})
 	}

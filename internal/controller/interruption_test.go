@@ -52,8 +52,8 @@ func newSpotRig(t *testing.T, types ...string) *rig {
 	return r
 }
 
-// TestSpotInterruption: EC2 announces the interruption of a spot instance, and the instance is terminated in the end. The
-// node drains only after a replacement for its pod was planned.
+// TestSpotInterruption: EC2 announces the interruption of a spot instance. The node drains only after a replacement for
+// its pod was planned. Then the instance is terminated.
 func TestSpotInterruption(t *testing.T) {
 	t.Parallel()
 	r := newSpotRig(t, "t3.medium", "m5.large")
@@ -164,7 +164,6 @@ func healthMessage(id, more string) string {
 
 const stateChange = "EC2 Instance State-change Notification"
 
-// TestKindsOfMessages covers the effect of each kind of message.
 func TestKindsOfMessages(t *testing.T) {
 	t.Parallel()
 	const reservation = "cr-0123456789abcdef0"
@@ -203,7 +202,7 @@ func TestKindsOfMessages(t *testing.T) {
 		"running": {body: func(id string) string { return instanceMessage(id, stateChange, `,"state":"running"`) }, kind: "no_op"},
 		"unknown": {body: func(id string) string { return instanceMessage(id, "EC2 Instance Dreams") }, kind: "no_op"},
 		"broken":  {body: func(string) string { return `{"source":` }, kind: "no_op"},
-		"an instance without an owner": {body: func(string) string {
+		"an instance that EC2 does not know": {body: func(string) string {
 			return instanceMessage("i-00000000000000001",
 				"EC2 Spot Instance Interruption Warning")
 		}, kind: "spot_interrupted", stays: true},
@@ -220,7 +219,7 @@ func TestKindsOfMessages(t *testing.T) {
 				t.Fatal(err)
 			}
 			if c.before != nil {
-				r.Do(func(*world.World, time.Time) { r.estate.Region.EventQueues = nil })
+				r.Do(func(*world.World, time.Time) { r.estate.Region.EventQueues = nil }) // EC2 sends no message of its own
 				c.before(r, id)
 			}
 			r.send(t, c.body(id))
@@ -232,7 +231,7 @@ func TestKindsOfMessages(t *testing.T) {
 				r.plan(t)
 			}
 			if stays := r.queueLength(t) == 1; stays != c.stays {
-				t.Errorf("the message stays in the queue: %t, want the opposite", stays)
+				t.Errorf("the message stays in the queue: %t, want the opposite\n%s", stays, r.log)
 			}
 			if n := metricCount(t, r.Claims.Metrics.Received, c.kind); n != 1 {
 				t.Errorf("%d messages of kind %s are counted, want 1", n, c.kind)
@@ -270,7 +269,7 @@ func TestMessagesOfOtherClusters(t *testing.T) {
 		r.estate.Region.EventQueues = nil
 		tags := maps.Clone(ours.Tags)
 		for k := range tags {
-			if strings.HasPrefix(k, "aws:") {
+			if strings.HasPrefix(k, "aws:") { // only AWS sets these
 				delete(tags, k)
 			}
 		}
@@ -285,7 +284,7 @@ func TestMessagesOfOtherClusters(t *testing.T) {
 		foreign = got[0].ID
 	})
 	if i, err := awsClient.Instance(t.Context(), foreign); err != nil || i.Owner != ec2.Ours {
-		t.Fatalf("the other cluster's instance is %+v, %v", i, err)
+		t.Fatalf("the other cluster's client finds %+v, %v, want an instance of its own", i, err)
 	}
 	r.send(t, instanceMessage(foreign, "EC2 Spot Instance Interruption Warning"))
 	r.send(t, instanceMessage("i-00000000000000001", "EC2 Spot Instance Interruption Warning"))
@@ -378,8 +377,8 @@ func TestRedelivered(t *testing.T) {
 	}
 }
 
-// TestMarkOutlivesTheProcess: if a process dies after it has marked a claim as interrupted and deleted the message, the next
-// process replaces the node.
+// TestMarkOutlivesTheProcess: if a process dies after it has marked a claim as interrupted and deleted the message, the
+// next process replaces the node.
 func TestMarkOutlivesTheProcess(t *testing.T) {
 	t.Parallel()
 	r := newSpotRig(t, "t3.medium", "m5.large")
@@ -387,6 +386,7 @@ func TestMarkOutlivesTheProcess(t *testing.T) {
 	r.Do(func(w *world.World, now time.Time) { w.Interrupt(now, old.ID) })
 	r.processQueue(t)
 	r.start(t)
+	// A new, empty queue: the next process finds no message about the node.
 	r.Do(func(*world.World, time.Time) { _ = r.estate.Region.SQS.DeleteQueue(testQueue) })
 	r.withQueue(t)
 	for range 2 {
@@ -407,7 +407,6 @@ func TestMarkOutlivesTheProcess(t *testing.T) {
 	}
 }
 
-// TestMissingPlanHoldsNothingUp: an interrupted node waits at most MaxPlanWait for a plan of its replacement.
 func TestMissingPlanHoldsNothingUp(t *testing.T) {
 	t.Parallel()
 	r := newSpotRig(t, "t3.medium")
@@ -425,7 +424,7 @@ func TestMissingPlanHoldsNothingUp(t *testing.T) {
 	}
 }
 
-// spotClaim creates a claim with an instance ID that EC2 does not know, which is enough for most messages.
+// spotClaim creates a claim for an instance that EC2 does not know, and returns the ID of the instance.
 func (r *rig) spotClaim(t testing.TB, n int) (id string) {
 	t.Helper()
 	id = fmt.Sprintf("i-%017x", n)
@@ -444,8 +443,8 @@ func (r *rig) spotClaim(t testing.TB, n int) (id string) {
 	return id
 }
 
-// flood sends n messages to the queue, as during a large spot interruption in a busy account. They are about a hundred
-// claims of the cluster, about other instances that start, of an unknown kind, or unreadable.
+// flood sends n messages to the queue: about a hundred claims of the cluster, about other instances that start, of an
+// unknown kind, or unreadable.
 func (r *rig) flood(t testing.TB, n int) {
 	t.Helper()
 	var ids []string
@@ -479,7 +478,7 @@ func (r *rig) drainQueue(t testing.TB) {
 	}()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	m := r.Interruption.Metrics // SQS deletes a message before its answer arrives, and the loop counts it afterwards
+	m := r.Interruption.Metrics // SQS deletes a message before the loop gets the response and counts it
 	for (r.queueLength(t) > 0 || metricCount(t, m.Deleted) < metricCount(t, m.Received)) && ctx.Err() == nil {
 		<-tick.C
 	}
@@ -491,7 +490,7 @@ func (r *rig) drainQueue(t testing.TB) {
 }
 
 // TestManyMessages: the loop makes as few calls as SQS allows: one to receive ten messages, and one to delete them. It
-// writes no claim twice. BenchmarkMessages measures the speed.
+// writes no claim twice.
 func TestManyMessages(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -502,8 +501,9 @@ func TestManyMessages(t *testing.T) {
 	r.drainQueue(t)
 	calls := r.Calls()
 	receives, deletes := calls["sqs:ReceiveMessage"]-before["sqs:ReceiveMessage"], calls["sqs:DeleteMessageBatch"]-before["sqs:DeleteMessageBatch"]
+	// The receivers run in parallel, and each may get some incomplete or empty batches.
 	if receives > n/10+3*interruptions.ParallelCalls || deletes > n/10+interruptions.ParallelCalls || deletes < n/10 {
-		t.Errorf("%d calls to receive %d messages, and %d to delete them; want about one for ten messages", receives, n, deletes)
+		t.Errorf("%d calls to receive %d messages, and %d to delete them; want about one for ten messages each", receives, n, deletes)
 	}
 	if describes := calls["ec2:DescribeInstances"] - before["ec2:DescribeInstances"]; describes != 0 {
 		t.Errorf("%d calls of DescribeInstances for instances that start, want none", describes)
@@ -523,7 +523,7 @@ func TestManyMessages(t *testing.T) {
 	}
 }
 
-// BenchmarkMessages reads a thousand messages of all kinds from the emulated queue, over HTTP on localhost, and deletes them.
+// BenchmarkMessages reads a thousand messages from the emulated queue, over HTTP on localhost, and deletes them.
 func BenchmarkMessages(b *testing.B) {
 	const n = 1000
 	for range b.N {
@@ -553,8 +553,8 @@ func (b *laggingCache) List(ctx context.Context, list client.ObjectList, opts ..
 	return err
 }
 
-// TestMarkThatTheCacheDoesNotShowYet: a claim that was marked a moment ago is drained, although the cache does not show the
-// mark yet.
+// TestMarkThatTheCacheDoesNotShowYet: a claim that was marked a moment ago is drained, although the cache does not show
+// the mark yet.
 func TestMarkThatTheCacheDoesNotShowYet(t *testing.T) {
 	t.Parallel()
 	r := newSpotRig(t, "t3.medium", "m5.large")

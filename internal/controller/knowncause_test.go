@@ -12,26 +12,27 @@ import (
 )
 
 // TestKnownCauseHoldsThePool: a pool waits if its instances do not join for a known cause. Instances that are launched
-// together count once. After the pause, one canary is launched. A new process restores the pause from the pool's condition.
+// together count once. After the pause, one canary is launched. A new process restores the pause from the pool's
+// condition.
 func TestKnownCauseHoldsThePool(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	e := poolhealth.KnownCause{Check: "AUTH-5", Cause: "a cause. Fix: two\nlines; and more (AUTH-5)", Preflight: true,
+	first := poolhealth.KnownCause{Check: "AUTH-5", Cause: "a cause. Fix: two\nlines; and more (AUTH-5)", Preflight: true,
 		LaunchedAt: now, EndsAt: now.Add(15 * time.Minute)}
 	h := &poolhealth.LaunchBackoff{}
-	until, isNews := h.RecordCause(now, "apps", e)
-	later := e
+	until, isNews := h.RecordCause(now, "apps", first)
+	later := first
 	later.LaunchedAt = now.Add(time.Minute)
 	again, isNewsAgain := h.RecordCause(now, "apps", later)
-	// The first pause is 5 minutes after EndsAt.
+	// The first pause ends 5 minutes after EndsAt.
 	if want := now.Add(20 * time.Minute); !until.Equal(want) || !again.Equal(want) || !isNews || isNewsAgain {
 		t.Fatalf("the pool waits until %s, and after the second instance until %s, want %s; new cause: %t, %t, want true, false",
 			until, again, want, isNews, isNewsAgain)
 	}
 	planned := []packing.PlannedNode{{Pool: "apps"}, {Pool: "other"}, {Pool: "apps"}}
 	held, why := h.Held(until.Add(-time.Second), "apps")
-	if !held.Equal(until) || len(h.Launchable(until, planned)) != 2 {
-		t.Errorf("the pool waits until %s, want %s, and then may not launch exactly one node", held, until)
+	if n := len(h.Launchable(until, planned)); !held.Equal(until) || n != 2 { // one of apps, and that of other
+		t.Errorf("the pool waits until %s, want %s; then %d nodes may be launched, want 2", held, until, n)
 	}
 	if held, _ := h.Held(until.Add(time.Minute), "apps"); !held.Equal(until.Add(poolhealth.CanaryTime)) {
 		t.Errorf("while the canary is launched, the pool waits until %s, want CanaryTime more", held)
@@ -65,20 +66,20 @@ func TestKnownCauseHoldsThePool(t *testing.T) {
 	}
 }
 
-// TestChangedPool: the failure of an instance that was launched before the pool was changed does not hold the pool, unless
-// its cause comes from a preflight check, which needs no instance.
+// TestChangedPool: the failure of an instance that was launched before the pool was changed does not hold the pool,
+// unless its cause comes from a preflight check, which needs no instance.
 func TestChangedPool(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 5, 1, 12, 0, 0, 900, time.UTC)
-	before, after := now.Add(-2*time.Second), now.Truncate(time.Second) // the API server keeps whole seconds
+	before, after := now.Add(-2*time.Second), now.Truncate(time.Second) // the API server stores whole seconds
 	pool := testPool()
 	pool.Status.Conditions = []metav1.Condition{{Type: karpv1.ConditionNodeRegistrationHealthy, Status: metav1.ConditionUnknown,
 		Reason: karpv1.ReasonAwaitingReconciliation, ObservedGeneration: pool.Generation, LastTransitionTime: metav1.Time{Time: after}}}
-	changed := map[string]func(*poolhealth.LaunchBackoff){
+	changes := map[string]func(*poolhealth.LaunchBackoff){ // how the back-off learns of the change
 		"reported": func(h *poolhealth.LaunchBackoff) { h.Changed(now, "apps") },
 		"restored": func(h *poolhealth.LaunchBackoff) { h.Restore(pool) },
 	}
-	for name, change := range changed {
+	for name, change := range changes {
 		for _, tt := range []struct {
 			what  string
 			fail  func(*poolhealth.LaunchBackoff)
@@ -90,7 +91,7 @@ func TestChangedPool(t *testing.T) {
 			{"late, launched after the change", func(h *poolhealth.LaunchBackoff) {
 				h.RecordCause(now, "apps", poolhealth.KnownCause{Check: "ARCH-3", LaunchedAt: after, EndsAt: now.Add(time.Minute)})
 			}, true},
-			{"known without an instance", func(h *poolhealth.LaunchBackoff) {
+			{"found by a preflight check", func(h *poolhealth.LaunchBackoff) {
 				h.RecordCause(now, "apps", poolhealth.KnownCause{Check: "AUTH-2", Preflight: true, LaunchedAt: before, EndsAt: now.Add(time.Minute)})
 			}, true},
 			{"never joined, created before the change", func(h *poolhealth.LaunchBackoff) { h.JoinFailed(now, before, "apps", "") }, false},

@@ -72,7 +72,7 @@ func (c *callRecorder) RoundTrip(q *http.Request) (*http.Response, error) {
 }
 
 // reset forgets the recorded calls. It returns their number, and the largest number within one second.
-func (c *callRecorder) reset() (calls, most int) {
+func (c *callRecorder) reset() (calls, peak int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range c.at {
@@ -82,14 +82,14 @@ func (c *callRecorder) reset() (calls, most int) {
 				n++
 			}
 		}
-		most = max(most, n)
+		peak = max(peak, n)
 	}
 	calls, c.at = len(c.at), nil
-	return calls, most
+	return calls, peak
 }
 
-// newLateRig returns a rig whose node class has the given preflight mode. Without types the region offers m5.large. It must
-// be called within a synctest bubble.
+// newLateRig returns a rig whose node class has the given preflight mode. Without types the region offers m5.large. The
+// caller is in a synctest bubble.
 func newLateRig(t *testing.T, mode string, types ...string) *lateRig {
 	t.Helper()
 	if len(types) == 0 {
@@ -122,31 +122,32 @@ func newLateRig(t *testing.T, mode string, types ...string) *lateRig {
 	return l
 }
 
+// restart starts a process with an empty memory, and with the loop Diagnoses.
 func (l *lateRig) restart(t *testing.T) {
 	t.Helper()
 	l.start(t)
 	cfg := l.cfg()
 	cfg.HTTPClient = &http.Client{Transport: l.calls}
 	cfg.APIOptions = append(cfg.APIOptions, ratelimit.NewShared(ratelimit.DiagnosisRate(), nil).AddTo)
-	k, err := eks.New(cfg, testCluster)
+	eksClient, err := eks.New(cfg, testCluster)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := ec2.New(cfg, ec2.Cluster{Name: testCluster, UID: l.uid})
+	ec2Client, err := ec2.New(cfg, ec2.Cluster{Name: testCluster, UID: l.uid})
 	if err != nil {
 		t.Fatal(err)
 	}
 	l.registry = prometheus.NewRegistry()
-	numbers, err := metrics.New(l.registry, "test", "")
+	m, err := metrics.New(l.registry, "test", "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := &diagnoser.Diagnoser{
-		Clients: collector.Clients{Kube: evidence.NewCacheReader(l.api, l.api), EKS: k,
-			IAM: iam.New(cfg, iam.Cluster{Name: testCluster, UID: l.uid}), EC2: e, Images: ami.New(cfg), Network: vpc.New(cfg),
+		Clients: collector.Clients{Kube: evidence.NewCacheReader(l.api, l.api), EKS: eksClient,
+			IAM: iam.New(cfg, iam.Cluster{Name: testCluster, UID: l.uid}), EC2: ec2Client, Images: ami.New(cfg), Network: vpc.New(cfg),
 			Cluster: testCluster, Region: testRegion, ItemTimeout: diagnoser.QueryTimeout},
 		Cache: l.api, Cluster: l.Claims.Cluster, LaunchBackoff: l.Claims.LaunchBackoff, Batch: l.Claims.Batch, After: 90 * time.Second,
-		Events: l.events, Metrics: numbers, Log: l.Claims.Log,
+		Events: l.events, Metrics: m, Log: l.Claims.Log,
 	}
 	l.Claims.LaunchBackoff.Cache = l.api
 	l.Diagnoses, l.Claims.Diagnoses, l.Moves.Diagnoses, l.NodeClasses.Diagnoses = d, d, d, d
@@ -170,7 +171,6 @@ func (l *lateRig) diagnose(t *testing.T) {
 	}
 }
 
-// mapRole maps the node role, so that nodes can join.
 func (l *lateRig) mapRole(t *testing.T) {
 	t.Helper()
 	l.Do(func(_ *world.World, now time.Time) {
@@ -200,8 +200,7 @@ func (l *lateRig) poolCondition(t *testing.T, condition string) metav1.Condition
 	return c
 }
 
-// launchPods creates n pods, each of which needs an instance of its own, and launches the planned nodes. The names of the
-// pods are numbered, beginning with from.
+// launchPods creates the pods web-FROM to web-(FROM+n-1), and launches an instance for each.
 func (l *lateRig) launchPods(t *testing.T, from, n int) {
 	t.Helper()
 	for i := range n {
@@ -213,11 +212,11 @@ func (l *lateRig) launchPods(t *testing.T, from, n int) {
 
 const unmapped = "node role node is not mapped"
 
-// TestThousandLate: a thousand instances do not join for one cause. Each claim reports the cause after 90 s, but there is only
-// one diagnosis, with at most five calls to AWS per second. Nothing more is launched.
+// TestThousandLate: a thousand instances do not join for one cause. Each claim reports the cause after 90 s, but there
+// is only one diagnosis, with at most five calls to AWS per second. Nothing more is launched.
 func TestThousandLate(t *testing.T) {
 	t.Parallel()
-	embedded(t) // loads the table that the synctest bubbles share
+	embedded(t) // must be outside the bubble
 	synctest.Test(t, func(t *testing.T) {
 		l := newLateRig(t, awsv1.PreflightWarn)
 		l.reconcileClassAndPool(t)
@@ -225,17 +224,17 @@ func TestThousandLate(t *testing.T) {
 		for _, wait := range []time.Duration{15 * time.Second, 70 * time.Second} {
 			time.Sleep(wait)
 			l.diagnose(t) // checks the class; no claim is late yet
-			if calls, most := l.calls.reset(); calls == 0 || calls > 22 || most > 5 {
-				t.Errorf("%d calls before a claim is late, up to %d per second; want 1 to 22, and at most 5", calls, most)
+			if calls, peak := l.calls.reset(); calls == 0 || calls > 22 || peak > 5 {
+				t.Errorf("%d calls before a claim is late, up to %d per second; want 1 to 22, and at most 5", calls, peak)
 			}
 		}
 		if event := l.events.find("NodeClaim/" + string(kubeclient.ReasonNotJoining)); event != "" {
 			t.Errorf("reported before 90 s: %s", event)
 		}
-		time.Sleep(6 * time.Second)
+		time.Sleep(6 * time.Second) // 91 s after the launch
 		l.diagnose(t)
 		if calls, _ := l.calls.reset(); calls != 0 {
-			t.Errorf("%d calls although the report was still valid, want none", calls)
+			t.Errorf("%d calls although the last diagnosis was still valid, want none", calls)
 		}
 		conditions := map[string]int{}
 		for _, claim := range l.claims(t) {
@@ -262,13 +261,14 @@ func TestThousandLate(t *testing.T) {
 		before := len(l.events.emitted)
 		l.launchPods(t, 1000, 1)
 		if n := len(l.claims(t)); n != 1000 {
-			t.Errorf("%d claims, want 1000: another one was created", n)
+			t.Errorf("%d claims, want 1000: a claim was created although the pool is held", n)
 		}
 		time.Sleep(diagnoser.IntervalWithFindings)
 		start := time.Now()
-		l.diagnose(t) // another report, with the console output of the late instances
-		if calls, most := l.calls.reset(); calls == 0 || calls > 30 || most > 5 || time.Since(start) > 10*time.Second {
-			t.Errorf("%d calls for 1,000 claims, up to %d per second, in %s; want 1 to 30, 5, 10 s", calls, most, time.Since(start))
+		l.diagnose(t) // another diagnosis, which also reads the console output of late instances
+		if calls, peak := l.calls.reset(); calls == 0 || calls > 30 || peak > 5 || time.Since(start) > 10*time.Second {
+			t.Errorf("%d calls for 1,000 claims, up to %d per second, in %s; want 1 to 30, at most 5, at most 10 s",
+				calls, peak, time.Since(start))
 		}
 		if again := strings.Join(l.events.emitted[before:], "\n"); strings.Contains(again, string(kubeclient.ReasonNotJoining)) {
 			t.Errorf("the same cause is reported again: %s", again)
@@ -276,12 +276,11 @@ func TestThousandLate(t *testing.T) {
 	})
 }
 
-// TestCanariesOfAKnownCause: while instances do not join for a known cause, only one canary is launched after each pause, and
-// each pause is longer. The same applies to a process that has just started. When the cause is fixed, all pending pods get
-// nodes.
+// TestCanariesOfAKnownCause: while instances do not join for a known cause, only one canary is launched after each
+// pause, and each pause is longer, also after a restart. When the cause is fixed, all pending pods get nodes.
 func TestCanariesOfAKnownCause(t *testing.T) {
 	t.Parallel()
-	embedded(t) // loads the table that the synctest bubbles share
+	embedded(t) // must be outside the bubble
 	synctest.Test(t, func(t *testing.T) {
 		l := newLateRig(t, awsv1.PreflightOff)
 		l.reconcileClassAndPool(t)
@@ -300,7 +299,8 @@ func TestCanariesOfAKnownCause(t *testing.T) {
 			l.reconcileClassAndPool(t)
 			last = l.untilLaunched(t, launched)
 			if pause := last.Sub(created.Add(lifecycle.RegistrationTimeout)); pause < want || pause > want+time.Minute {
-				t.Errorf("round %d: an instance was launched %s after the previous one was terminated, want %s", round, pause, want)
+				t.Errorf("round %d: an instance was launched %s after the previous one was terminated, want %s to a minute more",
+					round, pause, want)
 			}
 			if launched++; len(l.instances()) != 1 {
 				t.Fatalf("round %d: %d instances, want one canary", round, len(l.instances()))
@@ -318,11 +318,11 @@ func TestCanariesOfAKnownCause(t *testing.T) {
 	})
 }
 
-// TestFixedClassIsTried: an instance that was launched before its node class was changed does not hold the pool, although the
-// instance is diagnosed again after the change or after a restart. The next instance is launched at once.
+// TestFixedClassIsTried: an instance that was launched before its node class was changed does not hold the pool,
+// although the instance is diagnosed again after the change or after a restart. The next instance is launched at once.
 func TestFixedClassIsTried(t *testing.T) {
 	t.Parallel()
-	embedded(t) // loads the table that the synctest bubbles share
+	embedded(t) // must be outside the bubble
 	for _, restarts := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			l := newLateRig(t, awsv1.PreflightOff)
@@ -339,8 +339,8 @@ func TestFixedClassIsTried(t *testing.T) {
 				t.Fatalf("the condition of the pool is %s: %s, want ARCH_3 and the next try", c.Reason, c.Message)
 			}
 			class := l.class(t)
-			data := "#!/bin/bash\necho fixed"
-			class.Spec.UserData = &data
+			userData := "#!/bin/bash\necho fixed"
+			class.Spec.UserData = &userData
 			class.Generation++
 			if err := l.api.Update(t.Context(), class); err != nil {
 				t.Fatal(err)
@@ -415,16 +415,16 @@ func (l *lateRig) launchedSoFar() int {
 	return n
 }
 
-// TestFindingsBeforeLaunches: findings that certainly prevent nodes from joining are reported before any launch, and launches
-// wait for a fix. Launches do not wait in warn mode, or if a permission to read is missing.
+// TestFindingsBeforeLaunches: findings that certainly prevent nodes from joining are reported before any launch, and
+// launches wait for a fix. Launches do not wait in warn mode, or if a permission to read is missing.
 func TestFindingsBeforeLaunches(t *testing.T) {
 	t.Parallel()
-	embedded(t) // loads the table that the synctest bubbles share
+	embedded(t) // must be outside the bubble
 	for name, c := range map[string]struct {
 		mode   string
 		denied string
-		ready  metav1.ConditionStatus
-		reason string // of the class's condition PreflightPassed
+		ready  metav1.ConditionStatus // of the class, after a diagnosis
+		reason string                 // of the class's condition PreflightPassed; its type if it is True
 	}{
 		"enforced": {awsv1.PreflightEnforce, "", metav1.ConditionFalse, "AUTH_2"},
 		"warned":   {awsv1.PreflightWarn, "", metav1.ConditionTrue, "AUTH_2"},
@@ -449,11 +449,12 @@ func TestFindingsBeforeLaunches(t *testing.T) {
 				ready, _ := conditions.Find(karpv1.ConditionReady)
 				passed, _ := conditions.Find(awsv1.ConditionPreflightPassed)
 				if ready.Status != c.ready || passed.Reason != c.reason {
-					t.Errorf("Ready is %s, %s; PreflightPassed is %s: %s", ready.Status, ready.Message, passed.Reason, passed.Message)
+					t.Errorf("Ready is %s, want %s: %s; PreflightPassed is %s, want %s: %s",
+						ready.Status, c.ready, ready.Message, passed.Reason, c.reason, passed.Message)
 				}
 				l.launchPods(t, 0, 1)
 				if held := len(l.instances()) == 0; held != (c.ready == metav1.ConditionFalse) {
-					t.Errorf("%d instances, and the class should be Ready=%s", len(l.instances()), c.ready)
+					t.Errorf("%d instances were launched, although Ready of the class should be %s", len(l.instances()), c.ready)
 				}
 				if c.ready == metav1.ConditionTrue {
 					return
@@ -498,7 +499,7 @@ func (l *lateRig) poolClassReady(t *testing.T) metav1.Condition {
 // DisprovedAfter later, the class becomes ready. When the node stops being ready, the class does too.
 func TestReadyNodeDisprovesFinding(t *testing.T) {
 	t.Parallel()
-	embedded(t) // loads the table that the synctest bubbles share
+	embedded(t) // must be outside the bubble
 	synctest.Test(t, func(t *testing.T) {
 		l := newLateRig(t, awsv1.PreflightWarn)
 		l.reconcileClassAndPool(t)
@@ -506,7 +507,7 @@ func TestReadyNodeDisprovesFinding(t *testing.T) {
 		l.join(t)
 		l.reconcileClaims(t)
 		class := l.class(t)
-		class.Annotations = nil
+		class.Annotations = nil // the default mode, enforce
 		if err := l.api.Update(t.Context(), class); err != nil {
 			t.Fatal(err)
 		}

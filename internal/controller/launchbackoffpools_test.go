@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// TestMovesWaitForLaunchBackoff: moves launch nothing for a pool that waits because its instances do not join. After the pause,
-// one move is started, and its replacement is the canary.
+// TestMovesWaitForLaunchBackoff: moves launch nothing for a pool that waits because its instances do not join. After
+// the pause, one move is started, and its replacement is the canary.
 func TestMovesWaitForLaunchBackoff(t *testing.T) {
 	t.Parallel()
 	f := newReplicaRig(t, 1, "6500m", "900m", "m5.2xlarge", "t3.medium")
@@ -21,7 +21,7 @@ func TestMovesWaitForLaunchBackoff(t *testing.T) {
 		f.round(t)
 	}
 	if f.describe(t) != before {
-		t.Fatalf("an instance was launched for a pool that waits\n%s\n%s", f.describe(t), f.tail())
+		t.Fatalf("a node, claim or pod has changed although the pool waits\n%s\n%s", f.describe(t), f.tail())
 	}
 	f.ahead += until.Sub(f.now())
 	f.runDisruption(t)
@@ -33,18 +33,18 @@ func TestMovesWaitForLaunchBackoff(t *testing.T) {
 	}
 }
 
-// TestCanaryIsOneNode: after the pause of a pool, only one planned node of the pool may be launched. Planned nodes of other
-// pools are not affected.
+// TestCanaryIsOneNode: after the pause of a pool, only one planned node of the pool may be launched. Planned nodes of
+// other pools are not affected.
 func TestCanaryIsOneNode(t *testing.T) {
 	t.Parallel()
 	var h poolhealth.LaunchBackoff
 	now := time.Now()
 	until, _ := h.RecordCause(now, "a", poolhealth.KnownCause{Check: "AUTH-5", LaunchedAt: now, EndsAt: now})
-	two := []packing.PlannedNode{{Pool: "a"}, {Pool: "a"}}
-	if h.Admit(two[:1], now) || !h.Admit([]packing.PlannedNode{{Pool: "b"}, {Pool: "b"}}, now) || !h.Admit(nil, now) {
+	planned := []packing.PlannedNode{{Pool: "a"}, {Pool: "a"}}
+	if h.Admit(planned[:1], now) || !h.Admit([]packing.PlannedNode{{Pool: "b"}, {Pool: "b"}}, now) || !h.Admit(nil, now) {
 		t.Error("pool a must wait, and no other pool")
 	}
-	if h.Admit(two, until) || !h.Admit(two[:1], until) || h.Admit(two[:1], until) {
-		t.Error("after the pause, exactly one node must be admitted")
+	if h.Admit(planned, until) || !h.Admit(planned[:1], until) || h.Admit(planned[:1], until) {
+		t.Error("after the pause, exactly one node of pool a must be admitted")
 	}
 }

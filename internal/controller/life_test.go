@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/nodeclaim"
 )
 
-// TestPodGetsNode is the main scenario from end to end: a pending pod gets a claim, an instance and a Node. When the pod is
-// deleted, all of them are removed.
+// TestPodGetsNode is the main scenario from end to end: a pending pod gets a claim, an instance and a Node. When the
+// pod is deleted, all of them are removed.
 func TestPodGetsNode(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium", "t3.large", "t4g.medium")
@@ -74,11 +74,12 @@ func TestPodGetsNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	if left, err := r.Sweeper.Fleet.SweepTemplates(t.Context(), nil); err != nil || left != 0 {
-		t.Errorf("%d launch templates are left, %v", left, err)
+		t.Errorf("%d launch templates are left, want none; %v", left, err)
 	}
 }
 
-// removeEmptyNodes runs the loop for empty nodes twice, so that it deletes the claims of nodes that are empty in both runs.
+// removeEmptyNodes runs the loop for empty nodes twice, so that it deletes the claims of nodes that are empty in both
+// runs.
 func (r *rig) removeEmptyNodes(t *testing.T) {
 	t.Helper()
 	for range 2 {
@@ -88,7 +89,8 @@ func (r *rig) removeEmptyNodes(t *testing.T) {
 	}
 }
 
-// finish reconciles the claims until none is left. After each round, it lets the time pass until the last claim is due.
+// finish reconciles the claims until none is left. After each round, the clock advances until the last claim is due
+// again.
 func (r *rig) finish(t *testing.T) {
 	t.Helper()
 	for range 100 {
@@ -99,7 +101,6 @@ func (r *rig) finish(t *testing.T) {
 	}
 }
 
-// TestInstanceOfADeletedNodeIsTerminated: after kubectl delete node, the pods are evicted and the instance is terminated.
 func TestInstanceOfADeletedNodeIsTerminated(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -120,6 +121,6 @@ func TestInstanceOfADeletedNodeIsTerminated(t *testing.T) {
 	}
 	var pods corev1.PodList
 	if err := r.api.List(t.Context(), &pods); err != nil || len(pods.Items) != 0 {
-		t.Errorf("%d pods were not evicted, %v", len(pods.Items), err)
+		t.Errorf("%d pods were not evicted, want none; %v", len(pods.Items), err)
 	}
 }

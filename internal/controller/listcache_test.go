@@ -10,12 +10,12 @@ import (
 )
 
 // listCache is a client that caches each list until an object of the list's kind is written through this client. This
-// saves nine tenths of the time of a long test, because the fake API server encodes each object for each list.
+// makes long tests ten times faster, because the fake API server encodes each object for each list.
 type listCache struct {
 	client.WithWatch
 
 	mu    sync.Mutex
-	lists map[reflect.Type]map[string]client.ObjectList // by kind and options
+	lists map[reflect.Type]map[string]client.ObjectList // by type of the list, and by options
 }
 
 // List returns the cached list. If the list is not cached, List reads it from the API server. With
@@ -49,6 +49,7 @@ func (l *listCache) List(ctx context.Context, list client.ObjectList, opts ...cl
 	return nil
 }
 
+// forget drops the lists of the object's kind.
 func (l *listCache) forget(object client.Object) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,23 +87,24 @@ func (l *listCache) SubResource(name string) client.SubResourceClient {
 	return cachedSubresource{l.WithWatch.SubResource(name), l}
 }
 
-// cachedSubresource is a subresource of a listCache. A write to it drops cached lists too: an eviction deletes a pod.
+// cachedSubresource is a subresource of a listCache. A write to it also drops the lists of its object: an eviction
+// deletes a pod.
 type cachedSubresource struct {
 	client.SubResourceClient
-	lists *listCache
+	cache *listCache
 }
 
 func (s cachedSubresource) Create(ctx context.Context, o, sub client.Object, opts ...client.SubResourceCreateOption) error {
-	defer s.lists.forget(o)
+	defer s.cache.forget(o)
 	return s.SubResourceClient.Create(ctx, o, sub, opts...)
 }
 
 func (s cachedSubresource) Update(ctx context.Context, o client.Object, opts ...client.SubResourceUpdateOption) error {
-	defer s.lists.forget(o)
+	defer s.cache.forget(o)
 	return s.SubResourceClient.Update(ctx, o, opts...)
 }
 
 func (s cachedSubresource) Patch(ctx context.Context, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-	defer s.lists.forget(o)
+	defer s.cache.forget(o)
 	return s.SubResourceClient.Patch(ctx, o, p, opts...)
 }

@@ -15,15 +15,15 @@ import (
 
 var boston = catalog.Zone{Name: "us-east-1-bos-1a", ID: "use1-bos1-az1"}
 
-// localRig returns a rig with a subnet in a local zone, which offers only m5.large. The pool is restricted to this zone, and
-// accepts spot and on-demand.
+// localRig returns a rig with a subnet in a local zone, which offers only m5.large. The pool is restricted to this
+// zone, and accepts spot and on-demand.
 func localRig(t *testing.T) *rig {
 	t.Helper()
 	r := newRig(t, "m5.large", "c5.large")
 	r.Do(func(w *world.World, _ time.Time) {
 		market := w.Market(testRegion)
 		c5, _ := market.Stock("c5.large")
-		for _, z := range r.estate.Region.Zones() { // not the local zone, which is added below
+		for _, z := range r.estate.Region.Zones() { // all zones but the local one, which is added below
 			c5.Zones = append(c5.Zones, z.Name)
 		}
 		market.Offer(c5)
@@ -53,8 +53,8 @@ func localRig(t *testing.T) *rig {
 	return r
 }
 
-// TestLocalZone: in a local zone, only instance types that the zone offers are launched. They are on-demand, because there is
-// no spot price.
+// TestLocalZone: in a local zone, only instance types that the zone offers are launched. They are on-demand, because
+// there is no spot price.
 func TestLocalZone(t *testing.T) {
 	t.Parallel()
 	r := localRig(t)
@@ -78,7 +78,7 @@ func TestLocalZone(t *testing.T) {
 	}
 }
 
-// TestLocalZoneSpot: spot is used for a type that has a spot price in the local zone, and not for other types.
+// TestLocalZoneSpot: only types with a spot price in the local zone are launched as spot.
 func TestLocalZoneSpot(t *testing.T) {
 	t.Parallel()
 	r := localRig(t)
@@ -94,10 +94,10 @@ func TestLocalZoneSpot(t *testing.T) {
 		t.Fatal("there is no market")
 	}
 	got := map[string]int{}
-	for _, kind := range c.Types {
-		for _, o := range kind.Offerings {
+	for _, typ := range c.Types {
+		for _, o := range typ.Offerings {
 			if o.Zone == boston.Name {
-				got[kind.Name+" "+o.CapacityType]++
+				got[typ.Name+" "+o.CapacityType]++
 			}
 		}
 	}
