@@ -14,17 +14,18 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// TestPricesOutliveFailedRefreshes: a failed refresh keeps the previous prices, and each refresh reports the age of the prices.
+// TestPricesOutliveFailedRefreshes: a failed refresh keeps the previous prices, and each refresh reports the age of the
+// prices.
 func TestPricesOutliveFailedRefreshes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium", "m5.large")
 	r.reconcileClassAndPool(t)
-	numbers := prometheus.NewRegistry()
-	if err := numbers.Register(r.Market.Metrics.PricesAt); err != nil {
+	registry := prometheus.NewRegistry()
+	if err := registry.Register(r.Market.Metrics.PricesAt); err != nil {
 		t.Fatal(err)
 	}
 	pricesAt := func(capacityType string) float64 { // Unix time of the prices; 0: never refreshed
-		families, err := numbers.Gather()
+		families, err := registry.Gather()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,33 +65,33 @@ func TestPricesOutliveFailedRefreshes(t *testing.T) {
 	// In an isolated VPC the Price List is not read: the embedded table stays in use.
 	if pricesAt(catalog.Spot) == 0 || pricesAt(catalog.OnDemand) != 0 ||
 		!strings.Contains(r.log.String(), `"onDemand":"the table in this program"`) {
-		t.Errorf("the spot prices are from Unix time %g, the on-demand prices from %g; want the second to be 0\n%s",
+		t.Errorf("the spot prices are from Unix time %g, the on-demand prices from %g; want only the second to be 0\n%s",
 			pricesAt(catalog.Spot), pricesAt(catalog.OnDemand), r.log)
 	}
-	known := r.Market.Market(time.Now())
+	withSpot := r.Market.Market(time.Now())
 	deny("ec2:DescribeSpotPriceHistory")
 	if err := r.Market.Refresh(t.Context()); err == nil {
 		t.Error("a refresh without spot prices returns no error")
 	}
-	if diff := cmp.Diff(known, r.Market.Market(time.Now())); diff != "" {
+	if diff := cmp.Diff(withSpot, r.Market.Market(time.Now())); diff != "" {
 		t.Errorf("spot prices are lost (-before +after):\n%s", diff)
 	}
 }
 
-// TestMarketBacksOff: while refreshes fail, for example because of a missing permission for prices, the pauses between them
-// grow. A process that does not know the instance types yet tries again every minute.
+// TestMarketBacksOff: while refreshes fail, the pauses between them grow. A process that does not know the
+// instance types yet tries again every minute.
 func TestMarketBacksOff(t *testing.T) {
 	t.Parallel()
 	now, denied := time.Now(), errors.New("denied")
 	for name, c := range map[string]struct {
-		known bool
-		want  time.Duration
+		knowsTypes bool
+		want       time.Duration
 	}{
 		"prices fail":                      {true, offerings.MarketRetryMost},
 		"instance types are not known yet": {false, offerings.MarketRetry},
 	} {
 		m := &offerings.Catalogs{}
-		if c.known {
+		if c.knowsTypes {
 			m.Offered.Facts = make([]catalog.Facts, 1)
 		}
 		first, isNews := m.Pause(now, denied)

@@ -20,15 +20,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// reportedCapacity is what the t3.medium nodes of these tests report. Joiner predicts 3788Mi of memory (of 4096Mi), 20Gi of
-// disk and 17 pods.
+// reportedCapacity is what the t3.medium nodes of these tests report. Joiner predicts 3788Mi of memory (of 4096Mi),
+// 20Gi of disk and 17 pods.
 var reportedCapacity = corev1.ResourceList{
 	corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("3950Mi"),
 	corev1.ResourceEphemeralStorage: resource.MustParse("20893676Ki"), corev1.ResourcePods: resource.MustParse("17"),
 }
 
-// measuredRig returns a rig and the claim of its ready node, which reports its capacity. A pending pod fits the reported
-// capacity, but not the predicted one.
+// measuredRig returns a rig and the claim of its ready node, which has reported reportedCapacity. The pending pod
+// "large" fits this capacity, but not the predicted one.
 func measuredRig(t *testing.T) (*rig, karpv1.NodeClaim) {
 	t.Helper()
 	r := newRig(t, "t3.medium")
@@ -72,19 +72,19 @@ func TestNextPlanIsExact(t *testing.T) {
 	}
 	r.reconcileClaims(t)
 	for _, c := range r.claims(t) {
-		promised := conversion.Amounts(c.Status.Capacity)
+		capacity := conversion.Amounts(c.Status.Capacity)
 		if c.Status.NodeName != "" {
 			continue // the first claim
 		}
 		want := resources.Amounts{CPU: 2000, Memory: 3950 << 20, EphemeralStorage: 20893676 << 10, Pods: 17}
-		if !promised.Equal(want) {
-			t.Errorf("the capacity of the new claim is %v, want %v", promised, want)
+		if !capacity.Equal(want) {
+			t.Errorf("the capacity of the new claim is %v, want %v", capacity, want)
 		}
 	}
 }
 
-// TestMeasuredSurvivesRestarts: a new process reads measurements from the Nodes if they were not saved before, and from the
-// ConfigMap if no Node is left.
+// TestMeasuredSurvivesRestarts: a new process reads measurements from the Nodes if they were not saved before, and from
+// the ConfigMap if no Node is left.
 func TestMeasuredSurvivesRestarts(t *testing.T) {
 	t.Parallel()
 	r, claim := measuredRig(t)
@@ -126,7 +126,7 @@ func TestMeasuredSurvivesRestarts(t *testing.T) {
 	}
 }
 
-// restrictedStore is a store that counts its writes, and whose reads can be forbidden.
+// restrictedStore counts its writes.
 type restrictedStore struct {
 	offerings.MeasuredStore
 	isForbidden bool // reads are forbidden
@@ -171,7 +171,7 @@ func TestMeasuredWithoutPermission(t *testing.T) {
 	}
 	store.isForbidden = false
 	if pause = m.Report(m.Pass(t.Context(), r.now()), r.now()); pause != offerings.MeasuredPause || store.writes != 1 {
-		t.Errorf("with permission: next pass after %s, %d writes; want MeasuredPause and 1\n%s", pause, store.writes, r.log)
+		t.Errorf("with permission: next pass after %s, %d writes; want MeasuredPause and 1 write\n%s", pause, store.writes, r.log)
 	}
 }
 
@@ -186,7 +186,7 @@ func TestMeasuredIsSavedOnce(t *testing.T) {
 	less := node.DeepCopy()
 	less.Status.Capacity[corev1.ResourceMemory] = resource.MustParse("3949Mi")
 	store.duringWrite = func() { m.Note(&claim, less, r.now()) }
-	for i, want := range []int{1, 2, 2, 2} {
+	for i, want := range []int{1, 2, 2, 2} { // pass 2 writes the 3949Mi that are noted during the first write
 		m.Note(&claim, &node, r.now())
 		if err := m.Pass(t.Context(), r.now()); err != nil {
 			t.Fatal(err)

@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator"
 )
 
-// TestMessagesFromElsewhere: a message with another account, region or capacity type than that of the NodeClaim has no effect.
-// It is dropped, counted and logged.
+// TestMessagesFromElsewhere: a message with another account, region or capacity type than that of the NodeClaim has no
+// effect. It is dropped, counted and logged.
 func TestMessagesFromElsewhere(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]func(id string) string{
@@ -33,14 +33,14 @@ func TestMessagesFromElsewhere(t *testing.T) {
 		"no account":            {change(`"account":"`+emulator.DefaultAccount+`",`, ""), "other_account"},
 		"another region":        {change(testRegion, "eu-west-1"), "other_region"},
 		"no region":             {change(`"region":"`+testRegion+`",`, ""), "other_region"},
-		"another capacity type": {change("", ""), "capacity_type"},
+		"another capacity type": {change("", ""), "capacity_type"}, // unchanged: the claim has another type
 		"an affected account":   {change(`"service":"EC2"`, `"service":"EC2","affectedAccount":"999988887777"`), "other_account"},
 		"an affected region":    {change(`"service":"EC2"`, `"service":"EC2","eventRegion":"eu-west-1"`), "other_region"},
 	} {
 		for kind, body := range kinds {
-			needsHealth := strings.HasPrefix(name, "an ")             // only AWS Health sends these fields
-			isForAll := kind == "state" || kind == "scheduled change" // of any capacity type
-			if needsHealth && kind != "scheduled change" || isForAll && c.cause == "capacity_type" {
+			needsHealth := strings.HasPrefix(name, "an ")               // only AWS Health sends these fields
+			hasAnyType := kind == "state" || kind == "scheduled change" // concerns instances of any capacity type
+			if needsHealth && kind != "scheduled change" || hasAnyType && c.cause == "capacity_type" {
 				continue
 			}
 			t.Run(name+", "+kind, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestMessagesFromElsewhere(t *testing.T) {
 					t.Errorf("%d messages are counted as dropped for %s, want 1, and a log line\n%s", n, c.cause, r.log)
 				}
 				if event := r.events.find("SpotInterrupted"); event != "" || len(r.Market.Shortages.List(r.now())) != 0 || r.queueLength(t) != 0 {
-					t.Errorf("event %q, %d messages are left; want neither, and no shortage", event, r.queueLength(t))
+					t.Errorf("event %q, %d messages are left; want neither, and no recorded shortage", event, r.queueLength(t))
 				}
 			})
 		}

@@ -11,7 +11,7 @@ import (
 // TestDecisionLabelsOfKarpenter: the labels of the decision metrics have the values that Karpenter's dashboards expect.
 func TestDecisionLabelsOfKarpenter(t *testing.T) {
 	t.Parallel()
-	for want, m := range map[[3]string]nodestate.MoveMark{
+	for want, mark := range map[[3]string]nodestate.MoveMark{ // decision, reason, consolidation type
 		{"delete", "empty", "empty"}:           {Reason: disruption.Empty, Nodes: 1},
 		{"replace", "drifted", ""}:             {Reason: disruption.Drifted, Nodes: 1, Claims: 1},
 		{"delete", "drifted", ""}:              {Reason: disruption.Drifted, Nodes: 1},
@@ -19,8 +19,8 @@ func TestDecisionLabelsOfKarpenter(t *testing.T) {
 		{"replace", "underutilized", "multi"}:  {Reason: disruption.Underutilized, Nodes: 3, Claims: 2},
 		{"replace", "underutilized", "single"}: {Reason: disruption.Underutilized, Nodes: 1, Claims: 1},
 	} {
-		if decision, reason, kind := m.Decision(); want != [3]string{decision, reason, kind} {
-			t.Errorf("the decision of %+v is %s, %s, %q; want %q", m, decision, reason, kind, want)
+		if decision, reason, kind := mark.Decision(); want != [3]string{decision, reason, kind} {
+			t.Errorf("the decision of %+v is %s, %s, %q; want %q", mark, decision, reason, kind, want)
 		}
 	}
 }
@@ -42,6 +42,7 @@ func TestDecisionsAreCounted(t *testing.T) {
 	if n := metricCount(t, m.Eligible, "underutilized"); n != 2 {
 		t.Errorf("%v nodes are eligible, want both", n)
 	}
+	// The move of a paused pool is undone.
 	f.changePool(t, func(p *karpv1.NodePool) { p.Annotations = map[string]string{karpv1.AnnotationPaused: "true"} })
 	f.noJoin = false
 	f.settle(t, 6)

@@ -19,6 +19,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
+// addOwner makes the StatefulSet db the owner of all pods.
 func (f *replicaRig) addOwner(t *testing.T) {
 	t.Helper()
 	for _, pod := range f.pods(t) {
@@ -28,7 +29,7 @@ func (f *replicaRig) addOwner(t *testing.T) {
 	}
 }
 
-func (f *replicaRig) tripStore() kubeclient.MoveStore {
+func (f *replicaRig) moveStore() kubeclient.MoveStore {
 	return kubeclient.MoveStore{Live: f.api, Writer: f.api, Namespace: "kube-system"}
 }
 
@@ -41,19 +42,19 @@ func TestHourlyMovesAreLimited(t *testing.T) {
 	before := disruption.PodMoves(nil).Add(f.now(), disruption.PodMove{
 		At: f.now().Add(-10 * time.Minute), Workload: "StatefulSet ns/db", Pods: 8, Shape: "another", Reason: disruption.Underutilized,
 	})
-	f.check(t, f.tripStore().Write(t.Context(), before.Encode()))
+	f.check(t, f.moveStore().Write(t.Context(), before.Encode()))
 	f.converge(t)
 	if got := f.typeCounts(); got != "4 t3.medium" {
-		t.Fatalf("8 moves of 4 pods were made within this hour, and another was made; remaining: %s\n%s", got, f.log)
+		t.Fatalf("8 moves of 4 pods were made within the hour; remaining: %s, want 4 t3.medium\n%s", got, f.log)
 	}
 	f.ahead += time.Hour
 	f.converge(t)
 	if got := f.typeCounts(); got != "1 t3.medium" {
-		t.Fatalf("the moves are older than an hour, but remaining: %s\n%s", got, f.log)
+		t.Fatalf("the moves are older than an hour; remaining: %s, want 1 t3.medium\n%s", got, f.log)
 	}
 	f.ahead += disruptor.MoveHistoryInterval
 	f.runDisruption(t)
-	text, err := f.tripStore().Read(t.Context())
+	text, err := f.moveStore().Read(t.Context())
 	f.check(t, err)
 	trips, unread := disruption.DecodeTrips(text)
 	moved := 0
@@ -67,11 +68,10 @@ func TestHourlyMovesAreLimited(t *testing.T) {
 		}
 	}
 	if unread != 0 || moved != 3 {
-		t.Errorf("moves of %d pods are stored, want 3:\n%s", moved, text)
+		t.Errorf("moves of %d pods are stored, and %d invalid lines; want 3 and 0:\n%s", moved, unread, text)
 	}
 }
 
-// TestPoolRaisesLimitOfMoves: an annotation of the pool allows more moves in an hour.
 func TestPoolRaisesLimitOfMoves(t *testing.T) {
 	t.Parallel()
 	f := newReplicaRig(t, 4, "1500m", "400m", "t3.medium")
@@ -80,7 +80,7 @@ func TestPoolRaisesLimitOfMoves(t *testing.T) {
 	before := disruption.PodMoves(nil).Add(f.now(), disruption.PodMove{
 		At: f.now().Add(-10 * time.Minute), Workload: "StatefulSet ns/db", Pods: 8, Shape: "another", Reason: disruption.Underutilized,
 	})
-	f.check(t, f.tripStore().Write(t.Context(), before.Encode()))
+	f.check(t, f.moveStore().Write(t.Context(), before.Encode()))
 	f.converge(t)
 	if got := f.typeCounts(); got != "1 t3.medium" {
 		t.Fatalf("12 moves are allowed, 8 were made before; remaining: %s, want 1 t3.medium\n%s", got, f.log)
@@ -99,7 +99,6 @@ func (s *unreadableStore) Read(context.Context) (string, error) {
 
 func (s *unreadableStore) Write(context.Context, string) error { return nil }
 
-// TestNoMoveWithoutHistory: while the record of moved pods cannot be read, no move starts.
 func TestNoMoveWithoutHistory(t *testing.T) {
 	t.Parallel()
 	f := newReplicaRig(t, 4, "1500m", "400m", "t3.medium")
@@ -112,12 +111,12 @@ func TestNoMoveWithoutHistory(t *testing.T) {
 	store.isReadable = true
 	f.converge(t)
 	if got := f.typeCounts(); got != "1 t3.medium" {
-		t.Fatalf("the record can be read, but no move was made; remaining: %s", got)
+		t.Fatalf("the record can be read; remaining: %s, want 1 t3.medium", got)
 	}
 }
 
-// TestWorkloadsThatWouldMove: WorkloadsOf counts, by workload, the pods that must move with their node. DaemonSet pods, and
-// pods that have ended or are being deleted, do not move.
+// TestWorkloadsThatWouldMove: WorkloadsOf counts, by workload, the pods that must move with their node. DaemonSet pods,
+// and pods that have ended or are being deleted, do not move.
 func TestWorkloadsThatWouldMove(t *testing.T) {
 	t.Parallel()
 	podOf := func(kind, name string, change func(*corev1.Pod)) *corev1.Pod {
@@ -139,7 +138,7 @@ func TestWorkloadsThatWouldMove(t *testing.T) {
 	}
 }
 
-// TestMovesInProgressCount: moves that are not committed yet count against the hourly limit.
+// TestMovesInProgressCount: moves that are not committed yet count against the hourly limit, here 2 for each of 4 pods.
 func TestMovesInProgressCount(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
@@ -159,18 +158,18 @@ func TestMovesInProgressCount(t *testing.T) {
 	}
 	history := &disruptor.MoveHistory{Trips: disruption.PodMoves(nil).Add(now,
 		disruption.PodMove{At: now.Add(-time.Minute), Workload: "StatefulSet ns/db", Pods: 6, Shape: "x", Reason: disruption.Underutilized})}
-	blocked := func() int { return len(history.Stays(in, disruption.Underutilized, []string{"b"}, s, false)) }
-	if n := blocked(); n != 0 {
+	staying := func() int { return len(history.Stays(in, disruption.Underutilized, []string{"b"}, s, false)) }
+	if n := staying(); n != 0 {
 		t.Fatalf("6 of 8 moves are made, but one more is not allowed")
 	}
 	mark := nodestate.MoveMark{ID: "m", Reason: disruption.Underutilized, Started: now, Nodes: 1, Pods: 2}
 	mark.Put(s.Claims["a"], now)
-	if n := blocked(); n != 1 {
+	if n := staying(); n != 1 {
 		t.Errorf("6 of 8 moves are made and 2 are in progress, but one more is allowed")
 	}
-	mark.Committed = true // a committed move is recorded as a trip
+	mark.Committed = true // then it counts only as a trip
 	mark.Put(s.Claims["a"], now)
-	if n := blocked(); n != 0 {
+	if n := staying(); n != 0 {
 		t.Errorf("a committed move counts twice")
 	}
 }

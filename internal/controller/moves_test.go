@@ -15,7 +15,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// TestNodesAreRemoved: nodes whose pods fit on the other existing nodes are removed.
 func TestNodesAreRemoved(t *testing.T) {
 	t.Parallel()
 	f := newReplicaRig(t, 4, "1500m", "400m", "t3.medium")
@@ -71,14 +70,14 @@ func TestNodesAreReplaced(t *testing.T) {
 	}
 	saved := func(kind string) float64 { return metricSum(t, f.Moves.Metrics.Saving, kind) }
 	if promised, realised := saved("promised"), saved("realised"); promised < 0.5 || realised < promised-0.001 {
-		t.Errorf("savings: promised $%v, realised $%v; want at least 0.5, and the realised no less", promised, realised)
+		t.Errorf("savings: promised $%v, realised $%v; want at least 0.5, and realised at least as much", promised, realised)
 	}
 	if f.events.find("NodeClaim/DisruptionTerminating", "saves $", "an hour, pays back within ", " and moves ") == "" {
 		t.Errorf("no event reports the payback time: %v", f.events.emitted)
 	}
 }
 
-// TestBudgetsBoundMoves: a budget of one node lets one node leave at a time. The pods need two.
+// TestBudgetsBoundMoves: a budget of one node lets one node leave at a time. The pods need two nodes.
 func TestBudgetsBoundMoves(t *testing.T) {
 	t.Parallel()
 	f := newReplicaRig(t, 6, "1500m", "400m", "t3.medium")
@@ -89,7 +88,6 @@ func TestBudgetsBoundMoves(t *testing.T) {
 	}
 }
 
-// TestMoveIsUndone: if the replacement does not join, the old nodes accept pods again.
 func TestMoveIsUndone(t *testing.T) {
 	t.Parallel()
 	f := newReplicaRig(t, 2, "6500m", "900m", "m5.2xlarge", "t3.medium")
@@ -100,7 +98,7 @@ func TestMoveIsUndone(t *testing.T) {
 		f.round(t)
 	}
 	if f.unfinished(t) == "" || len(f.claims(t)) != 3 {
-		t.Fatalf("nothing was started\n%s\n%s", f.describe(t), f.log)
+		t.Fatalf("no move was started, or no replacement was launched\n%s\n%s", f.describe(t), f.log)
 	}
 	f.ahead += replacement.ReadyWithin
 	for range 12 {
@@ -121,14 +119,13 @@ func TestMoveIsUndone(t *testing.T) {
 	}
 }
 
-// TestForbiddenMoves: no move starts if the pool or a pod forbids it.
 func TestForbiddenMoves(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(t *testing.T, f *replicaRig){
 		"only empty nodes": func(t *testing.T, f *replicaRig) {
 			f.changePool(t, func(p *karpv1.NodePool) { p.Spec.Disruption.ConsolidationPolicy = karpv1.ConsolidateWhenEmpty })
 		},
-		"never": func(t *testing.T, f *replicaRig) {
+		"consolidateAfter: Never": func(t *testing.T, f *replicaRig) {
 			f.changePool(t, func(p *karpv1.NodePool) { p.Spec.Disruption.ConsolidateAfter = karpv1.NillableDuration{} })
 		},
 		"no budget": func(t *testing.T, f *replicaRig) { f.setBudgets(t, karpv1.Budget{Nodes: "0"}) },
@@ -160,7 +157,8 @@ func TestForbiddenMoves(t *testing.T) {
 	}
 }
 
-// TestMoveWaitsForProtectedPod: a pod that becomes protected after a move has started keeps its node, and the move is undone.
+// TestMoveWaitsForProtectedPod: a pod that becomes protected after a move has started keeps its node, and the move is
+// undone.
 func TestMoveWaitsForProtectedPod(t *testing.T) {
 	t.Parallel()
 	f := newReplicaRig(t, 2, "6500m", "900m", "m5.2xlarge", "t3.medium")
@@ -201,7 +199,7 @@ func TestCrashWhileMoving(t *testing.T) {
 	crashAfterEachWrite(t, 14, moveWithCrash)
 }
 
-// moveWithCrash replaces two nodes; the process ends after the given number of writes. It returns the number of writes.
+// moveWithCrash replaces two nodes; the process ends after crashAfter writes. It returns the number of writes.
 func moveWithCrash(t *testing.T, crashAfter int) int {
 	t.Helper()
 	f := newReplicaRig(t, 2, "6500m", "900m", "m5.2xlarge", "t3.medium")
@@ -224,8 +222,8 @@ func moveWithCrash(t *testing.T, crashAfter int) int {
 	return writes
 }
 
-// TestUnconfirmedMoveIsExcluded: if a scan finds a move, and revalidation does not confirm it, the next scans skip its node
-// for FirstHold. So it does not prevent other moves.
+// TestUnconfirmedMoveIsExcluded: if a scan finds a move, and revalidation does not confirm it, the next scans skip its
+// node for FirstHold. So it does not prevent other moves.
 func TestUnconfirmedMoveIsExcluded(t *testing.T) {
 	t.Parallel()
 	f := newReplicaRig(t, 3, "1500m", "1400m", "t3.medium") // no node has room for another pod

@@ -22,8 +22,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// launchReplacement runs the loops until a replacement is launched, and returns the replacement's claim. Its node does not
-// join.
+// launchReplacement runs the loops until a replacement is launched, which does not join, and returns its claim.
 func (f *replicaRig) launchReplacement(t *testing.T) karpv1.NodeClaim {
 	t.Helper()
 	f.noJoin = true
@@ -39,8 +38,7 @@ func (f *replicaRig) launchReplacement(t *testing.T) karpv1.NodeClaim {
 	return karpv1.NodeClaim{}
 }
 
-// moveTraces names a claim that has the mark of a move, or a node that accepts no pods. It is empty if there is
-// neither.
+// moveTraces names a claim that has the mark of a move, or a node that accepts no pods; empty if there is neither.
 func (f *replicaRig) moveTraces(t *testing.T) string {
 	t.Helper()
 	for _, c := range f.claims(t) {
@@ -56,8 +54,8 @@ func (f *replicaRig) moveTraces(t *testing.T) string {
 	return ""
 }
 
-// TestLostReplacementUndoesAtOnce: as soon as the replacement is gone, for any reason, the next run of the loops undoes the
-// move, and the old node accepts pods again.
+// TestLostReplacementUndoesAtOnce: as soon as the replacement is gone, for any reason, the next run of the loops undoes
+// the move, and the old node accepts pods again.
 func TestLostReplacementUndoesAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(t *testing.T, f *replicaRig, c karpv1.NodeClaim){
@@ -150,8 +148,8 @@ func TestUnjoinedReplacementUndoesAtOnce(t *testing.T) {
 	})
 }
 
-// TestUnjoinedReplacementIsDeleted: a replacement that does not join is given up after its registration timeout, although its
-// move was undone before.
+// TestUnjoinedReplacementIsDeleted: a replacement that does not join is deleted after its registration timeout,
+// although its move was undone before.
 func TestUnjoinedReplacementIsDeleted(t *testing.T) {
 	t.Parallel()
 	f := newReplicaRig(t, 1, "6500m", "900m", "m5.2xlarge", "t3.medium")
@@ -188,7 +186,7 @@ func TestUnfitReplacementUndoes(t *testing.T) {
 	f.ahead += replacement.DefaultInitializationTimeout - time.Minute
 	f.check(t, f.Moves.Advance(t.Context()))
 	if f.moveTraces(t) == "" {
-		t.Fatalf("the move was undone a minute too early\n%s", f.tail())
+		t.Fatalf("the move was undone a minute before the timeout\n%s", f.tail())
 	}
 	f.ahead += time.Minute
 	f.check(t, f.Moves.Advance(t.Context()))
@@ -207,7 +205,8 @@ func TestUnfitReplacementUndoes(t *testing.T) {
 	}
 }
 
-// TestFitWithinOfSlowPools: in pools whose nodes take long to initialize, a replacement may take twice the usual time.
+// TestFitWithinOfSlowPools: in pools whose nodes take long to initialize, a replacement may take twice the median of
+// the pool.
 func TestFitWithinOfSlowPools(t *testing.T) {
 	t.Parallel()
 	registered := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -233,12 +232,12 @@ func TestFitWithinOfSlowPools(t *testing.T) {
 	}
 }
 
-// TestDriftWaitsForNodesInLaunch: the pod of a drifted node fits on another node, which is not initialized yet. The move
-// starts only when the other node is initialized, and launches nothing.
+// TestDriftWaitsForNodesInLaunch: the pod of a drifted node fits on another node, which is not initialized yet. The
+// move starts only when the other node is initialized, and launches nothing.
 func TestDriftWaitsForNodesInLaunch(t *testing.T) {
 	t.Parallel()
 	f := newReplicaRig(t, 1, "1500m", "1500m", "t3.medium")
-	f.changePool(t, func(p *karpv1.NodePool) { p.Spec.Disruption.ConsolidateAfter = karpv1.After(time.Hour) })
+	f.changePool(t, func(p *karpv1.NodePool) { p.Spec.Disruption.ConsolidateAfter = karpv1.After(time.Hour) }) // only drift
 	old := f.claims(t)[0]
 	f.addPendingPod(t, "for-a-while", "1500m", "512Mi")
 	f.plan(t)

@@ -41,14 +41,14 @@ func (r *rig) deleteNodeByForce(t *testing.T, node corev1.Node) {
 	}
 }
 
-// TestClaimFollowsItsNode: if a Node disappears in spite of Joiner's finalizer, its claim and instance are removed after
-// LostTimeout.
+// TestClaimFollowsItsNode: if a Node disappears in spite of Joiner's finalizer, its claim and instance are removed
+// after LostTimeout.
 func TestClaimFollowsItsNode(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
 	r.deleteNodeByForce(t, r.readyNode(t))
 	if wait := r.reconcileClaims(t); onlyClaim(t, r).DeletionTimestamp != nil || wait <= 0 {
-		t.Fatalf("the claim is deleted before a restarting kubelet can create the Node again, or is next reconciled after %s", wait)
+		t.Fatalf("the claim is deleted before a restarting kubelet can create the Node again, or waits %s, want more than 0", wait)
 	}
 	r.ahead += lifecycle.LostTimeout
 	r.finish(t)
@@ -57,8 +57,8 @@ func TestClaimFollowsItsNode(t *testing.T) {
 	}
 }
 
-// TestRecreatedNodeIsPrepared: a Node was deleted, and the restarted kubelet creates it again, with the unregistered taint.
-// Joiner prepares the new Node like the first one.
+// TestRecreatedNodeIsPrepared: a Node was deleted, and the restarted kubelet creates it again, with the unregistered
+// taint. Joiner prepares the new Node like the first one.
 func TestRecreatedNodeIsPrepared(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -109,7 +109,7 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
-// stopReporting sets the Node's Ready to Unknown, as the node-lifecycle-controller does when a kubelet stops reporting.
+// stopReporting sets the Node's Ready to Unknown, as the node-lifecycle-controller does.
 func (r *rig) stopReporting(t *testing.T, name string) {
 	t.Helper()
 	for _, node := range r.nodes(t) {
@@ -158,7 +158,7 @@ func TestStrayNodeIsDeleted(t *testing.T) {
 			registered, _ := onlyClaim(t, r).StatusConditions().Find(karpv1.ConditionRegistered)
 			hasReason := c.registered || registered.Reason == karpv1.ReasonMultipleNodesFound
 			if len(r.nodes(t)) != 2 || (registered.Status == "True") != c.registered || !hasReason {
-				t.Fatalf("%d Nodes, want 2; condition of the claim: %+v", len(r.nodes(t)), registered)
+				t.Fatalf("%d Nodes, want 2; Registered of the claim is %+v, want true: %t", len(r.nodes(t)), registered, c.registered)
 			}
 			r.stopReporting(t, names[c.silent])
 			r.reconcileClaims(t)
@@ -180,13 +180,13 @@ func TestStrayNodeIsDeleted(t *testing.T) {
 // cases pods get nodes, and deleted nodes are removed within a minute.
 func TestClocksApart(t *testing.T) {
 	t.Parallel()
-	for name, server := range map[string]time.Duration{
+	for name, serverAhead := range map[string]time.Duration{
 		"the server is behind": -5*time.Minute - 10*time.Second, "the server is ahead": 5*time.Minute + 10*time.Second,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "t3.medium")
-			r.serverAhead, r.ahead = server, -server
+			r.serverAhead, r.ahead = serverAhead, -serverAhead // the server has the real time
 			node := r.readyNode(t)
 			if err := r.Sweeper.Pass(t.Context(), r.now()); err != nil {
 				t.Fatal(err)

@@ -11,21 +11,22 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// TestCrashDuringFirstReconcileOfAClass ends the process after each of its writes in turn, while it creates the resources of a
-// new class. The class is deleted before the next process starts. In each case, neither the class nor a resource is left.
+// TestCrashDuringFirstReconcileOfAClass ends the process after each of its writes in turn, while it creates the
+// resources of a new class. The class is deleted before the next process starts. In each case, neither the class nor a
+// resource is left.
 func TestCrashDuringFirstReconcileOfAClass(t *testing.T) {
 	t.Parallel()
 	crashAfterEachWrite(t, 4, createAndDeleteWithCrash)
 }
 
-// createAndDeleteWithCrash reconciles a new class in a process that ends after the given number of writes. Then the class is
-// deleted, and the next process removes it with its resources. It returns how many writes the first process made.
+// createAndDeleteWithCrash reconciles a new class in a process that ends after crashAfter writes. Then the class is
+// deleted, and the next process removes its resources. It returns the number of writes of the first process.
 func createAndDeleteWithCrash(t *testing.T, crashAfter int) int {
 	t.Helper()
 	r := newRig(t, "t3.medium")
 	awsClient, ok := r.Claims.Instances.(nodeclass.DryRunner)
 	if !ok {
-		t.Fatal("the rig's clients have changed")
+		t.Fatal("the rig's EC2 client makes no dry runs")
 	}
 	r.NodeClasses.DryRunner = awsClient
 	r.fuse.set(crashAfter)
@@ -51,7 +52,8 @@ func createAndDeleteWithCrash(t *testing.T, crashAfter int) int {
 		t.Fatal(err)
 	}
 	if profiles+templates > 0 || err == nil {
-		t.Errorf("remaining: %d instance profiles, %d launch templates; the class exists: %t\n%s", profiles, templates, err == nil, r.log)
+		t.Errorf("remaining: %d instance profiles, %d launch templates, want none; the class exists: %t, want false\n%s",
+			profiles, templates, err == nil, r.log)
 	}
 	return writes
 }

@@ -20,10 +20,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// TestNodeClassStatus covers the conditions of a class whose spec is valid, invalid, or cannot be resolved.
 func TestNodeClassStatus(t *testing.T) {
 	t.Parallel()
-	text := func(s string) *string { return &s }
+	ptrTo := func(s string) *string { return &s }
 	for name, c := range map[string]struct {
 		change func(*awsv1.EC2NodeClass)
 		faults world.Faults
@@ -69,7 +68,7 @@ func TestNodeClassStatus(t *testing.T) {
 			want:   map[string]string{awsv1.ConditionInstanceProfileReady: "False RoleNotFound absent"},
 		},
 		"no such profile": {
-			change: func(c *awsv1.EC2NodeClass) { c.Spec.Role, c.Spec.InstanceProfile = "", text("absent") },
+			change: func(c *awsv1.EC2NodeClass) { c.Spec.Role, c.Spec.InstanceProfile = "", ptrTo("absent") },
 			want:   map[string]string{awsv1.ConditionInstanceProfileReady: "False InstanceProfileNotFound absent"},
 		},
 		"a tag that Joiner sets": {
@@ -78,20 +77,20 @@ func TestNodeClassStatus(t *testing.T) {
 		},
 		"user data that is too long": {
 			change: func(c *awsv1.EC2NodeClass) {
-				c.Spec.UserData = text("#!/bin/sh\n# " + strings.Repeat("x", 17_000))
+				c.Spec.UserData = ptrTo("#!/bin/sh\n# " + strings.Repeat("x", 17_000))
 			},
 			want: map[string]string{awsv1.ConditionValidationSucceeded: "False UserDataSizeLimitExceeded 16384"},
 		},
 		"invalid TOML as user data": {
 			change: func(c *awsv1.EC2NodeClass) {
 				c.Spec.AMIFamily, c.Spec.AMISelectorTerms, c.Spec.UserData = nil, []awsv1.AMISelectorTerm{{Alias: "bottlerocket@latest"}},
-					text("[settings]\nmotd = hello\n")
+					ptrTo("[settings]\nmotd = hello\n")
 			},
 			want: map[string]string{awsv1.ConditionValidationSucceeded: "False UserDataInvalid spec.userData, line 2, column 8: it is not valid TOML"},
 		},
 		"invalid YAML as user data": {
 			change: func(c *awsv1.EC2NodeClass) {
-				c.Spec.UserData = text("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: [\n")
+				c.Spec.UserData = ptrTo("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: [\n")
 			},
 			want: map[string]string{awsv1.ConditionValidationSucceeded: "False UserDataInvalid spec.userData, line 3: is not a NodeConfig"},
 		},
@@ -117,7 +116,7 @@ func TestNodeClassStatus(t *testing.T) {
 		"user data with an open block": {
 			change: func(c *awsv1.EC2NodeClass) {
 				c.Spec.AMIFamily, c.Spec.AMISelectorTerms, c.Spec.UserData = nil, []awsv1.AMISelectorTerm{{Alias: "windows2022@latest"}},
-					text("<powershell>\nhostname\n")
+					ptrTo("<powershell>\nhostname\n")
 			},
 			want: map[string]string{awsv1.ConditionValidationSucceeded: "False UserDataInvalid spec.userData has <powershell>"},
 		},
@@ -132,23 +131,23 @@ func TestNodeClassStatus(t *testing.T) {
 			change: func(c *awsv1.EC2NodeClass) {
 				size := resource.MustParse("2Gi")
 				c.Spec.AMIFamily, c.Spec.AMISelectorTerms = nil, []awsv1.AMISelectorTerm{{Alias: "bottlerocket@latest"}}
-				c.Spec.BlockDeviceMappings = []awsv1.BlockDeviceMapping{{DeviceName: text("/dev/xvda"),
-					EBS: &awsv1.BlockDevice{VolumeSize: &size, VolumeType: text("gp3")}}}
+				c.Spec.BlockDeviceMappings = []awsv1.BlockDeviceMapping{{DeviceName: ptrTo("/dev/xvda"),
+					EBS: &awsv1.BlockDevice{VolumeSize: &size, VolumeType: ptrTo("gp3")}}}
 			},
 			want: map[string]string{awsv1.ConditionValidationSucceeded: "False BlockDeviceMappingInvalid needs at least 4 GiB on /dev/xvda: write 4Gi"},
 		},
 		"a disk whose throughput its IOPS do not allow": {
 			change: func(c *awsv1.EC2NodeClass) {
 				size, iops, throughput := resource.MustParse("100Gi"), int64(3000), int64(1000)
-				c.Spec.BlockDeviceMappings = []awsv1.BlockDeviceMapping{{DeviceName: text("/dev/xvda"),
-					EBS: &awsv1.BlockDevice{VolumeSize: &size, VolumeType: text("gp3"), IOPS: &iops, Throughput: &throughput}}}
+				c.Spec.BlockDeviceMappings = []awsv1.BlockDeviceMapping{{DeviceName: ptrTo("/dev/xvda"),
+					EBS: &awsv1.BlockDevice{VolumeSize: &size, VolumeType: ptrTo("gp3"), IOPS: &iops, Throughput: &throughput}}}
 			},
 			want: map[string]string{awsv1.ConditionValidationSucceeded: "False BlockDeviceMappingInvalid throughput is 1000 MiB/s"},
 		},
 		"a sysctl as a number": {
 			change: func(c *awsv1.EC2NodeClass) {
 				c.Spec.AMIFamily, c.Spec.AMISelectorTerms = nil, []awsv1.AMISelectorTerm{{Alias: "bottlerocket@latest"}}
-				c.Spec.UserData = text("[settings.kernel.sysctl]\n\"net.core.somaxconn\" = 1048576\n")
+				c.Spec.UserData = ptrTo("[settings.kernel.sysctl]\n\"net.core.somaxconn\" = 1048576\n")
 			},
 			want: map[string]string{
 				awsv1.ConditionValidationSucceeded: "False UserDataInvalid settings.kernel.sysctl.net.core.somaxconn must be text",
@@ -157,7 +156,7 @@ func TestNodeClassStatus(t *testing.T) {
 		},
 		"no such placement group": {
 			change: func(c *awsv1.EC2NodeClass) {
-				c.Spec.PlacementGroupSelector = &awsv1.PlacementGroupSelector{Name: text("g")}
+				c.Spec.PlacementGroupSelector = &awsv1.PlacementGroupSelector{Name: ptrTo("g")}
 			},
 			want: map[string]string{awsv1.ConditionPlacementGroupReady: "False PlacementGroupNotFound name g in this region"},
 		},
@@ -195,7 +194,6 @@ func TestNodeClassStatus(t *testing.T) {
 	}
 }
 
-// TestReadyClassStaysReady: a class stays ready, with the resources that were resolved before, while calls to AWS fail.
 func TestReadyClassStaysReady(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -215,8 +213,8 @@ func TestReadyClassStaysReady(t *testing.T) {
 	}
 }
 
-// TestDeletedClassWaitsForItsClaims: a deleted class stays until its claims are gone. Then its instance profile and launch
-// templates are deleted, and the class is gone.
+// TestDeletedClassWaitsForItsClaims: a deleted class stays until its claims are gone. Then its instance profile and
+// launch templates are deleted, and the class is gone.
 func TestDeletedClassWaitsForItsClaims(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -255,8 +253,7 @@ func TestDeletedClassWaitsForItsClaims(t *testing.T) {
 	}
 }
 
-// TestEarlierErrorsDoNotDelayDeletion: errors that a class had before its deletion do not delay the deletion. Only errors of
-// the deletion itself delay it.
+// TestEarlierErrorsDoNotDelayDeletion: only errors of the deletion itself delay it.
 func TestEarlierErrorsDoNotDelayDeletion(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -270,15 +267,15 @@ func TestEarlierErrorsDoNotDelayDeletion(t *testing.T) {
 	r.Do(func(w *world.World, _ time.Time) {
 		w.Faults.CallErrors = []*world.CallError{{Call: "*", Status: 503, Code: "ServiceUnavailable"}}
 	})
-	for _, most := range []time.Duration{time.Second, 2 * time.Second} {
+	for _, maxDelay := range []time.Duration{time.Second, 2 * time.Second} { // as after a first and a second error
 		got, err := r.NodeClasses.Reconcile(t.Context(), named("default"))
-		if err != nil || got.RequeueAfter == 0 || got.RequeueAfter > most {
-			t.Errorf("the deletion is tried again after %s, want at most %s; %v\n%s", got.RequeueAfter, most, err, r.log)
+		if err != nil || got.RequeueAfter == 0 || got.RequeueAfter > maxDelay {
+			t.Errorf("the deletion is tried again after %s, want at most %s; %v\n%s", got.RequeueAfter, maxDelay, err, r.log)
 		}
 	}
 }
 
-// TestClassMetadata checks that the loop keeps the finalizers of others, and that the condition Ready has a time.
+// TestClassMetadata checks that the loop keeps the finalizers of others, and that Ready has a transition time.
 func TestClassMetadata(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -292,12 +289,12 @@ func TestClassMetadata(t *testing.T) {
 		t.Errorf("the class has the finalizers %v, want example.com/other and Joiner's", got)
 	}
 	if c, _ := r.class(t).StatusConditions().Find(karpv1.ConditionReady); c.LastTransitionTime == (metav1.Time{}) {
-		t.Error("Ready has no time")
+		t.Error("Ready has no transition time")
 	}
 }
 
-// TestIsolatedClassNeedsNoIAM: a class that names its instance profile becomes ready without access to IAM, but only with the
-// setting for an isolated VPC.
+// TestIsolatedClassNeedsNoIAM: a class that names its instance profile becomes ready without access to IAM, but only
+// with the setting for an isolated VPC.
 func TestIsolatedClassNeedsNoIAM(t *testing.T) {
 	t.Parallel()
 	for _, isolated := range []bool{false, true} {

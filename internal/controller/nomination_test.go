@@ -88,8 +88,8 @@ func nominationRig(t *testing.T, objects ...client.Object) *rig {
 	return r
 }
 
-// TestNominations: a Node that is not ready yet is kept closed for all but DaemonSet pods that tolerate everything. When
-// it is ready and Kubernetes has removed its own taints, its pods are nominated before it is opened.
+// TestNominations: a Node that is not ready is closed for all pods except DaemonSet pods that tolerate everything. When
+// it is ready and Kubernetes has removed the taint not-ready, the Node's pods are nominated. Then it is opened.
 func TestNominations(t *testing.T) {
 	t.Parallel()
 	r := nominationRig(t)
@@ -123,7 +123,7 @@ func TestNominations(t *testing.T) {
 	}
 }
 
-// TestNominationsDoNotWait: a ready Node is opened after a second, even if another taint stays.
+// TestNominationsDoNotWait: a ready Node is opened after a second, even if it still has the taint not-ready.
 func TestNominationsDoNotWait(t *testing.T) {
 	t.Parallel()
 	r := nominationRig(t)
@@ -137,7 +137,6 @@ func TestNominationsDoNotWait(t *testing.T) {
 	}
 }
 
-// TestNotHeldForNominations covers which Nodes are not closed for nominations.
 func TestNotHeldForNominations(t *testing.T) {
 	t.Parallel()
 	tolerating := func(tolerations ...corev1.Toleration) client.Object {
@@ -147,15 +146,15 @@ func TestNotHeldForNominations(t *testing.T) {
 				ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Tolerations: tolerations,
 					Containers: []corev1.Container{{Name: "c"}}}}}}
 	}
-	notReady := corev1.Toleration{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists}
+	toleratesNotReady := corev1.Toleration{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists}
 	for name, c := range map[string]struct {
 		daemon client.Object
 		isHeld bool
 	}{
 		"a DaemonSet that tolerates everything":          {tolerating(corev1.Toleration{Operator: corev1.TolerationOpExists}), true},
 		"a DaemonSet that waits until a node is ready":   {tolerating(), true},
-		"a DaemonSet that starts before a node is ready": {tolerating(notReady), false},
-		"the same, and it tolerates our taint": {tolerating(notReady,
+		"a DaemonSet that starts before a node is ready": {tolerating(toleratesNotReady), false},
+		"the same, and it tolerates Joiner's taint": {tolerating(toleratesNotReady,
 			corev1.Toleration{Key: conversion.TaintNominations, Operator: corev1.TolerationOpExists}), true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -163,7 +162,7 @@ func TestNotHeldForNominations(t *testing.T) {
 			r := nominationRig(t, c.daemon)
 			r.joinNotReady(t)
 			if node := r.nodes(t)[0]; nodeclaim.HasTaint(&node, conversion.TaintNominations) != c.isHeld {
-				t.Errorf("taints %v, want held: %v", node.Spec.Taints, c.isHeld)
+				t.Errorf("taints %v, want the one for nominations: %t", node.Spec.Taints, c.isHeld)
 			}
 		})
 	}
@@ -196,7 +195,6 @@ func TestNominationsOfReadyNode(t *testing.T) {
 	}
 }
 
-// TestOpenWhenStopped: when the controller ends, it opens the Nodes that are still closed for nominations.
 func TestOpenWhenStopped(t *testing.T) {
 	t.Parallel()
 	r := nominationRig(t)
@@ -222,7 +220,7 @@ func TestCrashWhileOpening(t *testing.T) {
 }
 
 // openWithCrash runs the loops from the registration of a Node to its initialization. The process ends after crashAfter
-// writes, and another one continues. It returns the number of writes of the first.
+// writes, and the next one continues. It returns the number of writes of the first.
 func openWithCrash(t *testing.T, crashAfter int) int {
 	t.Helper()
 	r := nominationRig(t)

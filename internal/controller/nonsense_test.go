@@ -11,7 +11,7 @@ import (
 
 // TestInvalidBudgetsBlockDisruption: an invalid budget that the schema accepts, or an invalid schedule, blocks the
 // disruption of the pool's nodes. A condition of the pool names the field. Nodes are launched as before. When the
-// setting is fixed, the condition no longer names the field, and nodes are removed.
+// setting is fixed, nodes are removed.
 func TestInvalidBudgetsBlockDisruption(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -52,7 +52,7 @@ func TestInvalidBudgetsBlockDisruption(t *testing.T) {
 			f.reconcileClaims(t)
 			f.join(t)
 			f.reconcileClaims(t)
-			f.replicas = 3
+			f.replicas = 3 // from now on the rig expects three pods
 			f.setBudgets(t, karpv1.Budget{Nodes: "100%"})
 			if _, text := reconcilePool(); strings.Contains(text, "budgets") {
 				t.Errorf("the setting is fixed, but the condition is %q", text)
