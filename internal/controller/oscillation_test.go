@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// TestNothingOscillates simulates a thousand minutes of workloads that grow and shrink, with all loops of the controller. It
-// checks:
+// TestNothingOscillates simulates a thousand minutes of workloads that grow and shrink, with all loops of the
+// controller. It checks:
 //   - not many more pods are moved than workloads create and delete
 //   - no workload is moved more often than allowed
 //   - no node is replaced by an equal one
@@ -40,7 +40,7 @@ func TestNothingOscillates(t *testing.T) {
 	// an hour, and moves may follow then.
 	const minutes, stillEvery, stillFor, cheapAfter, settled = 1000, 500, 120, 60, 80
 	var paidSum, freshSum, boundSum catalog.Price // of all measurements
-	evictionsBefore := 0                          // evictions until the fleet had time to converge
+	evictionsBefore := 0                          // evictions until minute settled of the period
 	for minute := range minutes {
 		still := minute%stillEvery - (stillEvery - stillFor) // for how many minutes workloads have not changed; negative: they change
 		f.scale(minute, still >= 0)
@@ -83,11 +83,12 @@ func (f *varyingRig) shapesOf(claims []string) (out []string) {
 
 func (f *varyingRig) priceOf(shapes []string) (sum catalog.Price) {
 	for _, shape := range shapes {
-		sum += f.prices[strings.Split(shape, "/")[1]]
+		sum += f.prices[strings.Split(shape, "/")[1]] // the instance type
 	}
 	return sum
 }
 
+// stayReasons returns why each node is not disrupted.
 func (f *varyingRig) stayReasons() (out []string) {
 	for _, c := range f.claims(f.t) {
 		d, _ := c.StatusConditions().Find(karpv1.ConditionDisruptable)
@@ -115,16 +116,18 @@ func (f *varyingRig) changes() (n int) {
 // drainLag is the longest time between the count of a move and the evictions of its pods.
 const drainLag = 5 * time.Minute
 
-// checkMoves checks the number of moves and moved pods, the moves of each workload within an hour, and that each move replaced
-// nodes by cheaper ones.
+// checkMoves checks the number of moves and moved pods, the moves of each workload within an hour, and that each move
+// replaced nodes by cheaper ones.
 func (f *varyingRig) checkMoves(t *testing.T, minutes int) {
 	t.Helper()
 	// In five runs, 0.75 to 1.05 pods were moved, in 0.25 to 0.3 moves, for each pod that a workload created or deleted.
 	// With oscillation there would be no limit.
-	if moved, all := f.evictions(), f.changes(); 2*moved > 3*all || 2*len(f.moves) > all || all < minutes/10 {
-		t.Errorf("%d moves of %d pods while workloads created or deleted %d pods; want at most half as many moves and 1.5 times as many moved pods", len(f.moves), moved, all)
+	if moved, changed := f.evictions(), f.changes(); 2*moved > 3*changed || 2*len(f.moves) > changed || changed < minutes/10 {
+		t.Errorf("%d moves of %d pods for %d changed pods; want at most half as many moves, 1.5 times as many pods, and at least %d changed",
+			len(f.moves), moved, changed, minutes/10)
 	}
 	for _, a := range f.apps {
+		// The limit per pod, times the largest number of pods.
 		most := (a.base + a.swing + a.swing/2) * disruption.DefaultMovesPerHour
 		for i, at := range a.evicted {
 			n := 0
@@ -143,9 +146,9 @@ func (f *varyingRig) checkMoves(t *testing.T, minutes int) {
 		if len(move.removed) == 0 {
 			continue // the move was undone
 		}
-		gone, come := f.shapesOf(move.removed), f.shapesOf(move.launched)
-		if slices.Equal(gone, come) || f.priceOf(come) >= f.priceOf(gone) {
-			t.Errorf("move %s replaced %v by %v, want other and cheaper nodes", id, gone, come)
+		removed, launched := f.shapesOf(move.removed), f.shapesOf(move.launched)
+		if slices.Equal(removed, launched) || f.priceOf(launched) >= f.priceOf(removed) {
+			t.Errorf("move %s replaced %v by %v, want other and cheaper nodes", id, removed, launched)
 		}
 	}
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
-// TestClassOfAnotherVPC: selectors match only resources in the cluster's VPC. If the cluster's VPC is not known, all selected
-// resources must be in one VPC. Otherwise a condition names the field of the selector, and nothing is launched.
+// TestClassOfAnotherVPC: selectors match only resources in the cluster's VPC. If the cluster's VPC is not known, all
+// selected resources must be in one VPC. Otherwise a condition names the field of the selector, and nothing is
+// launched.
 func TestClassOfAnotherVPC(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -36,7 +37,7 @@ func TestClassOfAnotherVPC(t *testing.T) {
 			"True SubnetsReady some of spec.subnetSelectorTerms found nothing", true},
 		"one of two groups": {true, false, true, true, awsv1.ConditionSecurityGroupsReady,
 			"True SecurityGroupsReady some of spec.securityGroupSelectorTerms", true},
-		"VPC unknown: subnets of two": {false, true, false, true, awsv1.ConditionSubnetsReady,
+		"VPC unknown: subnets of two VPCs": {false, true, false, true, awsv1.ConditionSubnetsReady,
 			"False SubnetVPCMismatch spec.subnetSelectorTerms", false},
 		"VPC unknown: group of another VPC": {false, false, true, false, awsv1.ConditionSecurityGroupsReady,
 			"False SecurityGroupSubnetVPCMismatch spec.securityGroupSelectorTerms", false},
@@ -87,13 +88,12 @@ func TestClassOfAnotherVPC(t *testing.T) {
 			r.reconcileClaims(t)
 			ready := r.class(t).StatusConditions().IsTrue(karpv1.ConditionReady)
 			if launched := r.Calls()["ec2:CreateFleet"] > 0; ready != c.wantReady || launched != c.wantReady {
-				t.Errorf("ready %t, launched %t; want %t", ready, launched, c.wantReady)
+				t.Errorf("the class is ready: %t, launched: %t; want %t for both", ready, launched, c.wantReady)
 			}
 		})
 	}
 }
 
-// TestProfileWithoutRole: a class whose instance profile has no role is not ready, because its nodes could not join.
 func TestProfileWithoutRole(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")

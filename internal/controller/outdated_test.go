@@ -37,7 +37,7 @@ func (r *rig) isLeaving(t *testing.T, name string) bool {
 }
 
 // TestOutdatedClaim: an instance that has not joined is replaced at once when its class or pool changes. An instance
-// younger than JoinGrace is not replaced yet, because it may be about to join. An instance that has joined stays.
+// younger than JoinGrace may be about to join, and stays, as do all instances while the class is not ready.
 func TestOutdatedClaim(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -50,7 +50,7 @@ func TestOutdatedClaim(t *testing.T) {
 		"class, young":      {func(t *testing.T, r *rig) { r.setUserData(t, "#!/bin/sh\n") }, 10 * time.Second, false, false},
 		"class, has a Node": {func(t *testing.T, r *rig) { r.setUserData(t, "#!/bin/sh\n") }, time.Minute, true, false},
 		"nothing":           {func(t *testing.T, r *rig) { r.reconcileClassAndPool(t) }, time.Minute, false, false},
-		"broken class": {func(t *testing.T, r *rig) {
+		"class that is not ready": {func(t *testing.T, r *rig) {
 			class := r.class(t)
 			class.Spec.SubnetSelectorTerms[0].Tags = map[string]string{"no": "such"}
 			class.Generation++
@@ -109,7 +109,8 @@ func TestRepeatedEdits(t *testing.T) {
 		// The second edit comes after the first pause, the third one during the second pause.
 		isLate, isEarly := n == 0 && took > 0, n == 2 && took <= last
 		if isLate || isEarly {
-			t.Errorf("edit %d: the instance is replaced after %s; at the edit before, after %s", n+1, took, last)
+			t.Errorf("edit %d: the instance is replaced after %s, after %s at the edit before; want 0 at edit 1, more at edit 3 than at 2",
+				n+1, took, last)
 		}
 		last = took
 		r.finishDeleted(t)
@@ -124,11 +125,11 @@ func TestRepeatedEdits(t *testing.T) {
 	}
 }
 
-// TestCuredClaims: the cause that kept instances from joining is fixed. Instances that still have not joined CureGrace
-// after the fix are replaced, all together. This also holds if an earlier process found the cause.
+// TestCuredClaims: instances that have not joined CureGrace after the cause was fixed are replaced together, even if an
+// earlier process found the cause.
 func TestCuredClaims(t *testing.T) {
 	t.Parallel()
-	embedded(t) // loads the table that the synctest bubbles share
+	embedded(t) // must be outside the bubble
 	for name, restarts := range map[string]bool{"one process": false, "another process": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -205,7 +206,7 @@ func (l *lateRig) untilCured(t *testing.T, claims []karpv1.NodeClaim) time.Time 
 // and after a restart.
 func TestCauseBetweenTries(t *testing.T) {
 	t.Parallel()
-	embedded(t) // loads the table that the synctest bubbles share
+	embedded(t) // must be outside the bubble
 	synctest.Test(t, func(t *testing.T) {
 		l := newLateRig(t, awsv1.PreflightOff)
 		l.reconcileClassAndPool(t)
@@ -242,10 +243,9 @@ func TestCauseBetweenTries(t *testing.T) {
 	})
 }
 
-// TestNewClassEmitsNoEvent: a valid new EC2NodeClass, whose conditions are Unknown at first, emits no event.
 func TestNewClassEmitsNoEvent(t *testing.T) {
 	t.Parallel()
-	embedded(t) // loads the table that the synctest bubbles share
+	embedded(t) // must be outside the bubble
 	for _, mode := range []string{awsv1.PreflightEnforce, awsv1.PreflightWarn, awsv1.PreflightOff} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
@@ -260,7 +260,7 @@ func TestNewClassEmitsNoEvent(t *testing.T) {
 					t.Errorf("the class is not ready: %+v", l.class(t).Status.Conditions)
 				}
 				if event := l.events.find("EC2NodeClass/"); event != "" {
-					t.Errorf("an event was emitted: %s", event)
+					t.Errorf("an event was emitted: %s; want none", event)
 				}
 			})
 		})

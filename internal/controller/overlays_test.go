@@ -21,7 +21,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// newOverlay returns a NodeOverlay with the requirements on instance types. The overlay changes nothing yet.
+// newOverlay returns a NodeOverlay that changes nothing yet.
 func newOverlay(name string, requirements ...karpv1alpha1.Requirement) *karpv1alpha1.NodeOverlay {
 	return &karpv1alpha1.NodeOverlay{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 1},
@@ -33,7 +33,7 @@ func ofType(names ...string) karpv1alpha1.Requirement {
 	return karpv1alpha1.Requirement{Key: corev1.LabelInstanceTypeStable, Operator: corev1.NodeSelectorOpIn, Values: names}
 }
 
-// newOverlayLoop creates the loop of NodeOverlays, and enables them.
+// newOverlayLoop enables NodeOverlays, and returns their loop.
 func (r *rig) newOverlayLoop() *offerings.OverlayReconciler {
 	r.Market.Options.Overlays = true
 	writer := &writer.Writer{Client: r.api}
@@ -108,7 +108,8 @@ func TestOverlayPrice(t *testing.T) {
 	}
 }
 
-// TestOverlayCapacity: a resource that only an overlay gives an instance type counts in plans, and in the status of the claim.
+// TestOverlayCapacity: a resource that only an overlay gives an instance type counts in plans, and in the status of the
+// claim.
 func TestOverlayCapacity(t *testing.T) {
 	t.Parallel()
 	const dongle = corev1.ResourceName("example.com/dongle")
@@ -155,8 +156,8 @@ func TestOverlayCapacity(t *testing.T) {
 	}
 }
 
-// TestOverlayConditions: an overlay that is invalid, or that conflicts with another one, is not applied, and its condition
-// says why. It is applied once the conflict is resolved.
+// TestOverlayConditions: an overlay that is invalid, or that conflicts with another one, is not applied, and its
+// condition says why. It is applied once the conflict is resolved.
 func TestOverlayConditions(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium", "m5.large")
@@ -173,12 +174,12 @@ func TestOverlayConditions(t *testing.T) {
 		r.create(t, o)
 	}
 	got := r.overlayConditions(t, loop)
-	for name, want := range map[string]string{
+	for name, want := range map[string]string{ // of two overlays with the same weight, the second by name is applied
 		"a": "Conflict: conflict with another overlay: b ", "b": "True", "c": "True",
 		"restricted": "RuntimeValidation: spec.requirements[0]: kubernetes.io/hostname cannot be known", "unmatched": "True",
 	} {
 		if !strings.HasPrefix(got[name], want) {
-			t.Errorf("%s: %q, want %q", name, got[name], want)
+			t.Errorf("overlay %s: %q, want a text that begins with %q", name, got[name], want)
 		}
 	}
 	prices := func() map[string]string {
@@ -194,10 +195,10 @@ func TestOverlayConditions(t *testing.T) {
 	weight := int32(5)
 	r.changeOverlay(t, "a", func(o *karpv1alpha1.NodeOverlay) { o.Spec.Weight, o.Generation = &weight, 2 })
 	if got := r.overlayConditions(t, loop); got["a"] != "True" || got["b"] != "True" {
-		t.Errorf("with another weight, a is %s and b is %s, want True for both", got["a"], got["b"])
+		t.Errorf("with weight 5 for a, a is %s and b is %s, want True for both", got["a"], got["b"])
 	}
 	if diff := cmp.Diff(map[string]string{"m5.large": "0.1000", "t3.medium": "0.2000"}, prices()); diff != "" {
-		t.Errorf("prices with another weight (-want +got):\n%s", diff)
+		t.Errorf("prices with weight 5 for a (-want +got):\n%s", diff)
 	}
 	before := r.Market.OverlayResult
 	r.Market.Market(time.Now())

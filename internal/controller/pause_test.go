@@ -35,8 +35,7 @@ func idleRig(t *testing.T) *rig {
 	return r
 }
 
-// isEmptyNodeDeleted lets a minute pass, runs the loop that deletes empty nodes, and reports whether it deletes the
-// only node.
+// isEmptyNodeDeleted reports whether the loop that deletes empty nodes deletes the only node within a minute.
 func (r *rig) isEmptyNodeDeleted(t *testing.T) bool {
 	t.Helper()
 	r.ahead += time.Minute
@@ -58,7 +57,7 @@ func TestPauseHoldsAllPools(t *testing.T) {
 		}
 	}
 	if !strings.Contains(r.log.String(), `"by":"ConfigMap kube-system/joiner"`) {
-		t.Errorf("the log does not report who paused: %s", r.log)
+		t.Errorf("the log does not name the ConfigMap: %s", r.log)
 	}
 	r.ahead += 2 * time.Hour // the end of the last pause has passed
 	if !r.isEmptyNodeDeleted(t) {
@@ -86,7 +85,7 @@ func TestPauseHoldsOnePool(t *testing.T) {
 	}
 	annotate("false")
 	if !r.isEmptyNodeDeleted(t) {
-		t.Error("the pool is not paused any more, but the node stays")
+		t.Error("the pool is no longer paused, but the node stays")
 	}
 }
 
@@ -106,7 +105,7 @@ func TestAnnotatedClaimIsKept(t *testing.T) {
 	}
 	annotate("1h") // valid only on pods
 	if !r.isEmptyNodeDeleted(t) {
-		t.Error("no valid annotation keeps the node any more, but the node stays")
+		t.Error("the annotation is not valid on claims, but the node stays")
 	}
 }
 
@@ -138,11 +137,11 @@ func TestBrokenSwitchPauses(t *testing.T) {
 	s.isBroken = true
 	now = now.Add(30 * time.Second)
 	if isPaused() {
-		t.Error("half a minute without an answer pauses")
+		t.Error("half a minute without a read pauses")
 	}
 	now = now.Add(31 * time.Second)
 	if !isPaused() || !strings.Contains(log.String(), "unreachable") {
-		t.Errorf("a minute without an answer does not pause, or the error is not logged: %s", log)
+		t.Errorf("a minute without a read does not pause, or the error is not logged: %s", log)
 	}
 	s.isBroken = false
 	now = now.Add(loop.PauseReadInterval)

@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/disruption"
 )
 
-// TestUsualJoin: the usual join time is the median of the initialized claims.
+// TestUsualJoin: MedianJoinTime is the median time from creation to initialization.
 func TestUsualJoin(t *testing.T) {
 	t.Parallel()
 	created := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
@@ -35,7 +35,7 @@ func TestUsualJoin(t *testing.T) {
 		"one claim":           {[]*karpv1.NodeClaim{initialized(time.Minute)}, time.Minute},
 	} {
 		if got := loop.MedianJoinTime(c.claims); got != c.want {
-			t.Errorf("%s: %s, want %s", name, got, c.want)
+			t.Errorf("%s: the median is %s, want %s", name, got, c.want)
 		}
 	}
 }

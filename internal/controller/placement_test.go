@@ -24,16 +24,16 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// placedRig creates a placement group named hpc, otherwise like the given one. It returns the group, and a rig whose
-// class selects the group and is ready.
-func placedRig(t *testing.T, like world.PlacementGroup, instanceTypes ...string) (*rig, *world.PlacementGroup) {
+// placedRig creates a placement group from spec, with the name hpc. It returns the group, and a rig whose class selects
+// the group and is ready.
+func placedRig(t *testing.T, spec world.PlacementGroup, instanceTypes ...string) (*rig, *world.PlacementGroup) {
 	t.Helper()
 	r := newRig(t, instanceTypes...)
-	like.Name = "hpc"
+	spec.Name = "hpc"
 	var group *world.PlacementGroup
 	r.Do(func(_ *world.World, now time.Time) {
 		var err error
-		if group, err = r.estate.Region.PlacementGroups.Create(now, like); err != nil {
+		if group, err = r.estate.Region.PlacementGroups.Create(now, spec); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -65,8 +65,8 @@ func (r *rig) countByZone() map[string]int {
 	return out
 }
 
-// TestClusterGroupIsOneZone: all instances of a cluster group are launched in one zone at the first attempt, and have types
-// that are allowed in cluster groups. Later launches use the same zone, also after a restart.
+// TestClusterGroupIsOneZone: all instances of a cluster group are launched in one zone at the first attempt, with types
+// that cluster groups allow. Later launches use the same zone, also after a restart.
 func TestClusterGroupIsOneZone(t *testing.T) {
 	t.Parallel()
 	r, group := placedRig(t, world.PlacementGroup{Strategy: world.ClusterGroup}, "m5.large", "t3.large")
@@ -125,8 +125,8 @@ func TestClusterGroupGoesElsewhere(t *testing.T) {
 	}
 }
 
-// TestSpreadGroupIsSevenPerZone: pods beyond the limit of a spread group wait, and no launch is requested for them. After an
-// instance was terminated, its zone can be used again.
+// TestSpreadGroupIsSevenPerZone: pods beyond the limit of a spread group wait, and no launch is requested for them.
+// After an instance was terminated, its zone can be used again.
 func TestSpreadGroupIsSevenPerZone(t *testing.T) {
 	t.Parallel()
 	r, _ := placedRig(t, world.PlacementGroup{Strategy: world.SpreadGroup}, "m5.large")
@@ -168,8 +168,8 @@ func TestSpreadGroupIsSevenPerZone(t *testing.T) {
 	}
 }
 
-// TestPartitionGroup: a claim that requires a partition is launched in it. If a claim accepts all partitions, EC2 chooses one.
-// A claim that requires a missing partition gets an event.
+// TestPartitionGroup: a claim that requires a partition is launched in it. If a claim accepts all partitions, EC2
+// chooses one. A claim that requires a missing partition gets an event.
 func TestPartitionGroup(t *testing.T) {
 	t.Parallel()
 	r, group := placedRig(t, world.PlacementGroup{Strategy: world.PartitionGroup, Partitions: 3}, "m5.large")
@@ -188,7 +188,7 @@ func TestPartitionGroup(t *testing.T) {
 		}
 	}
 	r.reconcileClaims(t)
-	got := map[string]string{}
+	got := map[string]string{} // true if it is in the group, its partition, and the claim's label
 	for _, c := range r.claims(t) {
 		for _, i := range r.instances() {
 			if strings.HasSuffix(c.Status.ProviderID, i.ID) {
@@ -278,8 +278,8 @@ func TestPoolsOfPartitions(t *testing.T) {
 	}
 }
 
-// TestPlacementGroupCondition: if AWS does not answer, the condition stays true as long as the group is known. The
-// condition becomes false once the group is being deleted.
+// TestPlacementGroupCondition: if EC2 denies the call, the condition stays true while the group is known. The condition
+// becomes false when the group is being deleted.
 func TestPlacementGroupCondition(t *testing.T) {
 	t.Parallel()
 	r, _ := placedRig(t, world.PlacementGroup{Strategy: world.SpreadGroup}, "m5.large")
@@ -308,7 +308,6 @@ func TestPlacementGroupCondition(t *testing.T) {
 	wantCondition("False PlacementGroupResolutionFailed", "DescribePlacementGroups")
 }
 
-// TestPlacedReservations: launches into a cluster group use only reservations in the group.
 func TestPlacedReservations(t *testing.T) {
 	t.Parallel()
 	r, group := placedRig(t, world.PlacementGroup{Strategy: world.ClusterGroup}, "m5.large")
@@ -342,8 +341,8 @@ func TestPlacedReservations(t *testing.T) {
 	}
 }
 
-// TestPlacementBook: a launched instance counts at once, and only once. The first launch into a cluster group decides its zone,
-// unless the launch fails.
+// TestPlacementBook: a launched instance counts at once, and only once. The first launch into a cluster group decides
+// its zone, unless the launch fails.
 func TestPlacementBook(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -363,7 +362,7 @@ func TestPlacementBook(t *testing.T) {
 	}
 	group := ec2.PlacementGroup{ID: "pg-1", Strategy: catalog.PlaceCluster}
 	if !b.Update(now, class, group) {
-		t.Error("the first answer does not count as more room")
+		t.Error("the first update does not count as more room")
 	}
 	if got := b.Restrict(now, "pg-1", "launch-1", pickIn("b", "a", "b")); len(got) != 2 || got[0].Offering.Zone != "b" {
 		t.Errorf("the first launch may request %+v, want two offerings in b", got)
@@ -400,7 +399,7 @@ func TestPlacementBook(t *testing.T) {
 	}
 	class.Spec.PlacementGroupSelector.ID = aws.String("pg-2")
 	if _, ok := b.Of(class); ok {
-		t.Error("a group found for another selector counts")
+		t.Error("the group of an earlier selector still counts")
 	}
 }
 
@@ -432,7 +431,7 @@ func TestPlacementOf(t *testing.T) {
 		if invalid != nil {
 			t.Fatal(invalid)
 		}
-		for uid := range 5 {
+		for uid := range 5 { // it decides between several partitions
 			claim := &karpv1.NodeClaim{}
 			claim.UID, claim.Labels = types.UID(strconv.Itoa(uid)), map[string]string{}
 			if c.label != "" {

@@ -28,7 +28,7 @@ func TestPodBackoff(t *testing.T) {
 			Name: claim, CreationTimestamp: metav1.NewTime(now), Annotations: map[string]string{conversion.AnnotationPods: strings.Join(pods, ",")},
 		}}, now)
 	}
-	var now time.Time
+	var now time.Time // of the last split
 	split := func(at time.Duration) (planned, held string, newlyHeld int) {
 		now = start.Add(at)
 		toPlan, waits := b.Split([]cluster.Pod{odd, other}, nil, now)
@@ -45,7 +45,7 @@ func TestPodBackoff(t *testing.T) {
 	}
 	for _, step := range []struct {
 		at            time.Duration
-		ready         string // claim of odd whose node became ready just before
+		ready         string // a claim for odd, whose node has just become ready
 		planned, held string
 		newlyHeld     int // held pods whose back-off was not reported yet
 	}{
@@ -82,12 +82,12 @@ func TestPodBackoff(t *testing.T) {
 		t.Errorf("a new pod with the same name is held: planned are %q", planned)
 	}
 	if len(b.Pods) != 0 {
-		t.Errorf("the old pod is still remembered: %v", b.Pods)
+		t.Errorf("the deleted pod is still stored: %v", b.Pods)
 	}
 	nodeReady(now, "y", "ns/gone")
 	split(now.Sub(start) + poolhealth.PodBackoffLifetime + time.Second)
 	if len(b.Pods) != 0 {
-		t.Errorf("a pod that is gone is still remembered: %v", b.Pods)
+		t.Errorf("a pod that is gone is still stored: %v", b.Pods)
 	}
 	var disabled *poolhealth.PodBackoff
 	disabled.Ready(&karpv1.NodeClaim{}, now)
@@ -168,7 +168,8 @@ func TestUnhelpfulLaunchIsRepeatedOnce(t *testing.T) {
 	}
 }
 
-// TestRunningPodsAreNotHeld: a node that was launched for pods of a leaving node has not failed as long as the pods run there.
+// TestRunningPodsAreNotHeld: a node that was launched for pods of a leaving node has not failed as long as the pods run
+// there.
 func TestRunningPodsAreNotHeld(t *testing.T) {
 	t.Parallel()
 	b, now := &poolhealth.PodBackoff{}, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -179,7 +180,7 @@ func TestRunningPodsAreNotHeld(t *testing.T) {
 			Name: "c", CreationTimestamp: metav1.NewTime(now), Annotations: map[string]string{conversion.AnnotationPods: "ns/web"},
 		}}, now)
 		if planned, held := b.Split([]cluster.Pod{pod}, nil, now.Add(20*time.Second)); len(planned) != 1 || len(held) != 0 {
-			t.Fatalf("after node %d the pod is held", n+1)
+			t.Fatalf("after node %d the pod is held, or not planned", n+1)
 		}
 	}
 }

@@ -36,13 +36,14 @@ func TestPolicyIsRead(t *testing.T) {
 		karpv1.AnnotationPaused: "2026-03-01T13:00:00Z",
 	}, karpv1.Budget{Nodes: "10%", Reasons: []karpv1.DisruptionReason{karpv1.DisruptionDrifted}}), policyTime)
 	want := disruption.Policy{
-		After: ptr.To(time.Minute), Method: disruption.WhenEmptyOrUnderutilized, MinSaving: 50_000_000, MinLifetime: 90 * time.Minute,
+		After: ptr.To(time.Minute), Method: disruption.WhenEmptyOrUnderutilized, MinSaving: 50_000_000, // $0.05
+		MinLifetime:  90 * time.Minute,
 		MovesPerHour: 4, ObserveDrift: true, IgnoreDrift: []string{"amiSelectorTerms", "tags"}, Canary: 2, Wave: "5%",
 		Budgets: []disruption.Budget{{Nodes: "10%", Reasons: []disruption.Reason{disruption.Drifted}}},
 		Paused:  "annotation joiner.sh/paused of the NodePool", PausedUntil: policyTime.Add(time.Hour),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("policy (-want +got):\n%s", diff)
 	}
 	if p := nodestate.PolicyOf(policyPool(map[string]string{karpv1.AnnotationMinimumSaving: "12.5%"}),
 		policyTime); p.MinSavingShare != 0.125 || len(p.Problems) > 0 {
@@ -53,7 +54,7 @@ func TestPolicyIsRead(t *testing.T) {
 		"false": false, "2026-03-01T11:59:59Z": false,
 	} {
 		if p := nodestate.PolicyOf(policyPool(map[string]string{karpv1.AnnotationPaused: value}), policyTime); (p.Paused != "") != want {
-			t.Errorf("paused %q: %q, want %v", value, p.Paused, want)
+			t.Errorf("paused %q: paused by %q, want paused: %t", value, p.Paused, want)
 		}
 	}
 }
@@ -140,7 +141,8 @@ func TestInvalidPolicies(t *testing.T) {
 	}
 }
 
-// TestExpireAfterTooShort: an expireAfter so short that instances expire before they can join is reported, and blocks nothing.
+// TestExpireAfterTooShort: an expireAfter so short that instances expire before they can join is reported, and blocks
+// nothing.
 func TestExpireAfterTooShort(t *testing.T) {
 	t.Parallel()
 	for expireAfter, want := range map[time.Duration]string{
@@ -163,8 +165,8 @@ func TestExpireAfterTooShort(t *testing.T) {
 func TestConditionsOfPolicies(t *testing.T) {
 	t.Parallel()
 	pool := policyPool(map[string]string{karpv1.AnnotationMaximumMoves: "x", karpv1.AnnotationPaused: "2026-03-01T13:00:00+01:00"})
-	seen := nodepool.PoolInput{Policy: nodestate.PolicyOf(pool, policyTime.Add(-time.Hour))}
-	seen.Write(pool, policyTime)
+	input := nodepool.PoolInput{Policy: nodestate.PolicyOf(pool, policyTime.Add(-time.Hour))}
+	input.Write(pool, policyTime)
 	c, _ := pool.StatusConditions().Find(karpv1.ConditionDisruptionPolicyValid)
 	if c.Status != metav1.ConditionFalse || c.Reason != karpv1.ReasonDisruptionPolicyInvalid ||
 		!strings.Contains(c.Message, "no drifted or underutilized node is disrupted") {
@@ -175,14 +177,14 @@ func TestConditionsOfPolicies(t *testing.T) {
 		t.Errorf("the pause is reported as %+v, want %q in it", c, want)
 	}
 	if c, _ := pool.StatusConditions().Find(karpv1.ConditionValidationSucceeded); c.Status != metav1.ConditionTrue {
-		t.Errorf("an invalid policy prevents launches: %+v", c)
+		t.Errorf("an invalid policy invalidates the pool: %+v", c)
 	}
 	pool.Annotations = nil
-	seen.Policy = nodestate.PolicyOf(pool, policyTime)
-	seen.Write(pool, policyTime)
+	input.Policy = nodestate.PolicyOf(pool, policyTime)
+	input.Write(pool, policyTime)
 	for _, name := range []string{karpv1.ConditionDisruptionPolicyValid, karpv1.ConditionDisruptionPaused} {
 		if c, ok := pool.StatusConditions().Find(name); ok {
-			t.Errorf("a condition without a cause is still there: %+v", c)
+			t.Errorf("without the setting, the condition is still there: %+v", c)
 		}
 	}
 }
@@ -192,6 +194,6 @@ func TestStaticPoolsAreNotConsolidated(t *testing.T) {
 	pool := policyPool(nil)
 	pool.Spec.Replicas = ptr.To[int64](3)
 	if p := nodestate.PolicyOf(pool, policyTime); !p.Static || p.After != nil {
-		t.Errorf("a static pool may be consolidated: %+v", p)
+		t.Errorf("a static pool has Static false, or may be consolidated: %+v", p)
 	}
 }

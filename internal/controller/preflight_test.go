@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
-// lostTaint is the script of user report case-4 (see lab/startuptaint_test.go). Its startup taint does not reach the kubelet,
-// because bootstrap.sh does not know the form --option=value.
+// lostTaint is the script of user report case-4 (see lab/startuptaint_test.go). Its startup taint does not reach the
+// kubelet, because bootstrap.sh does not know the form --option=value.
 const lostTaint = "#!/bin/bash\n/etc/eks/bootstrap.sh " + testCluster +
 	" --kubelet-extra-args='--register-with-taints=\"karpenter.sh/unregistered:NoExecute\"'\n"
 
@@ -50,9 +50,9 @@ func TestPreflight(t *testing.T) {
 	const twoWords = "write them as two words: --kubelet-extra-args '--register-with-taints=karpenter.sh/unregistered:NoExecute'"
 	for name, c := range map[string]struct {
 		change           func(*awsv1.EC2NodeClass)
-		passed, wantPart string // of PreflightPassed: its status and reason, and a part of its message
-		ready            metav1.ConditionStatus
-		wantValidation   string // a part of the message of ValidationSucceeded
+		passed, wantPart string                 // of PreflightPassed: its status and reason, and a part of its message
+		ready            metav1.ConditionStatus // of the class
+		wantValidation   string                 // a part of the message of ValidationSucceeded
 	}{
 		"all well": {change: func(*awsv1.EC2NodeClass) {}, passed: "True PreflightPassed", ready: metav1.ConditionTrue},
 		"a lost startup taint": {change: script("Custom", lostTaint), passed: "False ArgumentsLost", wantPart: twoWords,
@@ -101,7 +101,7 @@ func TestPreflight(t *testing.T) {
 			}
 			event, wantEvent := r.events.find("PreflightFailed"), strings.HasPrefix(c.passed, "False") && c.ready == metav1.ConditionTrue
 			if (event != "") != wantEvent {
-				t.Errorf("event %q, want one: %t", event, wantEvent)
+				t.Errorf("event PreflightFailed: %q, want one: %t", event, wantEvent)
 			}
 		})
 	}
@@ -130,7 +130,6 @@ func TestPreflightClears(t *testing.T) {
 	}
 }
 
-// TestPreflightKeepsSecrets: possible secrets in user data appear in no condition, event or log.
 func TestPreflightKeepsSecrets(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2-S3cr3t"
@@ -174,7 +173,6 @@ func TestPreflightKeepsSecrets(t *testing.T) {
 	}
 }
 
-// TestPreflightTextIsPrintable: control characters in a class do not get into its conditions, which terminals show.
 func TestPreflightTextIsPrintable(t *testing.T) {
 	t.Parallel()
 	hostile := "a\x1b[2Jb\u009bc\u202ed"

@@ -60,6 +60,7 @@ func TestOneProbesForAll(t *testing.T) {
 	}
 }
 
+// reconcileClaimsAtOnce reconciles all claims concurrently.
 func (r *rig) reconcileClaimsAtOnce(t *testing.T) {
 	t.Helper()
 	var workers sync.WaitGroup
@@ -73,8 +74,8 @@ func (r *rig) reconcileClaimsAtOnce(t *testing.T) {
 	workers.Wait()
 }
 
-// TestTenMinutesOfShortage: while EC2 has no capacity for the pods, EC2 gets few launch requests, and an event on the
-// pods names the cause. Soon after there is capacity again, all pods have instances.
+// TestTenMinutesOfShortage: while EC2 has no capacity, it gets few launch requests, and an event on the pods names the
+// cause. Soon after EC2 has capacity again, all pods have instances.
 func TestTenMinutesOfShortage(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium", "m5.large")
@@ -93,7 +94,7 @@ func TestTenMinutesOfShortage(t *testing.T) {
 	launchCalls := func() int { return r.Calls()["ec2:CreateFleet"] }
 	round()
 	if first := launchCalls(); first == 0 || first > pods {
-		t.Fatalf("%d calls for %d claims, want at most one each\n%s", first, pods, r.log)
+		t.Fatalf("%d calls for %d claims, want at least one, at most one each\n%s", first, pods, r.log)
 	}
 	first := launchCalls()
 	for last, passed := first, loop.Recheck; passed < 10*time.Minute; passed += loop.Recheck {
@@ -104,7 +105,7 @@ func TestTenMinutesOfShortage(t *testing.T) {
 		last = launchCalls()
 	}
 	if probes := launchCalls() - first; probes != 3 {
-		t.Errorf("%d calls in ten minutes after the first %d, want 3: a probe each 3 minutes\n%s", probes, first, r.log)
+		t.Errorf("%d calls in ten minutes after the first %d, want 3: a probe every 3 minutes\n%s", probes, first, r.log)
 	}
 	if n := r.Calls()["ec2:DescribeInstances"]; n > 0 {
 		t.Errorf("%d calls of DescribeInstances for claims without instances, want none", n)

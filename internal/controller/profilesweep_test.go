@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
-// TestUnusedProfilesAreDeleted: when the role of a class changes, the instance profile of the old role stays while a node uses
-// it. Then this profile is deleted. Other profiles stay.
+// TestUnusedProfilesAreDeleted: when the role of a class changes, the instance profile of the old role stays while a
+// node uses it. Then this profile is deleted. Profiles that Joiner did not create stay.
 func TestUnusedProfilesAreDeleted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -61,7 +61,7 @@ func TestUnusedProfilesAreDeleted(t *testing.T) {
 			}
 		}
 		if len(existing) != len(want) {
-			t.Errorf("%s: there are %v, want %v", when, existing, want)
+			t.Errorf("%s: the profiles are %v, want %v", when, existing, want)
 		}
 	}
 	sweepAndWant("while a node runs with the old role", old, current, "by-hand")

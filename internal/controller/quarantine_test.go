@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// removeTags removes the tags with the keys from an instance; all tags if there are no keys.
+// removeTags removes the tags with the keys; without keys, all.
 func (r *rig) removeTags(t *testing.T, id string, keys ...string) {
 	t.Helper()
 	r.Do(func(w *world.World, now time.Time) {
@@ -79,7 +79,7 @@ func TestInstanceThatLostItsTags(t *testing.T) {
 				}
 				if n := metricCount(t, r.Claims.Metrics.Untagged); n != 1 || len(r.instances()) != 1 ||
 					!strings.Contains(r.log.String(), "has lost its tags") {
-					t.Errorf("the gauge is %d, and there are %d instances; want one each\n%s", n, len(r.instances()), r.log)
+					t.Errorf("the metric Untagged is %d, and there are %d instances; want one each\n%s", n, len(r.instances()), r.log)
 				}
 				r.Do(func(_ *world.World, now time.Time) {
 					if how == "tags restored by the user" {
@@ -91,7 +91,8 @@ func TestInstanceThatLostItsTags(t *testing.T) {
 				})
 				r.finish(t)
 				if n := metricCount(t, r.Claims.Metrics.Untagged); n != 0 || len(r.claims(t)) != 0 || len(r.instances()) != 0 {
-					t.Errorf("the gauge is %d, and there are %d claims and %d instances; want none\n%s", n, len(r.claims(t)), len(r.instances()), r.log)
+					t.Errorf("the metric Untagged is %d, and there are %d claims and %d instances; want none\n%s",
+						n, len(r.claims(t)), len(r.instances()), r.log)
 				}
 			})
 		}
@@ -105,8 +106,8 @@ func (r *rig) check(t *testing.T, err error) {
 	}
 }
 
-// TestInstanceOfAManagedNodeGroup: an instance with the tags of a managed node group is not terminated when a NodeClaim that
-// names it is deleted.
+// TestInstanceOfAManagedNodeGroup: an instance with the tags of a managed node group is not terminated when a NodeClaim
+// that names it is deleted.
 func TestInstanceOfAManagedNodeGroup(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")

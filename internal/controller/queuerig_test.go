@@ -72,6 +72,7 @@ func (r *rig) queueLength(t testing.TB) int {
 	return n
 }
 
+// processQueue processes all visible messages, and returns their number.
 func (r *rig) processQueue(t testing.TB) int {
 	t.Helper()
 	processed := 0
@@ -105,8 +106,8 @@ func metricCount(t testing.TB, c prometheus.Collector, labels ...string) int {
 	return int(metricSum(t, c, labels...))
 }
 
-// metricSum sums the metrics of a collector that have all of these label values: the values of counters and gauges, and the
-// numbers of samples of histograms.
+// metricSum sums the metrics of a collector that have all of the label values: the values of counters and gauges, and
+// the numbers of samples of histograms.
 func metricSum(t testing.TB, c prometheus.Collector, labels ...string) float64 {
 	t.Helper()
 	registry := prometheus.NewRegistry()

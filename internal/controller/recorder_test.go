@@ -11,8 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// TestRecorderIsFairToNamespaces: events of one namespace do not delay or displace those of others, and the queue has a maximum
-// length.
+// TestRecorderIsFairToNamespaces: events of one namespace do not delay or displace those of other namespaces.
 func TestRecorderIsFairToNamespaces(t *testing.T) {
 	t.Parallel()
 	recorder := loop.NewRateLimitedRecorder(&events{})
@@ -34,7 +33,7 @@ func TestRecorderIsFairToNamespaces(t *testing.T) {
 	if !hasOther {
 		t.Error("the event of another namespace is not among the first two")
 	}
-	n := 2
+	n := 2 // emitted events
 	for last := -1; ; n++ {
 		e, ok := recorder.Next()
 		if !ok {

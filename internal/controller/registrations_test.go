@@ -20,8 +20,8 @@ func (r *rig) registrationHealth(t *testing.T) metav1.Condition {
 	return c
 }
 
-// TestRegistrationHealth: the condition is Unknown before the first launch, and again after a change of the node class. It is
-// True after a node has joined, also after a restart, and False when most launches failed.
+// TestRegistrationHealth: the condition is Unknown before the first launch, and again after a change of the node class.
+// It is True after a node has joined, also after a restart, and False when most launches failed.
 func TestRegistrationHealth(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -56,7 +56,7 @@ func TestRegistrationHealth(t *testing.T) {
 		r.Claims.Registrations.Note(foreign, true)
 	}
 	if c := r.registrationHealth(t); c.Status != metav1.ConditionFalse {
-		t.Fatalf("launches of another pool with the same name count: %+v", c)
+		t.Fatalf("launches of another pool with the same name count: %+v, want False", c)
 	}
 	class := r.class(t)
 	class.Generation++
@@ -67,7 +67,7 @@ func TestRegistrationHealth(t *testing.T) {
 		t.Fatalf("after a change of the node class: %+v, want Unknown", c)
 	}
 	if until, why := r.Pools.LaunchBackoff.Held(r.now(), "apps"); !until.IsZero() {
-		t.Errorf("the pool is still on hold: %s", why)
+		t.Errorf("the pool is still held: %s", why)
 	}
 }
 
@@ -103,8 +103,8 @@ func TestRegistrationTimeoutCounts(t *testing.T) {
 	}
 }
 
-// TestNodeWithLessCapacity: if a node has less capacity than its instance type, a condition of its claim and an event report it.
-// The node is not disrupted.
+// TestNodeWithLessCapacity: if a node has less capacity than its instance type, a condition of its claim and an event
+// report it. The node is not disrupted.
 func TestNodeWithLessCapacity(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -134,7 +134,6 @@ func TestNodeWithLessCapacity(t *testing.T) {
 	}
 }
 
-// TestOlderObjectsAreLabelled: claims and Nodes without the label with the node class get the label.
 func TestOlderObjectsAreLabelled(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
