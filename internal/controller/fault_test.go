@@ -243,7 +243,7 @@ func TestSweeper(t *testing.T) {
 	r.plan(t)
 	r.reconcileClaims(t)
 	claim := onlyClaim(t, r)
-	launch := func(uid string) string {
+	launch := func(uid string) (id string) {
 		awsClient, err := ec2.New(r.cfg(), ec2.Cluster{Name: testCluster, UID: uid})
 		if err != nil {
 			t.Fatal(err)

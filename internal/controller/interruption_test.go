@@ -169,11 +169,11 @@ func TestKindsOfMessages(t *testing.T) {
 	const reservation = "cr-0123456789abcdef0"
 	for name, c := range map[string]struct {
 		body   func(id string) string
-		before func(r *rig, id string)
-		kind   string // the kind under which the message is counted
-		event  string // the event that is emitted on the NodeClaim; empty: not checked
-		leaves bool   // the claim is deleted
-		stays  bool   // the message stays in the queue
+		before func(r *rig, id string) // runs before the message is sent; may be nil
+		kind   string                  // the kind under which the message is counted
+		event  string                  // the event that is emitted on the NodeClaim; empty: not checked
+		leaves bool                    // the claim is deleted
+		stays  bool                    // the message stays in the queue
 	}{
 		"rebalance": {body: func(id string) string { return instanceMessage(id, "EC2 Instance Rebalance Recommendation") },
 			kind: "rebalance_recommendation", event: "SpotRebalanceRecommendation"},

@@ -293,7 +293,7 @@ func TestCanariesOfAKnownCause(t *testing.T) {
 			c := l.poolHealth(t)
 			if c.Reason != "AUTH_2" || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, unmapped) ||
 				!strings.Contains(c.Message, "the next try is at ") {
-				t.Fatalf("round %d: the pool is %s %s: %s, want False AUTH_2", round, c.Status, c.Reason, c.Message)
+				t.Fatalf("round %d: the pool's condition is %s %s: %s, want False AUTH_2", round, c.Status, c.Reason, c.Message)
 			}
 			l.restart(t)
 			l.reconcileClassAndPool(t)

@@ -74,7 +74,7 @@ func TestPricesOutliveFailedRefreshes(t *testing.T) {
 		t.Error("a refresh without spot prices returns no error")
 	}
 	if diff := cmp.Diff(withSpot, r.Market.Market(time.Now())); diff != "" {
-		t.Errorf("spot prices are lost (-before +after):\n%s", diff)
+		t.Errorf("the failed refresh has changed spot prices (-before +after):\n%s", diff)
 	}
 }
 

@@ -55,7 +55,7 @@ func TestInvalidBudgetsBlockDisruption(t *testing.T) {
 			f.replicas = 3 // from now on the rig expects three pods
 			f.setBudgets(t, karpv1.Budget{Nodes: "100%"})
 			if _, text := reconcilePool(); strings.Contains(text, "budgets") {
-				t.Errorf("the setting is fixed, but the condition is %q", text)
+				t.Errorf("the budget is fixed, but the condition is %q", text)
 			}
 			f.converge(t)
 			if got := f.typeCounts(); got != "2 t3.medium" {

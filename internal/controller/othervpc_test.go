@@ -29,7 +29,7 @@ func TestClassOfAnotherVPC(t *testing.T) {
 	}{
 		"subnet": {true, true, false, false, awsv1.ConditionSubnetsReady,
 			"False SubnetsNotFound spec.subnetSelectorTerms", false},
-		"subnet, with the other VPC in the message": {true, true, false, false, awsv1.ConditionSubnetsReady,
+		"subnet, and the message names the VPC": {true, true, false, false, awsv1.ConditionSubnetsReady,
 			"False SubnetsNotFound (only in vpc-", false},
 		"group": {true, false, true, false, awsv1.ConditionSecurityGroupsReady,
 			"False SecurityGroupsNotFound spec.securityGroupSelectorTerms", false},

@@ -74,7 +74,7 @@ func TestPodBackoff(t *testing.T) {
 		}
 	}
 	if _, held, _ := split(now.Sub(start) + poolhealth.PodBackoffMax); held != "" {
-		t.Errorf("pods are held longer than PodBackoffMax: %q", held)
+		t.Errorf("held longer than PodBackoffMax: %q, want none", held)
 	}
 	nodeReady(now, "x", "ns/odd")
 	odd.Created = now.Add(time.Second)
