@@ -20,7 +20,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
-const authority = "LS0tLS1CRUdJTg==" // any certificate authority
+const authority = "LS0tLS1CRUdJTg==" // any certificate authority, in base64
 
 // TestHashesOfManifests: the drift hashes of typical NodePools and EC2NodeClasses equal Karpenter's, so nodes do not
 // drift when Joiner takes over from Karpenter or Karpenter from Joiner.
@@ -40,10 +40,10 @@ func TestHashesOfManifests(t *testing.T) {
 			switch kind, _ := object["kind"].(string); kind {
 			case "NodePool":
 				count[kind]++
-				samePoolHash(t, file, text)
+				checkPoolHash(t, file, text)
 			case "EC2NodeClass":
 				count[kind]++
-				sameClassHash(t, file, text)
+				checkClassHash(t, file, text)
 			}
 		}
 	}
@@ -59,13 +59,14 @@ func TestHashesOfRandomObjects(t *testing.T) {
 	for n := range 1500 {
 		var pool karpv1.NodePool
 		fillRandom(reflect.ValueOf(&pool.Spec).Elem(), dice)
-		samePoolHash(t, strconv.Itoa(n), marshal(t, pool))
+		checkPoolHash(t, strconv.Itoa(n), marshal(t, pool))
 		var class awsv1.EC2NodeClass
 		fillRandom(reflect.ValueOf(&class.Spec).Elem(), dice)
 		for i := range class.Spec.AMISelectorTerms { // Karpenter fails on an invalid alias
-			class.Spec.AMISelectorTerms[i].Alias = []string{"", "al2023@latest", "bottlerocket@v1.20.0", "windows2022@latest"}[dice.IntN(4)]
+			aliases := []string{"", "al2023@latest", "bottlerocket@v1.20.0", "windows2022@latest"}
+			class.Spec.AMISelectorTerms[i].Alias = aliases[dice.IntN(len(aliases))]
 		}
-		sameClassHash(t, strconv.Itoa(n), marshal(t, class))
+		checkClassHash(t, strconv.Itoa(n), marshal(t, class))
 	}
 }
 
@@ -80,7 +81,7 @@ func TestHashVersions(t *testing.T) {
 	}
 }
 
-func samePoolHash(t *testing.T, name string, text []byte) {
+func checkPoolHash(t *testing.T, name string, text []byte) {
 	t.Helper()
 	var ours karpv1.NodePool
 	var theirs upstream.NodePool
@@ -92,7 +93,7 @@ func samePoolHash(t *testing.T, name string, text []byte) {
 	}
 }
 
-func sameClassHash(t *testing.T, name string, text []byte) {
+func checkClassHash(t *testing.T, name string, text []byte) {
 	t.Helper()
 	var ours awsv1.EC2NodeClass
 	var theirs upstreamaws.EC2NodeClass
@@ -181,11 +182,11 @@ func fillRandom(v reflect.Value, dice *rand.Rand) {
 
 // fillKubelet sets the fields that Karpenter reads to random values, and the grace periods to valid durations.
 func fillKubelet(kubelet *awsv1.KubeletConfiguration, dice *rand.Rand) {
-	type plain awsv1.KubeletConfiguration // for which fillRandom does not call fillKubelet
+	type plain awsv1.KubeletConfiguration // a type for which fillRandom does not call fillKubelet again
 	fields := plain(*kubelet)
 	fillRandom(reflect.ValueOf(&fields).Elem(), dice)
 	*kubelet = awsv1.KubeletConfiguration(fields)
-	kubelet.More = nil
+	kubelet.More = nil // settings that Karpenter does not know
 	for name := range kubelet.EvictionSoftGracePeriod {
 		kubelet.EvictionSoftGracePeriod[name] = (time.Duration(dice.IntN(200)) * time.Second).String()
 	}

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// definitionNames maps kinds to the names of their CustomResourceDefinitions.
 var definitionNames = map[string]string{
 	"NodePool": "nodepools.karpenter.sh", "NodeClaim": "nodeclaims.karpenter.sh", "NodeOverlay": "nodeoverlays.karpenter.sh",
 	"EC2NodeClass": "ec2nodeclasses.karpenter.k8s.aws",
@@ -38,8 +37,8 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// TestExamples tests both definitions with the examples in Karpenter's source, whose placeholders it fills in. Joiner
-// must reject the same examples as Karpenter.
+// TestExamples: Joiner's and Karpenter's CustomResourceDefinitions reject the same examples of Karpenter's source. The
+// test replaces the placeholders in the examples.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	folder, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/aws/karpenter-provider-aws").Output()
@@ -61,9 +60,9 @@ func TestExamples(t *testing.T) {
 	})
 }
 
-// compareResults checks that both definitions give the same result for every object in the files whose kind is in
-// definitionNames. fill returns the values of variables in the files. If mustAccept is true, the definitions must also
-// accept every object and drop no field. compareResults returns the number of objects by kind.
+// compareResults checks that Joiner's and Karpenter's definitions give the same result for every object in the files
+// whose kind is in definitionNames. fill returns the values of variables in the files. If mustAccept is true, the
+// definitions must also accept every object and drop no field. compareResults returns the number of objects by kind.
 func compareResults(t *testing.T, files []string, mustAccept bool, fill func(variable string) string) map[string]int {
 	t.Helper()
 	all, seen := pairs(t), map[string]int{}
@@ -87,7 +86,7 @@ func compareResults(t *testing.T, files []string, mustAccept bool, fill func(var
 				if diff := gocmp.Diff(theirs.stored, ours.stored); diff != "" {
 					t.Errorf("objects differ (-theirs +ours):\n%s", diff)
 				}
-				// Merging the manifest into the stored object changes nothing, unless a field was dropped.
+				// If no field was dropped, merging the manifest into the stored object changes nothing.
 				if diff := gocmp.Diff(merge(ours.stored, object), ours.stored); mustAccept && (diff != "" || len(ours.errs) > 0) {
 					t.Errorf("rejected (%v), or fields dropped (-want +stored):\n%s", ours.errs.ToAggregate(), diff)
 				}
@@ -107,7 +106,6 @@ func create(t *testing.T, definition *Definition, object map[string]any) result 
 	return result{stored: out, errs: definition.Create(t.Context(), out)}
 }
 
-// objectsOf returns the objects in a file, with variables filled in.
 func objectsOf(t *testing.T, file string, fill func(string) string) []map[string]any {
 	t.Helper()
 	text, err := os.ReadFile(file)

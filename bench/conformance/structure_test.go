@@ -44,7 +44,6 @@ var deliberateDifferences = map[string]map[string]string{
 	},
 }
 
-// pair has Joiner's and Karpenter's definition of the same name.
 type pair struct {
 	ours, theirs *apiextensionsv1.CustomResourceDefinition
 }
@@ -101,7 +100,7 @@ func TestStructure(t *testing.T) {
 }
 
 // TestStructureOfCore compares Joiner's definitions with those of Karpenter's core, which is independent of the cloud.
-// Besides the deliberate differences, only the rule about labels of karpenter.k8s.aws may differ.
+// Besides the deliberate differences, only the rules about labels of karpenter.k8s.aws may differ (awsRules).
 func TestStructureOfCore(t *testing.T) {
 	t.Parallel()
 	const keys = "requirements.items.properties.key.x-kubernetes-validations"
@@ -110,10 +109,10 @@ func TestStructureOfCore(t *testing.T) {
 		poolTemplate + "spec.properties." + keys + "[3]":                        true,
 		schemaPath + keys + "[2]":                                               true,
 	}
-	ours := pairs(t)
+	all := pairs(t)
 	found := 0
 	for _, theirs := range coreapis.CRDs {
-		pair, ok := ours[theirs.Name]
+		pair, ok := all[theirs.Name]
 		if !ok {
 			continue // CapacityBuffer, which Joiner does not serve yet
 		}
@@ -136,7 +135,7 @@ func TestStructureOfCore(t *testing.T) {
 // TestCompare checks that Compare finds a difference of each kind, and ignores descriptions.
 func TestCompare(t *testing.T) {
 	t.Parallel()
-	weight := func(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.JSONSchemaProps {
+	weightSchema := func(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.JSONSchemaProps {
 		spec := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
 		prop := spec.Properties["weight"]
 		return &prop
@@ -145,15 +144,15 @@ func TestCompare(t *testing.T) {
 		change func(*apiextensionsv1.CustomResourceDefinition)
 		want   []string
 	}{
-		"nothing": {change: func(*apiextensionsv1.CustomResourceDefinition) {}},
-		"prose": {change: func(crd *apiextensionsv1.CustomResourceDefinition) {
+		"no change": {change: func(*apiextensionsv1.CustomResourceDefinition) {}},
+		"description": {change: func(crd *apiextensionsv1.CustomResourceDefinition) {
 			crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Description = "other words"
 		}},
 		"short name": {
 			change: func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Names.ShortNames = []string{"np"} },
 			want:   []string{"spec.names.shortNames"},
 		},
-		"column": {
+		"printer column": {
 			change: func(crd *apiextensionsv1.CustomResourceDefinition) {
 				crd.Spec.Versions[0].AdditionalPrinterColumns[0].JSONPath = ".x"
 			},
@@ -163,15 +162,15 @@ func TestCompare(t *testing.T) {
 			change: func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions[0].Subresources.Scale = nil },
 			want:   []string{"spec.versions[0].subresources.scale"},
 		},
-		"bound": {
+		"maximum": {
 			change: func(crd *apiextensionsv1.CustomResourceDefinition) {
-				prop := weight(crd)
+				prop := weightSchema(crd)
 				prop.Maximum = new(99.0)
 				crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["weight"] = *prop
 			},
 			want: []string{schemaPath + "weight.maximum"},
 		},
-		"property": {
+		"missing property": {
 			change: func(crd *apiextensionsv1.CustomResourceDefinition) {
 				delete(crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties, "weight")
 			},

@@ -13,15 +13,14 @@ import (
 	karpv1alpha1 "github.com/joiner-sh/joiner/api/karpenter/v1alpha1"
 )
 
-// unrepresentable lists the cases that Joiner's Go types cannot write back unchanged, with the reasons.
+// unrepresentable lists the cases whose object changes when Joiner's Go types decode and encode it, with the reasons.
 var unrepresentable = map[string]string{
 	"nodeclaim.yaml/all fields":                        "a quantity that is a JSON number becomes a string, which the immutable spec rejects",
-	"ec2nodeclass.yaml/a volume size without a number": "the schema accepts the size Ti; as a quantity it is 0",
+	"ec2nodeclass.yaml/a volume size without a number": "the schema accepts the size Ti, which is decoded as the quantity 0",
 }
 
-// TestTypes decodes every stored object of testdata into Joiner's Go types, and encodes the Go value again. An update
-// of the stored object with the result must succeed, because a program that updates an object must not change other
-// fields.
+// TestTypes decodes every stored object of testdata into Joiner's Go types, and encodes the Go value again. The
+// stored object must accept an update with the result: a program that updates one field must not change the others.
 func TestTypes(t *testing.T) {
 	t.Parallel()
 	types := map[string]func() any{
@@ -78,7 +77,6 @@ func read(t *testing.T, object map[string]any, value any) {
 	}
 }
 
-// write encodes a Go value as a client does.
 func write(t *testing.T, value any) map[string]any {
 	t.Helper()
 	data, err := json.Marshal(value)

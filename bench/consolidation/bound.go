@@ -37,7 +37,7 @@ func bound(f *fleet.Fleet) catalog.Price {
 // and go. It advances the fleet without a controller, because a controller does not change which pods exist.
 func boundOverTime(f *fleet.Fleet, churnTime time.Duration) []fleet.Step {
 	var out []fleet.Step
-	changes := -1
+	changes := -1 // value of f.Changes at the last sample; -1: no sample yet
 	for at := time.Duration(0); at < churnTime; at += scanInterval {
 		if f.Advance(fleet.Start.Add(at)); f.Changes() != changes {
 			out, changes = append(out, fleet.Step{From: at, Price: bound(f)}), f.Changes()

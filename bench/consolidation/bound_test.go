@@ -18,7 +18,7 @@ import (
 )
 
 // TestExplain: the report states how far a fleet was above the lower bound while its pods came and went, and which
-// nodes caused this. For each side, it covers only the time in which the side ran.
+// nodes caused this. The line of a side covers only the time in which the side ran.
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	const cent = catalog.Dollar / 100
@@ -26,7 +26,7 @@ func TestExplain(t *testing.T) {
 		Fleet:  workload.WastefulFleet{Name: "some", ChurnTime: time.Hour},
 		Bounds: []fleet.Step{{From: 0, Price: 100 * cent}, {From: 30 * time.Minute, Price: 300 * cent}},
 		Ours: Outcome{
-			Ran: 2 * time.Hour, Price: 105 * cent, Bound: 100 * cent, // of the pods that stayed
+			Ran: 2 * time.Hour, Price: 105 * cent, Bound: 100 * cent, // at the end: only of the pods that stayed
 			Bill: []fleet.Step{
 				{From: 0, Price: 150 * cent, Joining: 40 * cent}, {From: 30 * time.Minute, Price: 350 * cent, Leaving: 20 * cent},
 				{From: time.Hour, Price: 105 * cent, Leaving: 70 * cent},
@@ -36,6 +36,7 @@ func TestExplain(t *testing.T) {
 	}
 	var b strings.Builder
 	row.explain(&b)
+	// While pods came and went, joiner paid (150+350)/2 cents per hour, and the bound was (100+300)/2 cents.
 	const want = "\n* `some`, joiner: while pods came and went (1h0m0s), the price was 25.0 % above the bound: 10.0 % for nodes that had not joined yet, " +
 		"5.0 % for nodes that were being removed, and 10.0 % for all other nodes.\n" +
 		"* `some`, upstream: while pods came and went (30m0s), the price was 50.0 % above the bound: 0.0 % for nodes that had not joined yet, " +
@@ -78,11 +79,11 @@ func TestLongerPodsCloserToBound(t *testing.T) {
 		t.Logf("pods run for %s: %.1f %% above the bound, of which %.1f for launching and terminating nodes",
 			stay, gap[stay], transition[stay])
 	}
-	lessTransition := transition[long] > 0 && transition[long] <= 0.8*transition[short]
+	lessTransition := transition[long] > 0 && transition[long] <= 0.8*transition[short] // less by a fifth
 	smallerGap := gap[long] > transition[long] && gap[long] <= gap[short]
 	if !lessTransition || !smallerGap {
-		t.Errorf("percent above the bound: %v, of which for launching and terminating nodes: %v; want both lower if pods run longer",
-			gap, transition)
+		t.Errorf("percent above the bound: %v, of which for launching and terminating nodes: %v; want both lower if pods run longer, "+
+			"and the second by a fifth", gap, transition)
 	}
 }
 
@@ -96,7 +97,7 @@ func churningFleet(stay, churnTime time.Duration) (*fleet.Fleet, error) {
 	f, random := fleet.New(template.Pools, template.Market), rand.New(rand.NewPCG(3, 4))
 	const atOnce = 40
 	for i, at := 0, time.Duration(0); at < churnTime; i++ {
-		if i >= atOnce {
+		if i >= atOnce { // the first pods are added at the start
 			at += time.Duration(random.ExpFloat64() * float64(stay) / atOnce)
 		}
 		cpu := []int64{1, 2, 4, 8, 12}[random.IntN(5)]

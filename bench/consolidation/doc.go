@@ -2,7 +2,7 @@
 // results.
 //
 // In: fleets; each side gets its own copy.
-// Out: rows: the time until the price was final, the final price and its lower bound, pods moved, the cost until that
-// time, seconds and memory of a pass; as a table.
+// Out: a table. For each fleet and side: the time until the price was final, the final price and its lower bound, the
+// pods moved, the cost, and the seconds and memory of a pass (one scan of the cluster).
 // Never: different rules for the two sides, or a number that was not measured in this run.
 package consolidation

@@ -23,12 +23,12 @@ const (
 type ResultFolder string
 
 // load returns the stored result of a fleet and side; false if none is stored.
-func (r ResultFolder) load(fleet string, by Side) (Outcome, bool, error) {
+func (r ResultFolder) load(fleet string, side Side) (Outcome, bool, error) {
 	var out Outcome
 	if r == "" {
 		return out, false, nil
 	}
-	data, err := os.ReadFile(r.file(fleet, by))
+	data, err := os.ReadFile(r.file(fleet, side))
 	if errors.Is(err, fs.ErrNotExist) {
 		return out, false, nil
 	}
@@ -36,12 +36,12 @@ func (r ResultFolder) load(fleet string, by Side) (Outcome, bool, error) {
 		err = json.Unmarshal(data, &out)
 	}
 	if err != nil {
-		return out, false, fmt.Errorf("read the stored result of %s for fleet %s: %w", by, fleet, err)
+		return out, false, fmt.Errorf("read the stored result of %s for fleet %s: %w", side, fleet, err)
 	}
 	return out, true, nil
 }
 
-func (r ResultFolder) save(fleet string, by Side, o Outcome) error {
+func (r ResultFolder) save(fleet string, side Side, o Outcome) error {
 	if r == "" {
 		return nil
 	}
@@ -50,14 +50,14 @@ func (r ResultFolder) save(fleet string, by Side, o Outcome) error {
 		err = os.MkdirAll(string(r), 0o755)
 	}
 	if err == nil {
-		err = os.WriteFile(r.file(fleet, by), data, 0o644)
+		err = os.WriteFile(r.file(fleet, side), data, 0o644)
 	}
 	if err != nil {
-		return fmt.Errorf("store the result of %s for fleet %s: %w", by, fleet, err)
+		return fmt.Errorf("store the result of %s for fleet %s: %w", side, fleet, err)
 	}
 	return nil
 }
 
-func (r ResultFolder) file(fleet string, by Side) string {
-	return filepath.Join(string(r), fmt.Sprintf("%s.%s.json", fleet, by))
+func (r ResultFolder) file(fleet string, side Side) string {
+	return filepath.Join(string(r), fmt.Sprintf("%s.%s.json", fleet, side))
 }

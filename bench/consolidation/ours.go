@@ -43,9 +43,9 @@ type activeMove struct {
 // maxBlocked is how long pods without a place may block a move before the move is undone.
 const maxBlocked = 30 * time.Second
 
-// pass scans the cluster once, and carries out the decision. It skips the scan if nothing has changed since the last
-// one. It returns true if it acted, if a move is in progress, or if churn is not low yet: when churn becomes low, a
-// deeper search follows.
+// pass scans the cluster once, and carries out the decision. It skips the scan if neither the fleet nor the result of
+// churn.IsLow has changed since the last scan. It returns true if it acted, if a move is in progress, or if churn is
+// not low yet: when churn becomes low, a deeper search follows.
 func (o *joinerController) pass() (bool, error) {
 	if lowChurn := o.churn.IsLow(o.fleet.Now()); o.fleet.Changes() == o.scannedChanges && lowChurn == o.lowChurn {
 		return len(o.moves) > 0 || !lowChurn, nil
@@ -57,20 +57,19 @@ func (o *joinerController) pass() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	o.fleet.Advance(o.fleet.Now().Add(took))
+	o.fleet.Advance(o.fleet.Now().Add(took)) // the simulated time passes during the scan
 	err = o.act(d)
 	return len(d.launch)+len(d.empty)+len(d.moves)+len(o.moves) > 0 || !o.lowChurn, err
 }
 
-// decision is the result of one scan.
 type decision struct {
 	launch []packing.PlannedNode // nodes to launch for pending pods
 	empty  []string              // names of nodes without pods, which are removed
 	moves  []consolidation.Move  // moves to start
 }
 
-// decide takes a snapshot, plans for pending and evicted pods, and searches for moves. Its duration counts as the
-// scan's.
+// decide takes a snapshot, plans for pending and evicted pods, and searches for moves. Its duration is that
+// of the scan.
 func (o *joinerController) decide() (decision, error) {
 	s, err := o.snapshot()
 	if err != nil {
@@ -115,8 +114,8 @@ func (o *joinerController) decide() (decision, error) {
 func (o *joinerController) evictsInTurn(s cluster.Snapshot) bool {
 	return slices.ContainsFunc(o.moves, func(m *activeMove) bool { return len(m.evictions) > 0 }) ||
 		slices.ContainsFunc(s.Nodes, func(n cluster.Node) bool {
-			m := o.fleet.Instance(n.Name)
-			return m != nil && m.Phase == fleet.Removing && len(n.Pods) > 0
+			instance := o.fleet.Instance(n.Name)
+			return instance != nil && instance.Phase == fleet.Removing && len(n.Pods) > 0
 		})
 }
 
@@ -133,8 +132,8 @@ func (o *joinerController) input(s cluster.Snapshot, plan packing.Plan, maxRemov
 		LowChurn: o.lowChurn, HighChurn: o.churn.IsHigh(o.fleet.Now()), OneAtATime: true,
 	}
 	for _, n := range s.Nodes {
-		if m := o.fleet.Instance(n.Name); m != nil && m.Phase == fleet.Ready && len(n.Pods) > 0 {
-			in.Nodes[n.Name] = consolidation.Candidate{Price: m.Offering.Price, Cost: float64(len(n.Pods))}
+		if instance := o.fleet.Instance(n.Name); instance != nil && instance.Phase == fleet.Ready && len(n.Pods) > 0 {
+			in.Nodes[n.Name] = consolidation.Candidate{Price: instance.Offering.Price, Cost: float64(len(n.Pods))}
 		}
 	}
 	for _, p := range plan.Placements {
@@ -237,7 +236,7 @@ func (o *joinerController) blockedNodes(nodes, evictions []string) (map[string]b
 	if err != nil {
 		return nil, err
 	}
-	nodeOf := map[string]string{} // only of pods on cordoned nodes, which include the given nodes
+	nodeOf := map[string]string{} // of the pods on leaving nodes, by pod; the given nodes are leaving
 	for i := range s.Nodes {
 		for k := range s.Nodes[i].Pods {
 			if n := &s.Nodes[i]; n.Leaving {

@@ -11,27 +11,27 @@ import (
 
 // record has the measurements of the scans of a fleet.
 type record struct {
-	seconds []float64 // duration of each scan: CPU time or real time, whichever was less, to exclude other load
-	before  uint64    // live memory before the first scan, in bytes: the fleet itself
-	limit   int64     // memory limit of the garbage collector, in bytes: the fleet's memory plus 90 % of maxBytes
-	peak    uint64    // maximum of the memory in use, uncollected garbage included, minus the field before; in bytes
+	seconds  []float64 // duration of each scan: CPU time or real time, whichever was less, to exclude other load
+	baseline uint64    // live memory before the first scan, in bytes: the fleet itself
+	limit    int64     // memory limit of the garbage collector, in bytes: the fleet's memory plus 90 % of maxBytes
+	peak     uint64    // maximum of the memory in use, uncollected garbage included, minus baseline; in bytes
 }
 
 // measure runs f, records its duration and peak memory, and returns the duration.
 func (r *record) measure(f func()) time.Duration {
 	runtime.GC()
-	if r.before == 0 {
-		r.before, r.limit = inUse(), obtained()+maxBytes/10*9
+	if r.baseline == 0 {
+		r.baseline, r.limit = inUse(), obtained()+maxBytes/10*9
 	}
 	defer setMemoryLimit(r.limit)()
 	stop, peak := make(chan struct{}), make(chan uint64)
 	go samplePeak(stop, peak)
-	before := secondsWorked()
+	start := secondsWorked()
 	f()
-	took := secondsWorked() - before
+	took := secondsWorked() - start
 	close(stop)
-	if highest := <-peak; highest > r.before {
-		r.peak = max(r.peak, highest-r.before)
+	if highest := <-peak; highest > r.baseline {
+		r.peak = max(r.peak, highest-r.baseline)
 	}
 	r.seconds = append(r.seconds, took)
 	return time.Duration(took * float64(time.Second))
@@ -52,6 +52,7 @@ func setMemoryLimit(bytes int64) func() {
 	return func() { debug.SetMemoryLimit(before) }
 }
 
+// longest returns the duration of the longest scan, in seconds.
 func (r *record) longest() float64 {
 	if len(r.seconds) == 0 {
 		return 0

@@ -89,8 +89,8 @@ func (p Options) Run(w workload.WastefulFleet) (Row, error) {
 // runSide runs one side on the fleet, unless a stored result exists or the side is excluded.
 func (p Options) runSide(by Side, w workload.WastefulFleet,
 	run func(workload.WastefulFleet, *fleet.Fleet) (Outcome, error)) (Outcome, error) {
-	out, known, err := p.Results.load(w.Name, by)
-	if known || err != nil || p.Only != "" && p.Only != by {
+	out, isStored, err := p.Results.load(w.Name, by)
+	if isStored || err != nil || p.Only != "" && p.Only != by {
 		return out, err
 	}
 	f, err := w.Build()
@@ -159,7 +159,8 @@ func (p Options) runUpstream(w workload.WastefulFleet, f *fleet.Fleet) (Outcome,
 		busy := d.Busy() || f.Changes() != before
 		run.recordPass(busy)
 		d.Wait(delay)
-		if !busy && f.Now().Sub(from) < time.Minute { // a scan of an unchanged cluster has the same result
+		// A scan of an unchanged cluster has the same result. After a pass of a minute or more, no scan is skipped.
+		if !busy && f.Now().Sub(from) < time.Minute {
 			next, ok := f.Next()
 			if due := from.Add(5*time.Minute + scanInterval); !ok || next.After(due) {
 				next = due
@@ -172,7 +173,6 @@ func (p Options) runUpstream(w workload.WastefulFleet, f *fleet.Fleet) (Outcome,
 	return out, nil
 }
 
-// sideRun is the run of one side on a fleet.
 type sideRun struct {
 	options    Options
 	churnTime  time.Duration // see WastefulFleet.ChurnTime

@@ -20,17 +20,18 @@ func TestBoth(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for side, o := range map[string]Outcome{"ours": row.Ours, "upstream": row.Theirs} {
+		for side, o := range map[string]Outcome{"joiner": row.Ours, "upstream": row.Theirs} {
 			if o.Price > row.Price*2/3 || o.Moved == 0 || o.Passes == 0 || o.Seconds <= 0 || o.Nodes >= row.Nodes {
-				t.Errorf("%s: price from %s to %s, %d pods moved in %d passes; want at most two thirds of the price, and moved pods",
-					side, row.Price, o.Price, o.Moved, o.Passes)
+				t.Errorf("%s: price from %s to %s, nodes from %d to %d, %d pods moved in %d passes; "+
+					"want at most two thirds of the price, fewer nodes and some pods moved",
+					side, row.Price, o.Price, row.Nodes, o.Nodes, o.Moved, o.Passes)
 			}
 			if o.Bound <= 0 || o.Price < o.Bound {
 				t.Errorf("%s: price %s and bound %s, want a positive bound and no lower price", side, o.Price, o.Bound)
 			}
 		}
 		if row.Ours.Waiting > 0 {
-			t.Errorf("%d pods are pending, want none", row.Ours.Waiting)
+			t.Errorf("joiner leaves %d pods pending, want none", row.Ours.Waiting)
 		}
 		report := Report([]Row{row})
 		for _, want := range []string{"| `halved-100` ", "| upstream |", "within 5 % of the bound", "no more paid than by upstream"} {

@@ -67,22 +67,20 @@ type sideResult struct {
 	outcome *Outcome
 }
 
-// sides returns the sides that were run.
 func (r *Row) sides() []sideResult {
-	return slices.DeleteFunc([]sideResult{{Joiner, &r.Ours}, {Upstream, &r.Theirs}}, func(p sideResult) bool { return p.outcome.Ran == 0 })
+	return slices.DeleteFunc([]sideResult{{Joiner, &r.Ours}, {Upstream, &r.Theirs}}, func(s sideResult) bool { return s.outcome.Ran == 0 })
 }
 
 func (r *Row) write(b *strings.Builder) {
 	head := fmt.Sprintf("| `%s` %s | %d | %s |", r.Fleet.Name, r.Fleet.About, r.Pods, dollars(r.Price.Dollars()))
 	for _, side := range r.sides() {
 		fmt.Fprintf(b, "%s %s |", head, side.name)
-		r.line(b, side.outcome)
+		r.writeOutcome(b, side.outcome)
 		head = "|  |  |  |"
 	}
 }
 
-// line writes the columns with the result of a side.
-func (r *Row) line(b *strings.Builder, o *Outcome) {
+func (r *Row) writeOutcome(b *strings.Builder, o *Outcome) {
 	converged := o.ConvergedAt.Round(time.Second).String()
 	if o.Stopped != "" {
 		converged += ", stopped " + o.Stopped
@@ -116,7 +114,7 @@ func (r *Row) explain(b *strings.Builder) {
 		meanwhile := min(o.Ran, r.Fleet.ChurnTime)
 		least := fleet.Spent(r.Bounds, meanwhile)
 		joining, leaving := fleet.SpentInTransition(o.Bill, meanwhile)
-		percent := func(dollars float64) float64 { return 100 * dollars / least }
+		percent := func(cost float64) float64 { return 100 * cost / least }
 		aboveBound := percent(fleet.Spent(o.Bill, meanwhile) - least)
 		fmt.Fprintf(b, "* `%s`, %s: while pods came and went (%s), the price was %.1f %% above the bound: %.1f %% for nodes that had not joined yet, %.1f %% for nodes that were being removed, and %.1f %% for all other nodes.\n",
 			r.Fleet.Name, side.name, meanwhile.Round(time.Minute), aboveBound, percent(joining), percent(leaving),

@@ -42,7 +42,7 @@ func TestTargets(t *testing.T) {
 			outcome(8*time.Minute, 14*time.Minute, 130*cent, 60, ""), 0, []mark{missed, reached, missed, reached, missed, reached}},
 		"pods came and went": {ours, outcome(20*time.Minute, 26*time.Minute, 110*cent, 60, ""), 5 * time.Minute,
 			[]mark{reached, reached, reached, reached, reached, reached}},
-		"stopped while pods came and went": {ours, outcome(3*time.Minute, 4*time.Minute, 180*cent, 20, "x"), 5 * time.Minute,
+		"upstream was stopped while pods came and went": {ours, outcome(3*time.Minute, 4*time.Minute, 180*cent, 20, "x"), 5 * time.Minute,
 			[]mark{reached, reached, missedSoFar}},
 		"upstream was not run": {ours, Outcome{}, 0, []mark{reached, reached}},
 		"joiner was not run":   {Outcome{}, ours, 0, nil},
@@ -64,7 +64,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// TestResultFolder: a stored result is returned for the same side and fleet only.
+// TestResultFolder: load returns a stored result for the same folder, fleet and side only.
 func TestResultFolder(t *testing.T) {
 	t.Parallel()
 	folder := ResultFolder(t.TempDir())
@@ -76,7 +76,7 @@ func TestResultFolder(t *testing.T) {
 	got, known, err := folder.load("some", Upstream)
 	if err != nil || !known || got.Price != want.Price || got.Seconds != want.Seconds ||
 		!slices.Equal(got.Bill, want.Bill) || got.Stopped != want.Stopped {
-		t.Errorf("saved %+v, loaded %+v; found: %t, error %v", want, got, known, err)
+		t.Errorf("loaded %+v (stored %t, error %v), want %+v", got, known, err, want)
 	}
 	for _, other := range []struct {
 		folder ResultFolder

@@ -22,8 +22,8 @@ type informers struct {
 	fleet    *fleet.Fleet
 	handlers map[reflect.Type][]toolscache.ResourceEventHandler
 	classes  []*awsv1.EC2NodeClass
-	nodes    map[string]*corev1.Node // last version passed to the handlers, by name
-	claims   map[string]*karpv1.NodeClaim
+	nodes    map[string]*corev1.Node      // last version passed to the handlers, by name
+	claims   map[string]*karpv1.NodeClaim // the same for NodeClaims
 }
 
 func newReader(f *fleet.Fleet) *snapshot.Reader {
@@ -45,7 +45,7 @@ func (w *informers) GetInformer(_ context.Context, object client.Object, _ ...ca
 	return &informer{informers: w, object: object}, nil
 }
 
-// InstanceChanged passes the instance's claim and node to the informers.
+// InstanceChanged passes the instance's claim and node to the handlers.
 func (w *informers) InstanceChanged(m *fleet.Instance) {
 	claim := m.Claim()
 	send(w, w.claims[m.Name], claim)
@@ -66,13 +66,13 @@ func (w *informers) InstanceGone(m *fleet.Instance) {
 	delete(w.nodes, m.Name)
 }
 
-// PodChanged passes a new or newly bound pod to the informers, in both cases as created.
+// PodChanged passes a new or newly bound pod to the handlers, in both cases as created.
 func (w *informers) PodChanged(p *fleet.Pod) { send(w, nil, p.Object) }
 
-// PodGone passes the deletion of a pod to the informers.
+// PodGone passes the deletion of a pod to the handlers.
 func (w *informers) PodGone(p *fleet.Pod) { w.sendDeletion(p.Object) }
 
-// AfterEvent does nothing: the informers have already passed on every change.
+// AfterEvent does nothing: the handlers already have every change.
 func (w *informers) AfterEvent() {}
 
 // send passes an object to the handlers of its kind: as created if before is nil, else as updated.

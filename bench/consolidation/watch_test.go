@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// TestReaderFollowsFleet: for ten minutes, after each scan, Joiner's reader returns the same snapshot as the fleet.
+// TestReaderFollowsFleet: after each scan in ten simulated minutes, Joiner's reader and the fleet have equal snapshots.
 func TestReaderFollowsFleet(t *testing.T) {
 	for _, w := range workload.WastefulFleets("") {
 		if w.Name != "spot-100" {

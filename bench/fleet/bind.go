@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// schedule binds the pending pods for which a node has room.
 func (f *Fleet) schedule() {
 	f.pending = slices.DeleteFunc(f.pending, func(p *Pod) bool {
 		m := f.bestNode(p)
@@ -28,7 +29,7 @@ func (f *Fleet) bestNode(p *Pod) *Instance {
 		if m.Cordoned || !p.requests.Fits(m.free) || !matches(p.Object.Spec.NodeSelector, m) {
 			continue
 		}
-		if s := score(p, m); s > highest+1e-9 {
+		if s := score(p, m); s > highest+1e-9 { // a smaller difference is a rounding error
 			out, highest = m, s
 		}
 	}

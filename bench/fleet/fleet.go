@@ -26,9 +26,9 @@ const (
 
 // Fleet is a simulated cluster. It is not safe for concurrent use.
 type Fleet struct {
-	Pools  []*karpv1.NodePool // the NodePools
-	Market catalog.Market     // offerings and prices
-	Watch  Watcher            // receives changes; nil disables it
+	Pools  []*karpv1.NodePool
+	Market catalog.Market // offerings and prices
+	Watch  Watcher        // receives changes; nil disables it
 
 	// LargeFirst sets the order of evictions in one call of Remove. If true, Remove evicts the largest pod of each
 	// node, then the second largest of each node, and so on. Otherwise it evicts the pods node after node, sorted by
@@ -97,7 +97,7 @@ func (m *Instance) ProviderID() string { return "aws:///" + m.Offering.Zone + "/
 // Pod is a pod of the cluster.
 type Pod struct {
 	Object       *corev1.Pod // immutable; replaced when the pod is bound
-	originalName string      // the original name, without the number of the replacement
+	originalName string      // name before all evictions, each of which changes the name
 	requests     resources.Amounts
 	node         *Instance // nil while the pod is pending
 }
@@ -205,8 +205,8 @@ func (f *Fleet) addInstance(o Order) *Instance {
 // join makes the node ready, and binds pending pods to it.
 func (f *Fleet) join(m *Instance) {
 	m.Phase = Ready
-	at, _ := slices.BinarySearchFunc(f.ready, m.Name, func(r *Instance, name string) int { return cmp.Compare(r.Name, name) })
-	f.ready = slices.Insert(f.ready, at, m)
+	i, _ := slices.BinarySearchFunc(f.ready, m.Name, func(r *Instance, name string) int { return cmp.Compare(r.Name, name) })
+	f.ready = slices.Insert(f.ready, i, m)
 	f.notify(m)
 	f.recordPrice()
 	f.schedule()
@@ -252,8 +252,8 @@ func (f *Fleet) RemoveGradually(pods []string, names ...string) {
 }
 
 // startRemoval cordons the instances now, and removes them after delay plus DrainTime. During the delay, the caller
-// evicts their pods. Instances that are already being removed are skipped. startRemoval returns the others, sorted by
-// name.
+// evicts their pods. startRemoval skips instances that are already being removed, and returns the other instances,
+// sorted by name.
 func (f *Fleet) startRemoval(names []string, delay time.Duration) []*Instance {
 	var out []*Instance
 	for _, name := range slices.Sorted(slices.Values(names)) {
@@ -283,7 +283,6 @@ type rankedPod struct {
 	pod  *Pod
 }
 
-// evictionOrder returns the pods of the instance, in the order in which they are evicted.
 func (f *Fleet) evictionOrder(m *Instance) []rankedPod {
 	out := make([]rankedPod, 0, len(m.pods))
 	for _, name := range slices.Sorted(maps.Keys(m.pods)) {
@@ -315,14 +314,13 @@ func (f *Fleet) Add(object *corev1.Pod) {
 	f.schedule()
 }
 
-// add adds the object as a pending pod with the given original name.
-func (f *Fleet) add(object *corev1.Pod, base string) {
+func (f *Fleet) add(object *corev1.Pod, originalName string) {
 	object.Spec.NodeName = ""
 	object.CreationTimestamp.Time = f.now
 	object.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
 		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
 	}}}
-	p := &Pod{Object: object, originalName: base, requests: conversion.Requests(object)}
+	p := &Pod{Object: object, originalName: originalName, requests: conversion.Requests(object)}
 	f.pods[object.Name] = p
 	f.pending = append(f.pending, p)
 	f.changes++
@@ -332,9 +330,9 @@ func (f *Fleet) add(object *corev1.Pod, base string) {
 }
 
 // Delete deletes the pod with the given original name, even if evictions have renamed it.
-func (f *Fleet) Delete(base string) {
+func (f *Fleet) Delete(originalName string) {
 	for _, p := range f.pods {
-		if p.originalName == base {
+		if p.originalName == originalName {
 			f.drop(p)
 			f.pending = slices.DeleteFunc(f.pending, func(other *Pod) bool { return other == p })
 			f.schedule()
@@ -357,7 +355,7 @@ func (f *Fleet) drop(p *Pod) {
 	p.node = nil
 }
 
-// notify drops the cached objects of an instance that has changed, and passes its new state to the watcher.
+// notify drops the cached objects of an instance that has changed, and passes the instance to the watcher.
 func (f *Fleet) notify(m *Instance) {
 	m.node, m.nodeClaim = nil, nil
 	f.changes++

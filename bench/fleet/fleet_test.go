@@ -22,15 +22,14 @@ const cent = catalog.Dollar / 100
 // node returns an order of a node with the given number of cores. Each core comes with 4 GiB and costs one cent per
 // hour.
 func node(name string, cores int64) Order {
-	full := resources.Amounts{CPU: 1000 * cores, Memory: 4 * cores << 30, Pods: 100}
+	room := resources.Amounts{CPU: 1000 * cores, Memory: 4 * cores << 30, Pods: 100}
 	return Order{
 		Name: name, Pool: "general", Class: "default",
-		Type:     catalog.Type{Name: "any", Capacity: full, Allocatable: full, Labels: requirements.Labels{catalog.LabelArch: "amd64"}},
+		Type:     catalog.Type{Name: "any", Capacity: room, Allocatable: room, Labels: requirements.Labels{catalog.LabelArch: "amd64"}},
 		Offering: catalog.Offering{Zone: "a", CapacityType: catalog.OnDemand, Price: cent * catalog.Price(cores), Available: true},
 	}
 }
 
-// pod returns a pod that requests the given millicores, and memory in proportion.
 func pod(name string, milli int64) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "x", Name: name, UID: types.UID("uid-" + name)},
@@ -57,8 +56,8 @@ func podsByNode(f *Fleet) map[string][]string {
 	return out
 }
 
-// TestEvicted: evicted pods are bound one after the other, each to the node with the most room among those that it is
-// allowed on.
+// TestEvicted: evicted pods are bound one after the other, each to the node with the most room among those that accept
+// the pod.
 func TestEvicted(t *testing.T) {
 	t.Parallel()
 	placed := func(nodesAndPods ...string) map[string][]string { // a node, its pod, a node, its pod, …
@@ -73,7 +72,7 @@ func TestEvicted(t *testing.T) {
 		change func(f *Fleet)
 		want   map[string][]string
 	}{
-		"node with the most room": {
+		"most room": {
 			pods: []*corev1.Pod{pod("1", 1500), pod("2", 1000), pod("3", 1000)}, // b has 3 of 4 cores left, c has 2
 			want: placed("b", "1", "b", "3", "b", "b0", "c", "2", "c", "c0"),
 		},
@@ -138,7 +137,7 @@ func TestPaid(t *testing.T) {
 	f.Launch(node("b", 2))
 	f.Advance(Start.Add(time.Minute + JoinTime - time.Second))
 	if f.PendingPods() != 1 || f.Instance("b").Node() != nil {
-		t.Errorf("before the node is ready, %d pods are pending, want 1; the Node must not exist yet", f.PendingPods())
+		t.Errorf("before node b is ready, %d pods are pending, want 1; want no Node b yet", f.PendingPods())
 	}
 	f.Advance(Start.Add(time.Hour))
 	if got := podsByNode(f); !slices.Equal(got["b"], []string{"1"}) || f.Instance("a") != nil {
@@ -166,12 +165,12 @@ func TestPaid(t *testing.T) {
 	if got, want := fmt.Sprintf("%.6f %.6f", joining, leaving), fmt.Sprintf("%.6f %.6f", 0.02*43/3600, 0.04*30/3600); got != want {
 		t.Errorf("%s was paid for joining and leaving instances, want %s", got, want)
 	}
-	f.Cordon("b", true) // Step.Moved counts the pod of b in advance
+	f.Cordon("b", true) // from now on, Step.Moved counts the pod of b as moved
 	f.Launch(node("c", 1))
 	f.Advance(Start.Add(2 * time.Hour))
 	if got, want := f.Bill()[len(f.Bill())-2], (Step{From: time.Hour + LaunchTime, Price: 3 * cent, Joining: cent,
 		Settled: cent, Moved: 2}); got != want {
-		t.Errorf("the bill's second to last step is %v while b is cordoned, want %v", got, want)
+		t.Errorf("while b is cordoned and c joins, the bill's step is %v, want %v", got, want)
 	}
 	f.Delete("1")
 	if got := podsByNode(f); len(got) > 0 {

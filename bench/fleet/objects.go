@@ -103,16 +103,16 @@ func (m *Instance) newClaim() *karpv1.NodeClaim {
 		c.Status.ProviderID = m.ProviderID()
 		c.Status.Capacity, c.Status.Allocatable = conversion.Quantities(m.Type.Capacity), conversion.Quantities(m.Type.Allocatable)
 	}
-	joined := metav1.NewTime(m.Created.Add(JoinTime))
+	ready := metav1.NewTime(m.Created.Add(JoinTime)) // when the node became ready
 	if m.Phase >= Ready {
 		c.Status.NodeName = m.Name
 		for _, kind := range []string{karpv1.ConditionRegistered, karpv1.ConditionInitialized} {
 			c.Status.Conditions = append(c.Status.Conditions,
-				metav1.Condition{Type: kind, Status: metav1.ConditionTrue, LastTransitionTime: joined, Reason: kind})
+				metav1.Condition{Type: kind, Status: metav1.ConditionTrue, LastTransitionTime: ready, Reason: kind})
 		}
 	}
 	if m.Phase == Removing {
-		c.DeletionTimestamp = &metav1.Time{Time: joined.Time} // any time: Joiner reads only whether it is set
+		c.DeletionTimestamp = &metav1.Time{Time: ready.Time} // any time: Joiner reads only whether it is set
 	}
 	return c
 }

@@ -8,7 +8,7 @@ import (
 )
 
 type event struct {
-	at time.Time
+	at time.Time // simulated time
 	do func()
 }
 
@@ -61,7 +61,7 @@ func (f *Fleet) recordPrice() {
 	f.bill = append(f.bill, f.step())
 }
 
-// AddStep adds a step to the bill, which a later step of the same time does not replace.
+// AddStep adds a step with the current price to the bill. A later step of the same time does not replace this step.
 func (f *Fleet) AddStep() {
 	s := f.step()
 	s.kept = true

@@ -30,11 +30,11 @@ type apiServer struct {
 	nodes  map[string]*corev1.Node
 	claims map[string]*v1.NodeClaim
 	pods   map[types.NamespacedName]*corev1.Pod
-	byNode map[string]map[types.NamespacedName]*corev1.Pod // "" for pending pods
+	byNode map[string]map[types.NamespacedName]*corev1.Pod // pods by name of their node; "" for pending pods
 	count  int                                             // counter for resource versions and generated names
 
 	created, deleted []*v1.NodeClaim // NodeClaims whose creation or deletion is not applied to the fleet yet
-	patched          map[string]bool // names of nodes with patches that are not applied to the fleet yet
+	patched          map[string]bool // names of nodes whose patches are not applied to the fleet yet
 }
 
 func newAPIServer() *apiServer {
@@ -109,7 +109,7 @@ func (s *apiServer) listPods(into *corev1.PodList, o client.ListOptions) error {
 		}
 		from = s.byNode[name]
 	}
-	keys := slices.SortedFunc(maps.Keys(from), func(a, b types.NamespacedName) int { return compareKeys(a, b) })
+	keys := slices.SortedFunc(maps.Keys(from), compareKeys)
 	into.Items = make([]corev1.Pod, 0, len(keys))
 	for _, key := range keys {
 		p := from[key]
@@ -167,7 +167,7 @@ func (s *apiServer) Patch(_ context.Context, object client.Object, _ client.Patc
 	return nil
 }
 
-// Status returns a writer that patches the status like any other field.
+// Status returns a writer whose Patch is that of apiServer.
 func (s *apiServer) Status() client.SubResourceWriter { return statusWriter{server: s} }
 
 // statusWriter implements only Patch. The embedded interface is nil, so that a call of another method panics.
@@ -176,7 +176,7 @@ type statusWriter struct {
 	server *apiServer
 }
 
-// Patch patches the object as apiServer.Patch does.
+// Patch is apiServer.Patch.
 func (s statusWriter) Patch(ctx context.Context, object client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
 	return s.server.Patch(ctx, object, patch)
 }
@@ -187,7 +187,6 @@ func (s *apiServer) stamp(o metav1.Object) {
 	o.SetResourceVersion(strconv.Itoa(s.count))
 }
 
-// setPod stores the pod with its current node.
 func (s *apiServer) setPod(p *corev1.Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

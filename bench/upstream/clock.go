@@ -13,12 +13,12 @@ type simulatedClock struct {
 	clock.Clock // nil: any other method, such as those for timers and tickers, panics
 
 	advance func(to time.Time) // advances the simulated time
-	work    func() float64     // seconds that the process has worked so far; see Disrupt
+	work    func() float64     // work of the process so far, in seconds; see Disrupt
 
 	mu      sync.Mutex
-	base    time.Time // the simulated time at the last start or stop
-	from    float64   // result of work at the last start
-	running bool
+	base    time.Time     // the simulated time at the last start or stop
+	from    float64       // result of work at the last start
+	running bool          // upstream computes: start was called, and stop not yet
 	worked  time.Duration // sum of the periods between start and stop; Disruptor.Pass sets it to zero before each pass
 }
 

@@ -70,7 +70,6 @@ func orderOf(claim *v1.NodeClaim, market catalog.Market) (fleet.Order, error) {
 	return order, nil
 }
 
-// compareKeys orders keys by namespace, then by name.
 func compareKeys(a, b types.NamespacedName) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }

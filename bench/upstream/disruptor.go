@@ -40,13 +40,14 @@ type Disruptor struct {
 }
 
 // Disrupt makes upstream the controller of the fleet. spotToSpot allows upstream to replace spot instances by other
-// spot instances. work returns the seconds that the process has worked so far; its increase during a pass is added to
-// the simulated time.
+// spot instances. work returns the work of the process so far, in seconds of CPU time or real time, whichever is less.
+// The work during a pass is added to the simulated time.
 func Disrupt(f *fleet.Fleet, spotToSpot bool, work func() float64) (*Disruptor, error) {
 	log.SetLogger(logging.NopLogger)
 	d := &Disruptor{fleet: f, api: newAPIServer()}
 	d.clock = &simulatedClock{base: f.Now(), work: work, advance: f.Advance}
 	d.ctx = options.ToContext(injection.WithControllerName(context.Background(), "disruption"), &options.Options{
+		// upstream's default values, except that of SpotToSpotConsolidation
 		CPURequests:       1000,
 		PreferencePolicy:  options.PreferencePolicyRespect,
 		MinValuesPolicy:   options.MinValuesPolicyStrict,
@@ -92,6 +93,7 @@ func (d *Disruptor) Pass() (delay time.Duration, err error) {
 	result, err := d.controller.Reconcile(d.ctx)
 	d.clock.stop()
 	d.AfterEvent()
+	// At least a millisecond, so that the simulated time advances.
 	return max(result.RequeueAfter, time.Millisecond), errors.Join(err, d.firstErr)
 }
 
@@ -104,8 +106,8 @@ func (d *Disruptor) Wait(delay time.Duration) { d.clock.wait(delay) }
 // Busy reports whether commands of upstream's disruption queue are in progress.
 func (d *Disruptor) Busy() bool { return !d.queue.IsEmpty() }
 
-// AfterEvent applies upstream's writes to the fleet, and advances upstream's commands. If pods are pending, it
-// schedules upstream's provisioner.
+// AfterEvent applies upstream's writes to the fleet, and continues upstream's commands. If pods are pending, it
+// schedules the provisioner after a second: upstream's default batch idle duration.
 func (d *Disruptor) AfterEvent() {
 	d.apply()
 	if d.reconcileReady() {
@@ -143,8 +145,8 @@ func (d *Disruptor) apply() {
 	d.fleet.Remove(names...)
 }
 
-// syncCordon cordons a node that upstream has tainted as disrupted, uncordons any other node, and passes the node to
-// upstream's state.
+// syncCordon cordons the node if upstream has tainted it as disrupted, else it uncordons the node. It also passes the
+// node to upstream's state.
 func (d *Disruptor) syncCordon(name string) {
 	d.api.mu.Lock()
 	n := d.api.nodes[name]
@@ -172,6 +174,7 @@ func (d *Disruptor) reconcileReady() bool {
 		ready := true
 		for _, r := range c.Replacements {
 			m := d.fleet.Instance(r.Name)
+			// Without an instance, the replacement is gone: Reconcile finds that out.
 			ready = ready && (m == nil || m.Phase == fleet.Ready)
 		}
 		if ready {
@@ -187,8 +190,8 @@ func (d *Disruptor) reconcileReady() bool {
 	return found
 }
 
-// provision runs the provisioner for pending pods, and schedules itself again ten seconds later. Without pending pods
-// it does neither.
+// provision runs the provisioner for pending pods, and schedules itself again after ten seconds, like upstream's pod
+// controller. Without pending pods it does neither.
 func (d *Disruptor) provision() {
 	d.provisionScheduled = false
 	if d.fleet.PendingPods() == 0 {
@@ -206,7 +209,6 @@ func (d *Disruptor) provision() {
 	d.fleet.At(d.fleet.Now().Add(10*time.Second), d.provision)
 }
 
-// keepError keeps the first error for Pass.
 func (d *Disruptor) keepError(err error) {
 	if err != nil && d.firstErr == nil {
 		d.firstErr = err

@@ -45,12 +45,12 @@ func halfEmpty() *fleet.Fleet {
 	p.Spec.Disruption.Budgets = []karpv1.Budget{{Nodes: "100%"}}
 	market := catalog.Market{"default": {Types: []catalog.Type{cores(2), cores(4), cores(8)}}}
 	f := fleet.New([]*karpv1.NodePool{p}, market)
-	place := func(name string, typ catalog.Type, pods ...string) {
-		var all []*corev1.Pod
-		for _, pod := range pods {
-			all = append(all, podOfOneCore(pod))
+	place := func(name string, typ catalog.Type, podNames ...string) {
+		var pods []*corev1.Pod
+		for _, podName := range podNames {
+			pods = append(pods, podOfOneCore(podName))
 		}
-		f.Place(fleet.Order{Name: name, Pool: "general", Class: "default", Type: typ, Offering: typ.Offerings[0]}, all)
+		f.Place(fleet.Order{Name: name, Pool: "general", Class: "default", Type: typ, Offering: typ.Offerings[0]}, pods)
 	}
 	place("a", cores(4), "1")
 	place("b", cores(4))
@@ -72,7 +72,7 @@ func podOfOneCore(name string) *corev1.Pod {
 }
 
 // TestDisrupt: upstream removes the empty node, and consolidates until one small node is left. No pod becomes pending,
-// because the fleet moves the pods only when their replacement node is ready.
+// because upstream's commands continue only when their replacement nodes are ready.
 func TestDisrupt(t *testing.T) {
 	t.Parallel()
 	f := halfEmpty()
@@ -95,7 +95,7 @@ func TestDisrupt(t *testing.T) {
 		}
 	}
 	if d.Busy() || f.Price() != 2*cent || len(f.Instances()) != 1 {
-		t.Errorf("after an hour there are %d nodes for %s, busy %t; want one for 2 cents, not busy; prices so far: %v",
+		t.Errorf("after an hour there are %d nodes for %s, busy %t; want one with 2 cores for 2 cents, not busy; prices so far: %v",
 			len(f.Instances()), f.Price(), d.Busy(), prices)
 	}
 	if f.Moved() < 2 || f.Moved() > 4 { // both pods must move, and may move twice

@@ -29,7 +29,7 @@ import (
 type Cluster struct {
 	store   *store
 	state   *state.Cluster
-	pools   []*v1.NodePool
+	pools   []*v1.NodePool                           // the highest weight first
 	types   map[string][]*cloudprovider.InstanceType // instance types, by name of the NodePool
 	daemons []*corev1.Pod                            // one pod of each DaemonSet
 	pending []*corev1.Pod                            // pending pods
@@ -97,12 +97,12 @@ func planningContext() context.Context {
 	})
 }
 
-// Run is one plan to make, with the state that upstream builds for every plan.
+// Run makes one plan, with the state that upstream builds for every plan.
 type Run struct {
 	cluster   *Cluster
 	ctx       context.Context
 	scheduler *scheduling.Scheduler
-	pods      []*corev1.Pod
+	pods      []*corev1.Pod // the pods to plan for
 }
 
 // Prepare copies the nodes, counts the existing pods by topology, and creates a scheduler with the given number of

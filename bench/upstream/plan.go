@@ -31,7 +31,7 @@ type Results struct {
 	pods    int // number of pending pods
 }
 
-// Solve makes the plan within the time limit. A Run can be used for one Solve only.
+// Solve makes the plan. It returns ErrStopped when the time limit is reached. A Run can be used for one Solve only.
 func (r *Run) Solve(limit time.Duration) (Results, error) {
 	ctx, cancel := context.WithTimeout(r.ctx, limit)
 	defer cancel()
@@ -114,7 +114,6 @@ func offerings(claim *scheduling.NodeClaim) []packing.Choice {
 	return out[:min(len(out), maxOfferings)]
 }
 
-// priceOf converts dollars per hour back to the integer price.
 func priceOf(dollars float64) catalog.Price {
 	return catalog.Price(math.Round(dollars * float64(catalog.Dollar)))
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/snapshot"
 )
 
-// store answers the scheduler's requests to the API server, as an informer's cache does: bound pods by namespace and
-// labels, bound pods by node, nodes by name. It has no other objects.
+// store is the API server for upstream's scheduler. It returns bound pods by namespace and labels, bound pods by node,
+// and nodes by name, as copies like an informer's cache. It has no other objects.
 type store struct {
 	client.Client // nil: any other method panics
 
-	pods   []*corev1.Pod // bound pods
-	byNode map[string][]*corev1.Pod
+	pods   []*corev1.Pod            // bound pods
+	byNode map[string][]*corev1.Pod // bound pods by name of their node
 	nodes  map[string]*corev1.Node
 }
 

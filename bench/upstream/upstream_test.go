@@ -61,7 +61,7 @@ func TestSameTypes(t *testing.T) {
 				}
 				labels := requirements.Labels{}
 				for key, r := range theirs[i].Requirements {
-					if _, ok := ours.Labels[key]; ok && r.Len() == 1 {
+					if _, ok := ours.Labels[key]; ok && r.Len() == 1 { // the other labels are those of offerings
 						labels[key] = r.Any()
 					}
 				}
@@ -76,9 +76,9 @@ func TestSameTypes(t *testing.T) {
 					})
 				}
 				want := ours.WithOfferings(ours.Offerings).Offerings // a copy
-				for i := range want {
-					if want[i].ZoneID == "" {
-						want[i].ZoneID = offerings[i].ZoneID // without a requirement, upstream returns an arbitrary value
+				for k := range want {
+					if want[k].ZoneID == "" {
+						want[k].ZoneID = offerings[k].ZoneID // without a requirement, upstream returns an arbitrary value
 					}
 				}
 				if diff := cmp.Diff(want, offerings); diff != "" {
@@ -125,9 +125,9 @@ func TestExistingNodes(t *testing.T) {
 	if len(plan.Placements) != 50 || len(plan.PlannedNodes) > 0 {
 		t.Errorf("%d pods on existing nodes and %d new nodes, want all 50 pods on existing nodes", len(plan.Placements), len(plan.PlannedNodes))
 	}
-	full := build(t, "existing-250", 150)
-	if plan := solve(t, full, 1); len(plan.PlannedNodes) == 0 {
-		t.Errorf("the plan for %d pods has no new node, want some: the existing nodes are full", full.Pending)
+	c = build(t, "existing-250", 150)
+	if plan := solve(t, c, 1); len(plan.PlannedNodes) == 0 {
+		t.Errorf("the plan for %d pods has no new node, want some: the existing nodes are full", c.Pending)
 	}
 }
 

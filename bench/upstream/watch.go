@@ -23,7 +23,7 @@ func (d *Disruptor) InstanceChanged(m *fleet.Instance) {
 	d.api.mu.Unlock()
 	if n := m.Node(); n != nil && m.Phase == fleet.Ready {
 		d.api.mu.Lock()
-		known := d.api.nodes[m.Name] // keep a known Node: it has upstream's patches
+		known := d.api.nodes[m.Name] // a known Node is kept, because it has upstream's patches
 		if known == nil {
 			known = n.DeepCopy()
 			d.api.stamp(known)

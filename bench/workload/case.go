@@ -14,7 +14,7 @@ import (
 // setup is a case under construction.
 type setup struct {
 	market func() (catalog.Market, error) // returns the offerings and prices
-	pools  []*karpv1.NodePool             // the NodePools
+	pools  []*karpv1.NodePool
 
 	pending []deployment  // deployments whose pods are pending
 	pods    []*corev1.Pod // pending pods that no deployment creates
@@ -23,10 +23,10 @@ type setup struct {
 	running []deployment // the workload on the existing nodes; pods that do not fit are left out
 	apart   bool         // an existing node has at most one pod of each deployment
 
-	daemons []*appsv1.DaemonSet // the DaemonSets
+	daemons []*appsv1.DaemonSet
 }
 
-// build builds the case. Objects are shuffled, because an API server returns them in no useful order.
+// build builds the case. It shuffles the objects, because an informer's cache returns them in no useful order.
 func (s setup) build() (Case, error) {
 	market, err := s.market()
 	if err != nil {

@@ -17,7 +17,6 @@ func (d *deployment) podSelector() *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{labelApp: d.name}}
 }
 
-// spread adds a topology spread constraint over the values of key.
 func (d *deployment) spread(key string, skew int32) {
 	d.template.TopologySpreadConstraints = append(d.template.TopologySpreadConstraints, corev1.TopologySpreadConstraint{
 		MaxSkew: skew, TopologyKey: key, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: d.podSelector(),

@@ -32,7 +32,7 @@ type Kind int
 const (
 	Free        Kind = iota // pods without constraints on each other: within 3 % of the lower bound
 	Constrained             // with spread, affinity or anti-affinity: within 8 %
-	Preferring              // with preferred anti-affinity by host: within 8 % of the lower bound of plans that satisfy it
+	Preferring              // with preferred anti-affinity by host: within 8 % of the bound of plans that satisfy this preference
 )
 
 // Workload is one row of the benchmark.
@@ -53,10 +53,10 @@ type Workload struct {
 	// OursOnly excludes upstream.
 	OursOnly bool
 
-	Target Target // the design's targets
+	Target Target // further targets
 }
 
-// Target has the targets of the design for a row, in addition to the target for the gap. A zero field sets no target.
+// Target has the targets for a row in addition to that for the gap. A zero field sets no target.
 type Target struct {
 	Ratio   float64 // minimum of upstream's time divided by Joiner's
 	Seconds float64 // maximum time of Joiner
@@ -80,7 +80,7 @@ type Group string
 const (
 	Speed     Group = "speed"  // 700 types × 3 zones × 2 capacity types, round prices
 	Prices    Group = "prices" // us-east-1 at its real on-demand prices
-	Karpenter Group = "own"    // Karpenter's own benchmark
+	Karpenter Group = "own"    // the pods and instance types of Karpenter's own benchmark
 	Traces    Group = "traces" // recorded workloads of a production cluster
 	Sizes     Group = "sizes"  // the same kinds of pods in growing numbers
 )

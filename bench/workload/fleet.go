@@ -131,8 +131,8 @@ type nodeStock struct {
 	name    string         // prefix of the pods' names; empty: none
 }
 
-// fill adds the nodes to the fleet. It plans for more and more pods until the plan has at least count nodes. Then it
-// adds the most expensive nodes of this plan, because the cheapest nodes of a plan are not full.
+// fill adds the nodes to the fleet. It plans for a quarter more pods each time, until the plan has at least count
+// nodes. Then it adds the most expensive nodes of this plan, because the cheapest nodes of a plan are not full.
 func (s nodeStock) fill(f *fleet.Fleet) error {
 	for pods := s.count * podsPerNode; pods < s.count*podsPerNode*16; pods += pods / 4 {
 		deployments := mixedDeployments(pods, max(pods/100, 20), 21)
@@ -147,10 +147,9 @@ func (s nodeStock) fill(f *fleet.Fleet) error {
 		}
 		return s.place(f, plan.PlannedNodes[len(plan.PlannedNodes)-s.count:], objects)
 	}
-	return fmt.Errorf("make a fleet: no number of pods gives %d nodes", s.count)
+	return fmt.Errorf("make a fleet: a plan for up to %d pods has fewer than %d nodes", s.count*podsPerNode*16, s.count)
 }
 
-// withPrefix returns the deployment with the prefix and a hyphen before its name; unchanged without a prefix.
 func withPrefix(d deployment, prefix string) deployment {
 	if prefix == "" {
 		return d
@@ -178,7 +177,7 @@ func (s nodeStock) place(f *fleet.Fleet, planned []packing.PlannedNode, objects 
 				pods = append(pods, byID[id])
 			}
 		}
-		order.NominatedPods = nil
+		order.NominatedPods = nil // the pods are bound already
 		f.Place(order, pods)
 	}
 	return nil
@@ -195,5 +194,5 @@ func OrderOf(market catalog.Market, m packing.PlannedNode) (fleet.Order, error) 
 			}
 		}
 	}
-	return fleet.Order{}, fmt.Errorf("order %s in %s: not offered in that zone", c.InstanceType, c.Zone)
+	return fleet.Order{}, fmt.Errorf("order %s %s in %s: the market has no such offering", c.CapacityType, c.InstanceType, c.Zone)
 }

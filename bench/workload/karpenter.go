@@ -20,7 +20,7 @@ func karpenterMarket() catalog.Market {
 	for n := int64(1); n <= 400; n++ {
 		name := fmt.Sprintf("fake-it-%03d", n)
 		full := resources.Amounts{CPU: 1000 * n, Memory: 2 * n << 30, Pods: 10 * n}
-		price := catalog.Price(n)*catalog.Dollar/10 + catalog.Price(2*n<<30/10)
+		price := catalog.Price(n)*catalog.Dollar/10 + catalog.Price(2*n<<30/10) // in 10^-9 dollars
 		t := catalog.Type{
 			Name: name, Capacity: full, Allocatable: full.Sub(resources.Amounts{CPU: 100, Memory: 10 << 20}),
 			Labels: requirements.Labels{
@@ -53,8 +53,8 @@ var (
 //   - with affinity by zone to pods with the same label
 //   - with anti-affinity by host to each other
 //
-// Each pod draws its requests, and one of seven values for its label. Pods with anti-affinity have a fixed label
-// instead. The label that a spread constraint selects is drawn separately, so it may differ from the label of the pod.
+// The requests of each pod are random, and its label has one of seven random values. Only the label of pods with
+// anti-affinity is fixed. The label that a spread constraint selects is random, too, so it may differ from the pod's.
 func karpenterMix(count int) []*corev1.Pod {
 	random := seededRandom(42)
 	letter := func() string { return string(rune('a' + random.IntN(7))) }

@@ -49,7 +49,7 @@ func realMarket() (catalog.Market, error) {
 }
 
 // roundMarket returns n types, each in three zones, on-demand and as spot. The on-demand price is the highest real
-// price of the type, rounded to cents; the spot price is 35 % of that.
+// price of the type, rounded to cents, at least one; the spot price is 35 % of that.
 func roundMarket(n int) (catalog.Market, error) {
 	all, err := regionTypes()
 	if err != nil {
@@ -86,7 +86,6 @@ func rank(t catalog.Type) int {
 	return 1
 }
 
-// marketOf returns a market that offers these types to the EC2NodeClass className.
 func marketOf(types []catalog.Type) catalog.Market {
 	return catalog.Market{className: {Region: region, Types: types}}
 }

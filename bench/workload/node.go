@@ -19,7 +19,7 @@ import (
 
 var nodeTypes = []string{"m5.4xlarge", "c5.4xlarge", "r5.4xlarge", "m6i.8xlarge", "m5.2xlarge"}
 
-// nodes returns n nodes of the types nodeTypes that have been ready for a day, spread over all zones.
+// nodes returns n nodes that were created a day before Now, of the instance types nodeTypes, spread over all zones.
 func nodes(n int, market catalog.Market) ([]*corev1.Node, error) {
 	var found []catalog.Type
 	for _, name := range nodeTypes {
@@ -71,15 +71,15 @@ func bind(pods []*corev1.Pod, nodes []*corev1.Node, apart bool) []*corev1.Pod {
 	var out []*corev1.Pod
 	next := 0 // number of the node at which the search for the next pod starts
 	for _, p := range pods {
-		ask := conversion.Requests(p)
-		for try := range nodes {
-			i := (next + try) % len(nodes)
+		requests := conversion.Requests(p)
+		for offset := range nodes {
+			i := (next + offset) % len(nodes)
 			key := fmt.Sprint(i, p.Labels[labelApp])
-			if apart && hasPod[key] || !ask.Fits(room[i]) {
+			if apart && hasPod[key] || !requests.Fits(room[i]) {
 				continue
 			}
 			hasPod[key] = true
-			room[i] = room[i].Sub(ask)
+			room[i] = room[i].Sub(requests)
 			p.Spec.NodeName = nodes[i].Name
 			p.Status = corev1.PodStatus{Phase: corev1.PodRunning, StartTime: &metav1.Time{Time: Now.AddDate(0, 0, -1)}}
 			out, next = append(out, p), i+1

@@ -21,7 +21,6 @@ const labelApp = "app"
 // "joiner" in ASCII.
 func seededRandom(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x6a6f696e6572)) }
 
-// deployment is a pod template and a number of replicas.
 type deployment struct {
 	name     string
 	replicas int
@@ -42,7 +41,6 @@ func newDeployment(name string, replicas int, milli, mib int64) deployment {
 	}
 }
 
-// podRequests returns requests for CPU, given in millicores, and memory, given in MiB.
 func podRequests(milli, mib int64) corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{Requests: corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewMilliQuantity(milli, resource.DecimalSI),
@@ -59,7 +57,6 @@ func (d deployment) pods() []*corev1.Pod {
 	return out
 }
 
-// pod returns the pending pod with number i of the deployment.
 func (d deployment) pod(i int) *corev1.Pod {
 	name := fmt.Sprintf("%s-%05d", d.name, i)
 	pod := &corev1.Pod{
@@ -119,12 +116,12 @@ func mixedDeployments(pods, deployments int, seed uint64) []deployment {
 	return out
 }
 
-// broadDeployments returns deployments with the given total number of pods. They draw requests of 50 to 3,000
-// millicores and 64 to 6,400 MiB. About a third of the deployments request only about a tenth of the drawn CPU and an
-// eighth of the memory.
+// broadDeployments returns deployments with the given total number of pods. Their requests are random: 50 to 3,000
+// millicores and 64 to 6,400 MiB. About a third of them request only about a tenth of this CPU and an eighth of this
+// memory.
 func broadDeployments(pods, deployments int, seed uint64) []deployment {
 	random := seededRandom(seed)
-	out := mixedDeployments(pods, deployments, seed)
+	out := mixedDeployments(pods, deployments, seed) // for their names and replicas
 	for n := range out {
 		milli, mib := 50*(1+random.Int64N(60)), 64*(1+random.Int64N(100))
 		if random.IntN(3) == 0 {

@@ -23,12 +23,10 @@ func pool(name string, requirements ...karpv1.Requirement) *karpv1.NodePool {
 	return p
 }
 
-// in requires one of the values for the label.
 func in(key string, values ...string) karpv1.Requirement {
 	return karpv1.Requirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
 }
 
-// amd64, bothArchs, anyCapacityType and onDemand return the requirements that workloads combine.
 func amd64() karpv1.Requirement     { return in(catalog.LabelArch, "amd64") }
 func bothArchs() karpv1.Requirement { return in(catalog.LabelArch, "amd64", "arm64") }
 
@@ -47,7 +45,6 @@ func guideRequirements() []karpv1.Requirement {
 	}
 }
 
-// atMost32CPUs requires instance types of at most 32 vCPUs.
 func atMost32CPUs() karpv1.Requirement {
 	return karpv1.Requirement{Key: catalog.LabelCPU, Operator: corev1.NodeSelectorOpLt, Values: []string{"33"}}
 }

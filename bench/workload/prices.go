@@ -49,7 +49,7 @@ func prices() []Workload {
 		}),
 		row("existing-250", "the pods of `plain`, with 250 existing nodes that are nearly full", Free, func() setup {
 			s := realSetup(pricedMix())
-			s.nodes, s.running = 250, smallDeployments(16_000, 400, "old", 13)
+			s.nodes, s.running = 250, smallDeployments(16_000, 400, "old", 13) // more pods than fit on the nodes
 			return s
 		}),
 		row("everything", "all of this at once, two pools, taints, preferences", Constrained, everything),

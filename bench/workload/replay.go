@@ -42,7 +42,7 @@ func replay(traces string) (*fleet.Fleet, error) {
 		for _, l := range lifetimes {
 			from, until := l.from-start, l.until-start
 			if until <= max(from, 0) || from >= replayFor {
-				continue // the pod does not run in the replayed hours, or for no time at all
+				continue // the pod does not run in the replayed hours, or has no run time
 			}
 			pod := withDay(l.pod, day)
 			f.At(fleet.Start.Add(max(from, 0)), func() { f.Add(pod) })

@@ -12,7 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/bench/workload"
 )
 
-// TestReplay replays a trace of three days: the last two hours of each day.
+// TestReplay replays a trace of three days: the last two hours of each day. All pods stay pending, because no
+// controller launches nodes.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -56,7 +57,7 @@ func TestReplay(t *testing.T) {
 	} {
 		f.Advance(fleet.Start.Add(c.at))
 		if got := f.PendingPods(); got != c.want {
-			t.Errorf("%d pods after %s, want %d", got, c.at, c.want)
+			t.Errorf("%d pods are pending after %s, want %d", got, c.at, c.want)
 		}
 	}
 }

@@ -59,13 +59,11 @@ func identical(n int) []deployment {
 	return []deployment{newDeployment("web", n, 250, 512)}
 }
 
-// zonesAndHosts spreads the pods of a deployment over zones and over hosts, with a maximum skew of 1.
 func zonesAndHosts(_ int, d *deployment) {
 	d.spread(corev1.LabelTopologyZone, 1)
 	d.spread(corev1.LabelHostname, 1)
 }
 
-// apartByHost gives the pods of a deployment anti-affinity to each other by host.
 func apartByHost(_ int, d *deployment) { d.requireAntiAffinity(corev1.LabelHostname) }
 
 // mixedConstraints gives seven of ten deployments constraints. The last digit of the deployment's number n selects the
@@ -96,10 +94,10 @@ func existingNodesSetup(constrained bool) setup {
 	s := roundSetup(roundTypes, smallDeployments(5000, 250, "new", 11))
 	s.nodes, s.running = 1000, smallDeployments(30_000, 1000, "old", 12)
 	if constrained {
-		s.apart = true
+		s.apart = true // so that the running pods meet their anti-affinity
 		s.pending = changeAll(s.pending, mixedConstraints)
 		s.running = changeAll(s.running, func(n int, d *deployment) {
-			if n%10 == 2 {
+			if n%10 == 2 { // as in mixedConstraints
 				apartByHost(n, d)
 			}
 		})

@@ -64,10 +64,10 @@ func readTrace(folder string) ([]podLifetime, error) {
 		}
 		l := podLifetime{pod: pod}
 		if len(row) < 10 {
-			out = append(out, l) // the row has no times
+			out = append(out, l) // without times
 			continue
 		}
-		for i, into := range []*time.Duration{&l.from, &l.until} {
+		for i, into := range []*time.Duration{&l.from, &l.until} { // columns creation_time and deletion_time
 			seconds, err := strconv.ParseInt(row[8+i], 10, 64)
 			if err != nil {
 				return nil, fmt.Errorf("read %s, %s: %w", path, row[0], err)

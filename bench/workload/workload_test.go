@@ -89,11 +89,11 @@ func TestExistingPodsFit(t *testing.T) {
 				continue
 			}
 			running++
-			ask := conversion.Requests(p)
-			if !ask.Fits(room[p.Spec.NodeName]) {
+			requests := conversion.Requests(p)
+			if !requests.Fits(room[p.Spec.NodeName]) {
 				t.Fatalf("%s: the pods on node %s request more than it has", name, p.Spec.NodeName)
 			}
-			room[p.Spec.NodeName] = room[p.Spec.NodeName].Sub(ask)
+			room[p.Spec.NodeName] = room[p.Spec.NodeName].Sub(requests)
 		}
 		if pending != want.pending || pending != c.Pending || running < want.running {
 			t.Errorf("%s has %d pending pods (Case.Pending is %d) and %d running ones, want %d and at least %d",
@@ -137,7 +137,7 @@ func TestTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	if all.Pending != 2 || cpu.Pending != 1 || cpu.Objects.Pods[0].Name != "a" {
-		t.Fatalf("openb-all has %d pods and openb-cpu %d, want 2, and only pod a without GPUs", all.Pending, cpu.Pending)
+		t.Fatalf("openb-all has %d pods, want 2; openb-cpu has %d, want only pod a, without GPU", all.Pending, cpu.Pending)
 	}
 	for _, p := range all.Objects.Pods {
 		if p.Name != "b" {
@@ -149,7 +149,7 @@ func TestTrace(t *testing.T) {
 		}
 	}
 	if _, err := workloadNamed(t, t.TempDir(), "openb-all").Build(); !errors.Is(err, workload.ErrMissing) {
-		t.Errorf("without the file: %v, want %v", err, workload.ErrMissing)
+		t.Errorf("Build without the file: error %v, want %v", err, workload.ErrMissing)
 	}
 }
 
@@ -174,6 +174,6 @@ func TestKarpenterMix(t *testing.T) {
 		"near " + corev1.LabelTopologyZone: 200, "apart " + corev1.LabelHostname: 200,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("pods by kind of constraint (-want +got):\n%s", diff)
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
-// missingPermissions has the consequences of missing optional permissions.
+// missingPermissions has the consequences of missing optional permissions; see logMissing.
 type missingPermissions struct {
 	overlays bool // NodeOverlays cannot be watched
 	events   bool // no event can be written
@@ -35,7 +35,6 @@ func (r missingPermissions) recorder(m ctrl.Manager) events.EventRecorder {
 	return m.GetEventRecorder("joiner")
 }
 
-// silentRecorder is an event recorder that does nothing.
 type silentRecorder struct{}
 
 // Eventf does nothing.
@@ -169,7 +168,6 @@ func namespaceOf(rule permissions.Rule, settings config.Settings) string {
 	return ""
 }
 
-// findMissing checks each permission with the API server, and returns the missing ones.
 func findMissing(ctx context.Context, reviews authorizationclient.SelfSubjectAccessReviewInterface, wanted []permission) (
 	[]permission, error) {
 	var out []permission

@@ -36,12 +36,12 @@ import (
 type awsSide struct {
 	identity ec2.Cluster           // name, UID and region of the cluster
 	join     provisioner.JoinFacts // what nodes need to join the cluster
-	vpc      string                // ID of the cluster's VPC; empty if EKS did not return it
-	// authority is the certificate authority for drift hashes, from hashedAuthority.
+	vpcID    string                // ID of the cluster's VPC; empty if EKS did not return it
+	// authority is the certificate authority for drift hashes, in base64; see hashedAuthority.
 	authority string
 	arn       string         // ARN of the cluster; empty if EKS did not return it
 	proof     eks.Comparison // whether the EKS cluster is the cluster of the API server
-	table     catalog.Table
+	table     catalog.Table  // embedded table of instance types
 
 	ec2     *ec2.Client
 	eks     *eks.Client
@@ -115,17 +115,17 @@ func (a *awsSide) configure(ctx context.Context, settings config.Settings, log *
 	if err := connection.EndpointProblem(cfg); err != nil {
 		return cfg, err
 	}
-	limited, cancel := context.WithTimeout(ctx, 10*time.Second)
+	timeoutCtx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	if cfg.Region == "" {
-		out, err := imds.NewFromConfig(cfg).GetRegion(limited, &imds.GetRegionInput{})
+		out, err := imds.NewFromConfig(cfg).GetRegion(timeoutCtx, &imds.GetRegionInput{})
 		if err != nil {
 			return cfg, errors.New("find the AWS region: it is not set, and there is no instance metadata service: set AWS_REGION")
 		}
 		cfg.Region = out.Region
 	}
 	webIdentity.setConfig(cfg)
-	if _, err := cfg.Credentials.Retrieve(limited); err != nil {
+	if _, err := cfg.Credentials.Retrieve(timeoutCtx); err != nil {
 		return cfg, fmt.Errorf("find AWS credentials: %s%s", connection.CredentialsProblem(err), credentialsAdvice())
 	}
 	cfg.AppID = "joiner"
@@ -140,7 +140,6 @@ func (a *awsSide) configure(ctx context.Context, settings config.Settings, log *
 	return cfg, nil
 }
 
-// sdkLogger returns a logger for the AWS SDK that writes its lines as debug lines.
 func sdkLogger(log *slog.Logger) logging.Logger {
 	return logging.LoggerFunc(func(_ logging.Classification, format string, v ...any) {
 		log.Debug("AWS SDK", "says", fmt.Sprintf(format, v...))
@@ -183,7 +182,7 @@ func (a *awsSide) readFacts(ctx context.Context, settings config.Settings, kube 
 	if err := checkJoinSettings(settings, facts); err != nil {
 		return err
 	}
-	a.vpc = facts.VPC
+	a.vpcID = facts.VPC
 	a.arn = facts.ARN
 	a.authority = hashedAuthority(settings, kube.config, ca)
 	a.join = provisioner.JoinFacts{

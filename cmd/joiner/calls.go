@@ -71,7 +71,7 @@ func (c *callMetrics) stopStopwatch(fleet *awsec2.CreateFleetInput, now time.Tim
 	if w == nil || len(fleet.TagSpecifications) == 0 {
 		return
 	}
-	for _, tag := range fleet.TagSpecifications[0].Tags {
+	for _, tag := range fleet.TagSpecifications[0].Tags { // all TagSpecifications have the same tags
 		if aws.ToString(tag.Key) == ec2.TagNodeClaim {
 			w.NoteLaunch(aws.ToString(tag.Value), now)
 		}

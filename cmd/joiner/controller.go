@@ -37,7 +37,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
-// newController returns the command that runs the autoscaler.
 func newController() *cobra.Command {
 	return &cobra.Command{
 		Use:   "controller",
@@ -222,7 +221,7 @@ func wire(d dependencies) controller.Controllers {
 		},
 		NodeClasses: &nodeclass.Reconciler{
 			Cache: cache, Objects: writer, Networks: d.aws.network, Images: d.aws.images, Profiles: d.aws.iam,
-			Templates: d.aws.ec2, Versions: d.kube, Offers: requestBuilder, VPC: d.aws.vpc, Isolated: d.settings.IsolatedVPC,
+			Templates: d.aws.ec2, Versions: d.kube, Offers: requestBuilder, VPC: d.aws.vpcID, Isolated: d.settings.IsolatedVPC,
 			Placements: d.aws.ec2,
 			Refresh:    min(d.settings.SubnetRefresh, d.settings.AMIRefresh),
 			Batch:      batch, Events: recorder, Metrics: d.metrics, Log: d.log,
@@ -361,7 +360,6 @@ func wire(d dependencies) controller.Controllers {
 	return loops
 }
 
-// newDriftCheck creates the loop that detects drifted nodes.
 func (d dependencies) newDriftCheck(l controller.Controllers) *driftcheck.Reconciler {
 	return &driftcheck.Reconciler{
 		Cache:                d.manager.GetClient(),

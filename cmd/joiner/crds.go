@@ -17,7 +17,7 @@ import (
 type crdInstaller struct {
 	definitions *kubeclient.DefinitionInstaller
 	log         *slog.Logger
-	isDone      atomic.Bool // all CRDs are up to date, or no other attempt can help
+	isDone      atomic.Bool // all CRDs are up to date, or no later attempt helps
 }
 
 const (
@@ -28,7 +28,6 @@ const (
 	crdPause = 30 * time.Second
 )
 
-// newCRDInstaller returns the crdInstaller for the API server in cfg.
 func newCRDInstaller(cfg *rest.Config, log *slog.Logger) (*crdInstaller, error) {
 	definitions, err := kubeclient.NewDefinitions(cfg)
 	if err != nil {
@@ -43,7 +42,7 @@ func (c *crdInstaller) applyMissing(ctx context.Context) error {
 	err := c.apply(ctx, kubeclient.SelectMissing)
 	if kubeclient.Classify(err) == kubeclient.ReportToUser {
 		c.log.Warn("cannot check the definitions of the API", "error", err.Error(), "hint", kubeclient.Hint(err)+", or set APPLY_CRDS=false")
-		c.isDone.Store(true) // no later attempt helps
+		c.isDone.Store(true)
 		return nil
 	}
 	return err

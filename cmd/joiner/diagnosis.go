@@ -35,7 +35,6 @@ func (a *awsSide) openDiagnosis(settings config.Settings) error {
 	return nil
 }
 
-// newDiagnoser creates the loop that diagnoses why nodes do not join.
 func (d dependencies) newDiagnoser(l controller.Controllers) *diagnoser.Diagnoser {
 	clients := d.aws.diagnosis
 	clients.Kube = evidence.NewCacheReader(d.manager.GetClient(), d.manager.GetAPIReader())

@@ -77,7 +77,7 @@ func guides(t *testing.T) []string {
 	return out
 }
 
-var fenced = regexp.MustCompile("(?ms)^( *)```sh\n(.*?)^ *```")
+var shellExample = regexp.MustCompile("(?ms)^( *)```sh\n(.*?)^ *```")
 
 // commandsOf returns the simple commands of a page's shell examples, as words. Variables are not expanded.
 func commandsOf(t *testing.T, page string) [][]string {
@@ -87,7 +87,7 @@ func commandsOf(t *testing.T, page string) [][]string {
 		t.Fatal(err)
 	}
 	var out [][]string
-	for _, m := range fenced.FindAllStringSubmatch(string(text), -1) {
+	for _, m := range shellExample.FindAllStringSubmatch(string(text), -1) {
 		script, err := syntax.NewParser().Parse(strings.NewReader(m[2]), page)
 		if err != nil {
 			t.Errorf("%s: an example is not valid shell: %v", page, err)
@@ -132,7 +132,7 @@ func TestDocumentedSettings(t *testing.T) {
 		}
 		for _, m := range variable.FindAllStringSubmatch(string(text), -1) {
 			if !slices.Contains(names, m[1]) && !strings.HasPrefix(m[1], "AWS_") && !strings.HasPrefix(m[1], "LAB_") {
-				t.Errorf("%s mentions %s, which is not a setting", page, m[1])
+				t.Errorf("%s sets %s, want a setting of the controller, AWS or the lab", page, m[1])
 			}
 		}
 	}

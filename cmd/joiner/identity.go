@@ -21,7 +21,7 @@ import (
 )
 
 // proveIdentity compares the EKS cluster of the configured name with the cluster of the API server, and returns the
-// result. If a fact proves that the clusters differ, it also emits an event on the NodePools and returns an
+// result. If a fact proves that the clusters differ, proveIdentity also emits an event on the NodePools and returns an
 // error, so that the process stops before it changes AWS.
 func (a *awsSide) proveIdentity(ctx context.Context, facts eks.Facts, kube *kubeSide, log *slog.Logger) (eks.Comparison, error) {
 	proof := facts.CompareWith(eks.LocalFacts{CA: authority(kube.config), Issuer: kube.issuer(ctx), Endpoint: kube.config.Host,

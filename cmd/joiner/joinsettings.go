@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// checkJoinSettings returns an error if the settings have an endpoint or certificate authority of a cluster that is not
-// the one in facts: with them, nodes could not join. It accepts each endpoint that is not a host name of EKS.
+// checkJoinSettings returns an error if the settings have the endpoint or certificate authority of another cluster than
+// that of facts: nodes could not join with them. It accepts each endpoint that is not a host name of EKS.
 func checkJoinSettings(settings config.Settings, facts eks.Facts) error {
 	bundle, err := base64.StdEncoding.DecodeString(settings.ClusterCABundle)
 	if err == nil && len(bundle) > 0 && !sameAuthority(facts.CA, &rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: bundle}}) {
@@ -29,10 +29,10 @@ func checkJoinSettings(settings config.Settings, facts eks.Facts) error {
 
 // regionHint returns a hint if known does not contain the region, but contains one with a similar name; empty
 // otherwise. The region may still exist, so the caller only adds the hint to an error.
-func regionHint(name string, known []string) string {
-	near := suggest.Nearest(name, known)
-	if slices.Contains(known, name) || near == "" {
+func regionHint(region string, known []string) string {
+	near := suggest.Nearest(region, known)
+	if slices.Contains(known, region) || near == "" {
 		return ""
 	}
-	return fmt.Sprintf("; region %s is not known to this version (did you mean %s?)", name, near)
+	return fmt.Sprintf("; region %s is not known to this version (did you mean %s?)", region, near)
 }

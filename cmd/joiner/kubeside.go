@@ -38,13 +38,13 @@ import (
 type kubeSide struct {
 	config    *rest.Config
 	uid       string // UID of the namespace kube-system
-	dns       string // address of the Service kube-dns; empty if there is none
+	dns       string // address of the Service kube-dns; empty if it cannot be read
 	discovery *discovery.DiscoveryClient
 	crds      *crdInstaller      // nil: the CRDs are managed by other tools
 	missing   missingPermissions // consequences of missing optional permissions
 
 	mu            sync.Mutex // guards the fields below
-	version       string     // "1.33"
+	version       string     // Kubernetes version, such as "1.33"; empty: not read yet
 	versionReadAt time.Time
 }
 
@@ -113,7 +113,6 @@ func restConfig(settings config.Settings) (*rest.Config, error) {
 	return setClientOptions(cfg, settings), nil
 }
 
-// setClientOptions sets the rate limit and the user agent of cfg, and returns it.
 func setClientOptions(cfg *rest.Config, settings config.Settings) *rest.Config {
 	cfg.QPS, cfg.Burst = float32(settings.KubeQPS), settings.KubeBurst
 	cfg.UserAgent = "joiner/" + version()
@@ -142,10 +141,9 @@ func (k *kubeSide) readFacts(ctx context.Context, live client.Client) error {
 	return nil
 }
 
-// versionTTL is how long the version of the control plane is cached.
 const versionTTL = 5 * time.Minute
 
-// Version returns the Kubernetes version of the control plane, "1.33". It may be called concurrently.
+// Version returns the Kubernetes version of the control plane, such as "1.33". It may be called concurrently.
 func (k *kubeSide) Version(ctx context.Context) (string, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -166,7 +164,6 @@ func (k *kubeSide) Version(ctx context.Context) (string, error) {
 	return k.version, nil
 }
 
-// newManager creates the manager with informers, leader election, metrics server and probes.
 func newManager(kube *kubeSide, settings config.Settings, log *slog.Logger) (ctrl.Manager, error) {
 	scheme, err := kubeclient.Scheme()
 	if err != nil {

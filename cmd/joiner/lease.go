@@ -32,8 +32,8 @@ type lease struct {
 // leaseTimeout is the timeout of one call to the API server about the Lease: half of the renew deadline of 10 seconds.
 const leaseTimeout = 5 * time.Second
 
-// newLease returns the lease with the name and namespace of the settings, for a holder with the host's name and a
-// random suffix.
+// newLease returns the lease with the name and namespace of the settings. The identity of this controller is the host's
+// name with a random suffix.
 func newLease(cfg *rest.Config, settings config.Settings, log *slog.Logger) (*lease, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.UserAgent += " leader-election"

@@ -33,7 +33,8 @@ func (l fakeLock) Update(_ context.Context, next resourcelock.LeaderElectionReco
 	return nil
 }
 
-// TestLeaseLogsHolder: a controller logs a new holder of the Lease once.
+// TestLeaseLogsHolder: a controller logs a new holder of the Lease once. Controller a acquires, renews and releases the
+// Lease, then b acquires it.
 func TestLeaseLogsHolder(t *testing.T) {
 	t.Parallel()
 	var (

@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/config"
 )
 
-// TestTryPorts: the error about an occupied port names the setting.
-func TestTryPorts(t *testing.T) {
+// TestCheckPorts: the error about an occupied port or a foreign address names the setting.
+func TestCheckPorts(t *testing.T) {
 	t.Parallel()
 	other, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -28,7 +28,7 @@ func TestTryPorts(t *testing.T) {
 		"probes": {config.Settings{BindAddress: "127.0.0.1", ProbePort: taken},
 			"give --health-probe-port (HEALTH_PROBE_PORT) another port"},
 		"on all addresses": {config.Settings{MetricsPort: taken}, "serve metrics: another program has port "},
-		"not our address": {config.Settings{BindAddress: "192.0.2.1", MetricsPort: taken},
+		"address of another host": {config.Settings{BindAddress: "192.0.2.1", MetricsPort: taken},
 			"does not have the address 192.0.2.1: correct --bind-address (BIND_ADDRESS)"},
 	} {
 		err := checkPorts(t.Context(), c.settings)

@@ -47,7 +47,6 @@ func TestCommandsPage(t *testing.T) {
 	t.Errorf("%s is stale: go test ./cmd/joiner -run TestCommandsPage -rewrite updates the page", commandsPage)
 }
 
-// describe writes the section of a command, and those of its subcommands.
 func describe(b *strings.Builder, cmd *cobra.Command) {
 	if cmd.Hidden || cmd.Name() == "help" {
 		return

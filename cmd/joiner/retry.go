@@ -62,7 +62,6 @@ func retry(ctx context.Context, log *slog.Logger, what string, judge func(error)
 	}
 }
 
-// withHint returns err with the hint for the user, if there is one.
 func withHint(err error) error {
 	if hint := kubeclient.Hint(err); hint != "" {
 		return fmt.Errorf("%w (%s)", err, hint)

@@ -43,7 +43,6 @@ func shorten(a slog.Attr) slog.Attr {
 // ASCII control characters are escaped by the log's JSON and text encoders.
 func isHidden(r rune) bool { return r > unicode.MaxASCII && !unicode.IsPrint(r) || r == 0x7f }
 
-// replaceHidden replaces the characters for which isHidden is true.
 func replaceHidden(text string) string {
 	return strings.Map(func(r rune) rune {
 		if isHidden(r) {
