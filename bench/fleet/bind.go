@@ -42,7 +42,7 @@ func score(p *Pod, m *Instance) float64 {
 	allocatable := m.Type.Allocatable
 	cpu := float64(m.free.CPU-p.requests.CPU) / float64(allocatable.CPU)
 	memory := float64(m.free.Memory-p.requests.Memory) / float64(allocatable.Memory)
-	return (cpu+memory)/2 + 1 - math.Abs(cpu-memory)/2
+	return (cpu+memory)/2 + 1 - math.Abs(cpu-memory)/2 // half the difference is the standard deviation
 }
 
 func matches(selector map[string]string, m *Instance) bool {

@@ -135,7 +135,7 @@ type nodeStock struct {
 // nodes. Then it adds the most expensive nodes of this plan, because the cheapest nodes of a plan are not full.
 func (s nodeStock) fill(f *fleet.Fleet) error {
 	for pods := s.count * podsPerNode; pods < s.count*podsPerNode*16; pods += pods / 4 {
-		deployments := mixedDeployments(pods, max(pods/100, 20), 21)
+		deployments := mixedDeployments(pods, max(pods/100, 20), 21) // 100 pods each, if that gives 20 deployments
 		for i := range deployments {
 			deployments[i] = withPrefix(deployments[i], s.name)
 		}

@@ -95,7 +95,6 @@ func sizes() []Workload {
 	return out
 }
 
-// thousands formats 10000 as 10,000.
 func thousands(n int) string {
 	if n < 1000 {
 		return fmt.Sprint(n)

@@ -28,8 +28,8 @@ type missingPermissions struct {
 
 // recorder returns the manager's event recorder. Without permission to write events, it returns a silentRecorder,
 // because the manager's recorder would log an error for each event.
-func (r missingPermissions) recorder(m ctrl.Manager) events.EventRecorder {
-	if r.events {
+func (p missingPermissions) recorder(m ctrl.Manager) events.EventRecorder {
+	if p.events {
 		return silentRecorder{}
 	}
 	return m.GetEventRecorder("joiner")

@@ -10,8 +10,8 @@ import (
 )
 
 func main() {
-	// The context has no signal handler, because package cli handles signals. Only the controller handles signals
-	// itself, for a graceful shutdown.
+	// The context has no signal handler: package cli handles the signals of all commands except the controller, which
+	// handles its signals itself, for a graceful shutdown.
 	streams := cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
 	root := cli.Root(version(), streams, commands()...)
 	os.Exit(cli.Run(context.Background(), root, cli.CalledAs(root, os.Args[0], os.Args[1:])))

@@ -87,7 +87,6 @@ func describe(b *strings.Builder, cmd *cobra.Command) {
 	}
 }
 
-// describeFlags writes the table of a command's own flags; nothing if it has none.
 func describeFlags(b *strings.Builder, cmd *cobra.Command) {
 	rows := ""
 	cmd.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {

@@ -36,8 +36,8 @@ func judgeAWS(err error) verdict {
 func retry(ctx context.Context, log *slog.Logger, what string, judge func(error) verdict, do func(context.Context) error) error {
 	pause := time.Second
 	for try := 1; ; try++ {
-		limited, cancel := context.WithTimeout(ctx, 30*time.Second)
-		err := do(limited)
+		timeoutCtx, cancel := context.WithTimeout(ctx, 30*time.Second)
+		err := do(timeoutCtx)
 		cancel()
 		if err == nil {
 			return nil
