@@ -14,13 +14,13 @@ func TestSignalDuringStart(t *testing.T) {
 	canceled := errors.New("client rate limiter Wait returned an error: context canceled")
 	for name, c := range map[string]struct {
 		signal syscall.Signal
-		during bool // the signal arrives during the call; false: in the pause after it
+		isInDo bool // the signal arrives while retry calls do; false: in the pause after the call
 		want   string
 	}{
 		"during a call":     {syscall.SIGTERM, true, "stopped by SIGTERM while waiting to reach it"},
 		"between two calls": {syscall.SIGTERM, false, "stopped by SIGTERM while waiting to reach it: broken"},
 		"interrupt":         {syscall.SIGINT, true, "stopped by interrupt while waiting to reach it"},
-		"outside a call":    {syscall.SIGTERM, true, "stopped by SIGTERM during start-up"},
+		"outside retry":     {syscall.SIGTERM, true, "stopped by SIGTERM during start-up"},
 	} {
 		ctx, stop := signalContext(t.Context())
 		kill := func() {
@@ -29,21 +29,21 @@ func TestSignalDuringStart(t *testing.T) {
 			}
 		}
 		do := func(context.Context) error {
-			if !c.during {
+			if !c.isInDo {
 				return errors.New("broken")
 			}
 			kill()
 			<-ctx.Done()
 			return canceled
 		}
-		// retry logs the error of the call after the call and before the pause of one second.
+		// retry logs the error of do before it pauses for one second.
 		log := slog.New(slog.NewTextHandler(onWrite(func() {
-			if !c.during {
+			if !c.isInDo {
 				kill()
 			}
 		}), nil))
 		got := retry(ctx, log, "reach it", func(error) verdict { return verdict{retry: true} }, do)
-		if name == "outside a call" { // an error that does not come from retry
+		if name == "outside retry" { // its error does not name an operation
 			got = canceled
 		}
 		if got = withSignalName(ctx, got); got == nil || got.Error() != c.want {
@@ -58,7 +58,7 @@ func TestSignalDuringStart(t *testing.T) {
 	}
 }
 
-// onWrite is called for each line of a log.
+// onWrite is an io.Writer that calls the function at each write.
 type onWrite func()
 
 func (w onWrite) Write(line []byte) (int, error) {

@@ -28,9 +28,9 @@ func TestControllerRefusesToStart(t *testing.T) {
 		want string
 	}{
 		"no cluster name": {want: "CLUSTER_NAME"},
-		"a bad setting":   {args: []string{"--cluster-name=c", "--batch-max-duration=10"}, want: "want a duration with its unit"},
+		"invalid setting": {args: []string{"--cluster-name=c", "--batch-max-duration=10"}, want: "want a duration with its unit"},
 		"unknown flag":    {args: []string{"--cluster-name=c", "--colour=red"}, want: "--colour"},
-		"a misspelt variable": {
+		"misspelled variable": {
 			args: []string{"--cluster-name=c"}, env: map[string]string{"INTERUPTION_QUEUE": "q"},
 			want: "there is no variable INTERUPTION_QUEUE: did you mean INTERRUPTION_QUEUE (--interruption-queue)?",
 		},
@@ -77,7 +77,7 @@ func TestInvalidEndpoint(t *testing.T) {
 	t.Setenv("AWS_ENDPOINT_URL_SQS", "garbage")
 	_, err := (&awsSide{calls: &callMetrics{}}).configure(t.Context(), config.Settings{Region: "us-east-1"}, slog.New(slog.DiscardHandler))
 	if err == nil || !strings.HasPrefix(err.Error(), `reach AWS: AWS_ENDPOINT_URL_SQS is "garbage", which is not an address; `) {
-		t.Error(err)
+		t.Errorf("%v, want an error about AWS_ENDPOINT_URL_SQS", err)
 	}
 }
 
@@ -91,6 +91,7 @@ func TestControllerHelp(t *testing.T) {
 	}
 }
 
+// TestRetry: retry repeats only transient errors, after pauses of 1, 2, 4 and 8 seconds.
 func TestRetry(t *testing.T) {
 	t.Parallel()
 	transient := &awserr.Error{Op: "X", Kind: awserr.Transient, Message: "try later"}
@@ -129,7 +130,7 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// TestSameAuthority: the certificate authority of another cluster is detected, and an unknown one is accepted.
+// TestSameAuthority: two known certificate authorities must share a certificate. If one is unknown, the check passes.
 func TestSameAuthority(t *testing.T) {
 	t.Parallel()
 	certificate := func(names ...string) []byte {
@@ -142,7 +143,7 @@ func TestSameAuthority(t *testing.T) {
 	encoded := func(text []byte) string { return base64.StdEncoding.EncodeToString(text) }
 	for name, c := range map[string]struct {
 		fromEKS string
-		ours    []byte
+		ours    []byte // from the kubeconfig
 		want    bool
 	}{
 		"the same":           {encoded(certificate("a")), certificate("a"), true},
@@ -154,12 +155,12 @@ func TestSameAuthority(t *testing.T) {
 		"no certificates":    {encoded([]byte("hello")), certificate("b"), true},
 	} {
 		if got := sameAuthority(c.fromEKS, &rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: c.ours}}); got != c.want {
-			t.Errorf("%s: sameAuthority is %t, want the opposite", name, got)
+			t.Errorf("%s: sameAuthority is %t, want %t", name, got, c.want)
 		}
 	}
 }
 
-// TestQuiet: libraries log only warnings and errors, but all lines at level debug. Their stack traces are removed.
+// TestQuiet: libraries log warnings and errors, at level debug everything, and never stack traces.
 func TestQuiet(t *testing.T) {
 	t.Parallel()
 	for level, want := range map[slog.Level]string{
@@ -175,8 +176,8 @@ func TestQuiet(t *testing.T) {
 		log.Error("error", "stack", "long")
 		var got []string
 		for line := range strings.Lines(out.String()) {
-			_, rest, _ := strings.Cut(line, "msg=")
-			got = append(got, strings.Fields(rest)[0])
+			_, message, _ := strings.Cut(line, "msg=")
+			got = append(got, strings.Fields(message)[0])
 		}
 		if strings.Join(got, " ") != want || strings.Contains(out.String(), "long") {
 			t.Errorf("at %s: %q, want %q", level, out.String(), want)

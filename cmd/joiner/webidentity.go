@@ -24,7 +24,7 @@ func (c *webIdentityClient) option() func(*awsconfig.LoadOptions) error {
 // setConfig creates the STS client of c from the complete configuration.
 func (c *webIdentityClient) setConfig(cfg aws.Config) { c.client = sts.NewFromConfig(cfg) }
 
-// AssumeRoleWithWebIdentity calls STS. It returns an error before setConfig is called.
+// AssumeRoleWithWebIdentity calls STS. Before setConfig, it returns an error.
 func (c *webIdentityClient) AssumeRoleWithWebIdentity(
 	ctx context.Context, in *sts.AssumeRoleWithWebIdentityInput, options ...func(*sts.Options),
 ) (*sts.AssumeRoleWithWebIdentityOutput, error) {
@@ -34,8 +34,8 @@ func (c *webIdentityClient) AssumeRoleWithWebIdentity(
 	return c.client.AssumeRoleWithWebIdentity(ctx, in, options...)
 }
 
-// credentialsAdvice returns the hint for missing credentials. The hint is empty with IRSA, because the error of STS has
-// its own hint.
+// credentialsAdvice returns the end of the message about missing credentials: how to provide them. It is empty with
+// IRSA, because the error of STS has its own advice.
 func credentialsAdvice() string {
 	if os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE") != "" {
 		return ""

@@ -10,16 +10,16 @@ import (
 )
 
 // defaultsName is the values file that sets only the required value. Its golden file has the rendered manifests. The
-// golden file of another values file has the difference to these manifests, or its own manifests if they are shorter.
+// golden file of another values file has a unified diff to these manifests, or the manifests if they are shorter.
 const defaultsName = "defaults"
 
-// diffStart is the first line of a golden file that has a difference.
+// diffStart is the first line of a golden file that has a diff.
 const diffStart = "--- " + defaultsName + "\n"
 
 // goldenPath returns the path of the golden file of a values file.
 func goldenPath(name string) string { return "testdata/" + name + ".golden" }
 
-// golden returns the rendered manifests that the golden file of a values file stands for.
+// golden returns the rendered manifests of a values file, from its golden file.
 func golden(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(goldenPath(name))
@@ -32,7 +32,7 @@ func golden(t *testing.T, name string) string {
 	return string(text)
 }
 
-// goldenText returns the content of the golden file of a values file for its rendered manifests.
+// goldenText returns the content for the golden file of a values file, from its rendered manifests.
 func goldenText(t *testing.T, name, manifests string) string {
 	t.Helper()
 	if name == defaultsName {
@@ -51,18 +51,18 @@ func goldenText(t *testing.T, name, manifests string) string {
 	return diff
 }
 
-// applyDiff applies a unified difference, which goldenText has written, to a text.
+// applyDiff applies a diff of goldenText to a text.
 func applyDiff(t *testing.T, text, diff string) string {
 	t.Helper()
 	before := strings.SplitAfter(text, "\n")
 	var out strings.Builder
-	copied := 0 // number of lines of before that are copied or dropped
+	done := 0 // number of lines of before that are copied or dropped
 	copyUntil := func(n int) {
-		for ; copied < n; copied++ {
-			out.WriteString(before[copied])
+		for ; done < n; done++ {
+			out.WriteString(before[done])
 		}
 	}
-	for _, line := range strings.SplitAfter(diff, "\n")[2:] { // the first lines are the names
+	for _, line := range strings.SplitAfter(diff, "\n")[2:] { // the first two lines name the files
 		switch {
 		case strings.HasPrefix(line, "@@ -"):
 			number, _, _ := strings.Cut(strings.TrimPrefix(line, "@@ -"), ",")
@@ -74,9 +74,9 @@ func applyDiff(t *testing.T, text, diff string) string {
 		case strings.HasPrefix(line, "+"):
 			out.WriteString(line[1:])
 		case strings.HasPrefix(line, "-"):
-			copied++
+			done++
 		case line != "":
-			copyUntil(copied + 1)
+			copyUntil(done + 1)
 		}
 	}
 	copyUntil(len(before))

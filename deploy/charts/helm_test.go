@@ -24,7 +24,7 @@ const (
 	namespace = "joiner"
 )
 
-// helm runs the Helm binary of HELM_BINARY, which make chart builds. Without it, the test is skipped.
+// helm runs the Helm binary of HELM_BINARY, which make chart builds. If HELM_BINARY is not set, helm skips the test.
 func helm(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	path := os.Getenv("HELM_BINARY")
@@ -42,11 +42,11 @@ func helm(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	return out.String(), errs.String(), err
 }
 
-// combinations returns the paths of the values files of testdata, by name without extension.
-func combinations(t *testing.T) map[string]string {
+// valuesFiles returns the paths of the values files of testdata, by name without extension.
+func valuesFiles(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.values.yaml")
-	if err != nil || len(files) < 5 {
+	if err != nil || len(files) < 5 { // testdata must not be lost unnoticed
 		t.Fatalf("testdata has %d values files, want at least 5 (%v)", len(files), err)
 	}
 	out := map[string]string{}
@@ -57,9 +57,9 @@ func combinations(t *testing.T) map[string]string {
 }
 
 // TestRendered renders the chart with each values file of testdata, and compares the result with its golden file. The
-// defaults come first, because the other golden files refer to theirs.
+// defaults come first, because other golden files are diffs to the golden file of the defaults.
 func TestRendered(t *testing.T) {
-	paths := combinations(t)
+	paths := valuesFiles(t)
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(paths)), func(name string) bool { return name == defaultsName })
 	for _, name := range append([]string{defaultsName}, names...) {
 		values := paths[name]

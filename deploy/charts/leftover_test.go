@@ -33,12 +33,13 @@ func TestLeftoverTable(t *testing.T) {
 }
 
 // TestLeftovers: values of Karpenter's charts before 1.0 are ignored and reported with their replacements. Only the
-// cluster's name is used, if settings.clusterName is not set. H4 and H8 are reports in internal/cli/testdata/reports.
+// cluster's name is used, if settings.clusterName is not set. H4 and H8 are public reports of users, from
+// internal/cli/testdata/reports.
 func TestLeftovers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		values string
-		want   []string // lines of the report
+		want   []string // reported lines
 	}{
 		"H4": {"settings: {clusterName: demo, defaultInstanceProfile: nodes, interruptionQueue: demo}", []string{
 			"settings.defaultInstanceProfile is ignored: set spec.instanceProfile of the EC2NodeClass",
@@ -55,12 +56,12 @@ settings: {aws: {clusterName: demo, interruptionQueueName: demo, defaultInstance
 			"settings.aws.interruptionQueueName is ignored: set settings.interruptionQueue",
 			"settings.clusterName is not set: demo is used, from a value of an older chart",
 		}},
-		"controller": {"settings: {clusterName: demo, featureGates: {drift: true}}\ncontroller: {logLevel: debug, batchMaxDuration: 10s}", []string{
+		"values of controller": {"settings: {clusterName: demo, featureGates: {drift: true}}\ncontroller: {logLevel: debug, batchMaxDuration: 10s}", []string{
 			"controller.batchMaxDuration is ignored: set settings.batchMaxDuration",
 			"controller.logLevel is ignored: set logLevel",
 			"settings.featureGates.drift is ignored: no replacement: drift is always on; limit it with the NodePool's disruption budgets",
 		}},
-		"none": {"settings: {clusterName: demo}", nil},
+		"no old value": {"settings: {clusterName: demo}", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -74,9 +75,9 @@ settings: {aws: {clusterName: demo, interruptionQueueName: demo, defaultInstance
 			}
 			var got []string
 			for line := range strings.Lines(out) {
-				if report, ok := strings.CutPrefix(line, "# "); ok &&
-					(strings.Contains(report, " is ignored: ") || strings.Contains(report, " is not set: ")) {
-					got = append(got, strings.TrimSpace(report))
+				if reported, ok := strings.CutPrefix(line, "# "); ok &&
+					(strings.Contains(reported, " is ignored: ") || strings.Contains(reported, " is not set: ")) {
+					got = append(got, strings.TrimSpace(reported))
 				}
 			}
 			if strings.Join(got, "\n") != strings.Join(c.want, "\n") {
@@ -90,8 +91,8 @@ settings: {aws: {clusterName: demo, interruptionQueueName: demo, defaultInstance
 	}
 }
 
-// TestReportedValues: the values of reports H3 and H6 have the same effect as in Karpenter's chart, and the chart ignores
-// none of them.
+// TestReportedValues: the values files of the public reports H3 and H6 have the same effect as in Karpenter's chart, and
+// the chart ignores none of their values.
 func TestReportedValues(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string][]string{

@@ -8,19 +8,19 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestNetworkPolicyIsClosed: with any values, only named peers can reach the pods, and only the metrics port. Egress is
-// restricted unless the values disable it.
+// TestNetworkPolicyIsClosed: with each values file, only named peers can reach the pods, and only at the metrics port.
+// The pods can reach only named ports.
 func TestNetworkPolicyIsClosed(t *testing.T) {
 	t.Parallel()
 	seen := 0
-	for name := range combinations(t) {
+	for name := range valuesFiles(t) {
 		o := goldenObjects(t, name)
 		if o.network == nil {
-			continue // the values disable it
+			continue // the values disable the NetworkPolicy
 		}
 		seen++
 		if len(o.network.Spec.PolicyTypes) != 2 || len(o.network.Spec.Egress) == 0 {
-			t.Errorf("%s: the policy has the types %v and %d egress rules, want both and a rule", name, o.network.Spec.PolicyTypes,
+			t.Errorf("%s: the policy has the types %v and %d egress rules, want Ingress, Egress and an egress rule", name, o.network.Spec.PolicyTypes,
 				len(o.network.Spec.Egress))
 		}
 		checkIngress(t, name, o.network.Spec.Ingress)
@@ -29,8 +29,9 @@ func TestNetworkPolicyIsClosed(t *testing.T) {
 				t.Errorf("%s: the pods reach every port of %v, want a list of ports", name, r.To)
 			}
 		}
+		// Only private.values.yaml sets a proxy.
 		if got := strings.Contains(portsOf(o.network.Spec.Egress), " 3128 "); got != (name == "private") {
-			t.Errorf("%s: the proxy's port 3128 is open: %t, want it open only for private", name, got)
+			t.Errorf("%s: the proxy's port 3128 is open: %t, want it open only with private", name, got)
 		}
 	}
 	if seen < 3 {
@@ -38,7 +39,7 @@ func TestNetworkPolicyIsClosed(t *testing.T) {
 	}
 }
 
-// checkIngress checks that each rule has peers, and opens only the metrics port.
+// checkIngress checks that each rule has peers, and opens only the metrics port 8080.
 func checkIngress(t *testing.T, name string, rules []networkingv1.NetworkPolicyIngressRule) {
 	t.Helper()
 	for _, r := range rules {

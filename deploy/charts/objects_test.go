@@ -21,14 +21,14 @@ import (
 
 // objects are the rendered objects of a values file, by kind.
 type objects struct {
-	deployment appsv1.Deployment
-	service    corev1.Service
-	budget     policyv1.PodDisruptionBudget
-	network    *networkingv1.NetworkPolicy
-	account    *corev1.ServiceAccount
-	roles      []rbacv1.ClusterRole // ClusterRoles, and Roles, which have the same fields
-	bindings   []rbacv1.ClusterRoleBinding
-	monitor    bool
+	deployment        appsv1.Deployment
+	service           corev1.Service
+	pdb               policyv1.PodDisruptionBudget
+	network           *networkingv1.NetworkPolicy
+	serviceAccount    *corev1.ServiceAccount
+	roles             []rbacv1.ClusterRole        // and Roles, whose fields are a subset
+	bindings          []rbacv1.ClusterRoleBinding // and RoleBindings
+	hasServiceMonitor bool
 }
 
 // goldenObjects returns the objects in the golden file of a values file. An unknown kind or field fails the test.
@@ -49,13 +49,13 @@ func goldenObjects(t *testing.T, name string) objects {
 		case "Service":
 			to = &out.service
 		case "PodDisruptionBudget":
-			to = &out.budget
+			to = &out.pdb
 		case "NetworkPolicy":
 			out.network = &networkingv1.NetworkPolicy{}
 			to = out.network
 		case "ServiceAccount":
-			out.account = &corev1.ServiceAccount{}
-			to = out.account
+			out.serviceAccount = &corev1.ServiceAccount{}
+			to = out.serviceAccount
 		case "ClusterRole", "Role":
 			out.roles = append(out.roles, rbacv1.ClusterRole{})
 			to = &out.roles[len(out.roles)-1]
@@ -63,7 +63,7 @@ func goldenObjects(t *testing.T, name string) objects {
 			out.bindings = append(out.bindings, rbacv1.ClusterRoleBinding{})
 			to = &out.bindings[len(out.bindings)-1]
 		case "ServiceMonitor":
-			out.monitor = true
+			out.hasServiceMonitor = true
 			to = &map[string]any{}
 		default:
 			t.Fatalf("no test handles the kind %s", kind.Kind)
@@ -75,11 +75,11 @@ func goldenObjects(t *testing.T, name string) objects {
 	return out
 }
 
-// TestPods: with any values, the pods tolerate Fargate, match all selectors, and meet the restricted Pod Security
+// TestPods: with each values file, the pods tolerate Fargate, match all selectors, and meet the restricted Pod Security
 // Standard.
 func TestPods(t *testing.T) {
 	t.Parallel()
-	for name := range combinations(t) {
+	for name := range valuesFiles(t) {
 		o := goldenObjects(t, name)
 		pod := o.deployment.Spec.Template
 		for _, want := range []corev1.Toleration{
@@ -87,15 +87,15 @@ func TestPods(t *testing.T) {
 			{Key: "eks.amazonaws.com/compute-type", Operator: corev1.TolerationOpEqual, Value: "fargate", Effect: corev1.TaintEffectNoSchedule},
 		} {
 			if !slices.Contains(pod.Spec.Tolerations, want) {
-				t.Errorf("%s: %+v is not tolerated", name, want)
+				t.Errorf("%s: the pods do not tolerate %+v", name, want)
 			}
 		}
-		for what, selector := range map[string]map[string]string{
+		for kind, selector := range map[string]map[string]string{
 			"Deployment": o.deployment.Spec.Selector.MatchLabels, "Service": o.service.Spec.Selector,
-			"PodDisruptionBudget": o.budget.Spec.Selector.MatchLabels,
+			"PodDisruptionBudget": o.pdb.Spec.Selector.MatchLabels,
 		} {
 			if len(selector) == 0 || !labels.SelectorFromSet(selector).Matches(labels.Set(pod.Labels)) {
-				t.Errorf("%s: the %s selects %v, the pods are %v", name, what, selector, pod.Labels)
+				t.Errorf("%s: the %s selects %v, the pods have the labels %v", name, kind, selector, pod.Labels)
 			}
 		}
 		if o.network != nil && !maps.Equal(o.network.Spec.PodSelector.MatchLabels, o.service.Spec.Selector) {
@@ -126,14 +126,14 @@ func checkSecurity(t *testing.T, name string, pod corev1.PodSpec) {
 		t.Errorf("%s: the container keeps capabilities: %+v", name, c.Capabilities)
 	}
 	if name == "everything" && *pod.SecurityContext.RunAsUser != 1000740000 { // as in everything.values.yaml
-		t.Errorf("the configured user ID is not used: %d", *pod.SecurityContext.RunAsUser)
+		t.Errorf("everything: the user ID is %d, want 1000740000", *pod.SecurityContext.RunAsUser)
 	}
 }
 
-// TestPorts: the ports of the container, the probes and the Service are the same.
+// TestPorts: the container and the Service have the ports of the controller's settings, and the probes use one of them.
 func TestPorts(t *testing.T) {
 	t.Parallel()
-	for name := range combinations(t) {
+	for name := range valuesFiles(t) {
 		o := goldenObjects(t, name)
 		c := o.deployment.Spec.Template.Spec.Containers[0]
 		settings, _, err := config.Load(nil, environment(c))
@@ -154,7 +154,7 @@ func TestPorts(t *testing.T) {
 		}
 		if len(c.Ports) != 2 || len(o.service.Spec.Ports) != 2 || c.LivenessProbe.HTTPGet.Port.StrVal != "http" ||
 			c.ReadinessProbe.HTTPGet.Port.StrVal != "http" {
-			t.Errorf("%s: the container does not have the ports of both metrics and probes: %+v", name, c.Ports)
+			t.Errorf("%s: want two ports in the Service and the container, and probes of the port http; the container's are %+v", name, c.Ports)
 		}
 	}
 }
@@ -171,13 +171,13 @@ func environment(c corev1.Container) func(string) (string, bool) {
 	}
 }
 
-// TestSettingsArrive: the controller reads the settings of a values file. It logs a warning for unsupported values of
-// Karpenter, and none with default values.
+// TestSettingsArrive: the controller gets the settings of a values file. It reports unsupported values of Karpenter that
+// differ from their default.
 func TestSettingsArrive(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		check func(config.Settings) bool
-		notes []string // settings that are reported to have no effect
+		notes []string // flags of the settings that the controller reports to have no effect
 	}{
 		"defaults": {func(s config.Settings) bool {
 			want, _, err := config.Load([]string{"--cluster-name=demo"}, func(string) (string, bool) { return "", false })
@@ -207,7 +207,7 @@ func TestSettingsArrive(t *testing.T) {
 		}
 		slices.Sort(got)
 		if !slices.Equal(got, c.notes) {
-			t.Errorf("%s: %v have no effect, want %v", name, got, c.notes)
+			t.Errorf("%s: the controller reports that %v have no effect, want %v", name, got, c.notes)
 		}
 	}
 }
@@ -216,11 +216,11 @@ func TestSettingsArrive(t *testing.T) {
 // extend the roles admin and view for users.
 func TestRoles(t *testing.T) {
 	t.Parallel()
-	for name := range combinations(t) {
+	for name := range valuesFiles(t) {
 		o := goldenObjects(t, name)
 		account := o.deployment.Spec.Template.Spec.ServiceAccountName
-		if o.account != nil && o.account.Name != account {
-			t.Errorf("%s: the ServiceAccount is %s, but the pods use %s", name, o.account.Name, account)
+		if o.serviceAccount != nil && o.serviceAccount.Name != account {
+			t.Errorf("%s: the ServiceAccount is %s, but the pods use %s", name, o.serviceAccount.Name, account)
 		}
 		bound := map[string]bool{}
 		for _, b := range o.bindings {
@@ -230,20 +230,20 @@ func TestRoles(t *testing.T) {
 			}
 		}
 		for _, r := range o.roles {
-			isForPeople := r.Labels["rbac.authorization.k8s.io/aggregate-to-admin"] != "" ||
+			isForUsers := r.Labels["rbac.authorization.k8s.io/aggregate-to-admin"] != "" ||
 				r.Labels["rbac.authorization.k8s.io/aggregate-to-view"] != ""
-			if bound[r.Namespace+"/"+r.Name] == isForPeople || len(r.Rules) == 0 {
-				t.Errorf("%s: role %s/%s must be bound: %t, and must have rules: it has %d", name, r.Namespace, r.Name, !isForPeople, len(r.Rules))
+			if bound[r.Namespace+"/"+r.Name] == isForUsers || len(r.Rules) == 0 {
+				t.Errorf("%s: role %s/%s must be bound: %t, and must have rules: it has %d", name, r.Namespace, r.Name, !isForUsers, len(r.Rules))
 			}
 		}
-		if (len(o.roles) == 0) != (name == "minimal") || o.monitor != (name == "karpenter" || name == "everything") {
-			t.Errorf("%s: %d roles, ServiceMonitor %t; want no roles only with minimal, ServiceMonitor as configured",
-				name, len(o.roles), o.monitor)
+		if (len(o.roles) == 0) != (name == "minimal") || o.hasServiceMonitor != (name == "karpenter" || name == "everything") {
+			t.Errorf("%s: %d roles, ServiceMonitor %t; want 0 roles only with minimal, a ServiceMonitor only with karpenter and everything",
+				name, len(o.roles), o.hasServiceMonitor)
 		}
 	}
 }
 
-// TestRolesFollowSettings: a rule that only a setting needs exists only with that setting.
+// TestRolesFollowSettings: the ClusterRole has a rule that only one setting needs only with that setting.
 func TestRolesFollowSettings(t *testing.T) {
 	t.Parallel()
 	resources := func(name string) map[string]bool {
@@ -251,6 +251,7 @@ func TestRolesFollowSettings(t *testing.T) {
 		for _, r := range goldenObjects(t, name).roles {
 			for _, rule := range r.Rules {
 				for _, resource := range rule.Resources {
+					// The roles for users and the Roles do not depend on settings.
 					if !strings.HasSuffix(r.Name, "-admin") && !strings.HasSuffix(r.Name, "-view") && r.Namespace == "" {
 						out[resource] = true
 					}
@@ -260,11 +261,11 @@ func TestRolesFollowSettings(t *testing.T) {
 		return out
 	}
 	plain, all := resources("defaults"), resources("everything")
-	for resource, isExtra := range map[string]bool{"nodeoverlays/status": true, "nodeoverlays": false, "services": true,
+	for resource, needsSetting := range map[string]bool{"nodeoverlays/status": true, "nodeoverlays": false, "services": true,
 		"statefulsets": true, "things": true, "nodeclaims": false, "pods/eviction": false} {
-		if plain[resource] == isExtra || !all[resource] {
-			t.Errorf("%s in a role by default: %t, with all settings: %t; want only the latter if a setting needs it, else both",
-				resource, plain[resource], all[resource])
+		if plain[resource] == needsSetting || !all[resource] {
+			t.Errorf("the ClusterRole has a rule for %s by default: %t, with all settings: %t; want %t, true",
+				resource, plain[resource], all[resource], !needsSetting)
 		}
 	}
 	if !plain["customresourcedefinitions"] || all["customresourcedefinitions"] {

@@ -27,24 +27,24 @@ var excludedValues = map[string]string{
 	"dnsPolicy":                          "with hostNetwork, ClusterFirst becomes ClusterFirstWithHostNet",
 	"strategy.rollingUpdate":             "a number that occurs everywhere in the objects; see the golden files",
 	"revisionHistoryLimit":               "a number that occurs everywhere in the objects; see the golden files",
-	"affinity":                           "the chart adds selectors to it; see the golden files",
+	"affinity":                           "the chart adds selectors; see the golden files",
 	"hostNetwork":                        "a boolean that occurs everywhere in the objects; see the golden files",
 	"settings.vmMemoryOverheadPercent":   "the chart converts the number to a string",
 }
 
-// gates are the names of the feature gates, by chart value.
+// gates maps the values below settings.featureGates to the names of the feature gates.
 var gates = map[string]string{
 	"nodeRepair": "NodeRepair", "reservedCapacity": "ReservedCapacity", "nodeOverlay": "NodeOverlay", "staticCapacity": "StaticCapacity",
 	"spotToSpotConsolidation": "SpotToSpotConsolidation", "capacityBuffer": "CapacityBuffer",
 }
 
 // TestValuesOfKarpenter renders the chart with unchanged values files of Karpenter's chart. The objects contain the values,
-// and the controller accepts the resulting settings. It logs a warning for each unsupported setting.
+// the controller accepts the resulting settings, and it returns a note for each unsupported one.
 func TestValuesOfKarpenter(t *testing.T) {
-	wantNotes := map[string]int{"1.8-gates": 1, "1.14-buffers": 3} // number of warnings, by values file
+	wantNotes := map[string]int{"1.8-gates": 1, "1.14-buffers": 3} // by values file; 0 for the others
 	files, err := filepath.Glob("testdata/of-karpenter/*.yaml")
 	if err != nil || len(files) < 8 {
-		t.Fatalf("there are %d values files: %v; want at least 8", len(files), err)
+		t.Fatalf("testdata/of-karpenter has %d values files (%v), want at least 8", len(files), err)
 	}
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
@@ -72,17 +72,17 @@ func TestValuesOfKarpenter(t *testing.T) {
 			environ := environOf(t, got)
 			settings, notes, err := config.FromProcess(nil, environ)
 			if err != nil || len(notes) != wantNotes[name] {
-				t.Errorf("the controller reports the notes %v, error %v; want %d notes", notes, err, wantNotes[name])
+				t.Errorf("the controller returns the notes %v and the error %v, want %d notes and no error", notes, err, wantNotes[name])
 			}
 			if want, _ := valueAt(values, "settings.clusterName"); settings.ClusterName != want {
-				t.Errorf("the controller would serve %q, want %q", settings.ClusterName, want)
+				t.Errorf("the controller would serve the cluster %q, want %q", settings.ClusterName, want)
 			}
 			checkGates(t, values, environ)
 		})
 	}
 }
 
-// isExcluded reports whether excludedValues has the path or a path above it.
+// isExcluded reports whether excludedValues has the path or a parent of it.
 func isExcluded(path string) bool {
 	for prefix := range excludedValues {
 		if path == prefix || strings.HasPrefix(path, prefix+".") {
@@ -92,7 +92,7 @@ func isExcluded(path string) bool {
 	return false
 }
 
-// scalars returns the texts, numbers and booleans of a tree, by path.
+// scalars returns the strings, numbers and booleans of a tree as text, by path: "tolerations.0.key".
 func scalars(path string, tree any) map[string]string {
 	out := map[string]string{}
 	switch tree := tree.(type) {
@@ -111,7 +111,8 @@ func scalars(path string, tree any) map[string]string {
 	return out
 }
 
-// environOf returns the variables of the controller's container that have plain values in the Deployment.
+// environOf returns the controller's environment variables in the Deployment, as NAME=VALUE. The value of a variable with
+// valueFrom is empty.
 func environOf(t *testing.T, manifests string) []string {
 	t.Helper()
 	for _, document := range strings.Split(manifests, "\n---\n") {
@@ -143,20 +144,20 @@ func environOf(t *testing.T, manifests string) []string {
 	return nil
 }
 
-// checkGates checks that the controller's settings have each feature gate of the values.
+// checkGates checks that the controller gets each feature gate of the values.
 func checkGates(t *testing.T, values map[string]any, environ []string) {
 	t.Helper()
 	value, _ := valueAt(values, "settings.featureGates")
 	configured, _ := value.(map[string]any)
-	actual := ""
+	got := ""
 	for _, variable := range environ {
 		if list, ok := strings.CutPrefix(variable, "FEATURE_GATES="); ok {
-			actual = list
+			got = list
 		}
 	}
 	for name, isOn := range configured {
-		if gates[name] == "" || !slices.Contains(strings.Split(actual, ","), fmt.Sprintf("%s=%t", gates[name], isOn)) {
-			t.Errorf("settings.featureGates.%s is %t, but the controller gets %s", name, isOn, actual)
+		if gates[name] == "" || !slices.Contains(strings.Split(got, ","), fmt.Sprintf("%s=%t", gates[name], isOn)) {
+			t.Errorf("settings.featureGates.%s is %t, but FEATURE_GATES is %q", name, isOn, got)
 		}
 	}
 }

@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// Files of the chart: the rules that its templates check, and the descriptions of values for editors.
+// Files of the chart: the rules that its templates check, and the values' descriptions for editors.
 const (
 	rulesFile  = chart + "/values.rules.json"
 	schemaFile = chart + "/values.schema.json"
 )
 
-// rule is the part of values.rules.json that these tests use.
+// rule is one node of values.rules.json, with the fields that these tests use.
 type rule struct {
 	Title                string
 	Properties           map[string]rule
@@ -36,8 +36,8 @@ func rules(t *testing.T) rule {
 	return root
 }
 
-// TestRules: the rules have exactly the keys of values.yaml, and reject unknown keys. A map that is documented as one value
-// may have other keys.
+// TestRules: the rules have exactly the keys of values.yaml, and reject unknown keys. A map with its own comment in
+// values.yaml is one value, and may have other keys.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	isDocumented := map[string]bool{}
@@ -68,8 +68,8 @@ func TestRules(t *testing.T) {
 	compare("", rules(t), defaultValues(t))
 }
 
-// schemaNode is one value in values.schema.json. It has no constraints, because Helm would report a violation in its own
-// words before the templates can report it.
+// schemaNode is one value in values.schema.json. It has no constraints, because Helm would report a violation before the
+// templates can, and without a suggestion.
 type schemaNode struct {
 	Schema      string                `json:"$schema,omitempty"`
 	Title       string                `json:"title,omitempty"`
@@ -90,8 +90,8 @@ func TestSchema(t *testing.T) {
 	var describe func(path string, r rule) schemaNode
 	describe = func(path string, r rule) schemaNode {
 		out := schemaNode{Description: comments[path], Examples: r.Enum}
-		if fallback, ok := valueAt(all, path); ok && len(r.Properties) == 0 {
-			out.Default = fallback
+		if defaultValue, ok := valueAt(all, path); ok && len(r.Properties) == 0 {
+			out.Default = defaultValue
 		}
 		for name, below := range r.Properties {
 			if out.Properties == nil {

@@ -21,7 +21,7 @@ import (
 
 // value is one of the chart's values with its comment in values.yaml.
 type value struct {
-	path    string // "settings.clusterName"
+	path    string // such as settings.clusterName
 	comment string
 }
 
@@ -55,7 +55,7 @@ func documentedValues(t *testing.T) []value {
 		if m == nil {
 			continue
 		}
-		path = append(path[:min(len(path), len(m[1])/2)], m[2])
+		path = append(path[:min(len(path), len(m[1])/2)], m[2]) // two blanks per level
 		if comment != "" {
 			out = append(out, value{strings.Join(path, "."), comment})
 			comment = ""
@@ -92,8 +92,8 @@ func valueAt(tree map[string]any, path string) (any, bool) {
 	return current, true
 }
 
-// leaves returns the paths of the values below path that are documented or are no maps. It does not descend into documented
-// values.
+// leaves returns the paths of the values in tree, whose own path is path. A map without a comment is no value, but its
+// entries are.
 func leaves(tree map[string]any, isDocumented func(string) bool, path string) []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(tree)) {
@@ -115,7 +115,7 @@ func TestValuesAreDocumented(t *testing.T) {
 	for _, v := range documentedValues(t) {
 		isDocumented[v.path] = true
 		if _, ok := valueAt(all, v.path); !ok || !strings.HasSuffix(v.comment, ".") {
-			t.Errorf("values.yaml: the comment of %s is %q: want a sentence with a full stop, and a value", v.path, v.comment)
+			t.Errorf("values.yaml: the comment of %s is %q: want a full stop at its end, and a value below it", v.path, v.comment)
 		}
 	}
 	for _, path := range leaves(all, func(p string) bool { return isDocumented[p] }, "") {
@@ -125,9 +125,9 @@ func TestValuesAreDocumented(t *testing.T) {
 	}
 }
 
-// settingsWithoutValue are the settings without a value in the chart, with the reason. controller.env can set them.
+// settingsWithoutValue maps the settings without a value in the chart to the reason. controller.env can set them.
 var settingsWithoutValue = map[string]string{
-	"kubeconfig": "the pod's service account is used", "aws-region": "the AWS SDK finds it; Karpenter's values use controller.env, too",
+	"kubeconfig": "the pod's service account is used", "aws-region": "the AWS SDK finds it; in Karpenter's chart, too, only controller.env sets it",
 	"kube-client-qps": "rarely needed", "kube-client-burst": "rarely needed", "bind-address": "rarely needed",
 	"enable-profiling":        "for developers",
 	"disable-leader-election": "the controller has two replicas", "leader-election-name": "the chart's role allows only the default name",
@@ -154,8 +154,8 @@ func TestEverySettingHasAValue(t *testing.T) {
 	}
 }
 
-// TestObjectNames: package permissions has the same names of the Lease, the ConfigMaps and the CRDs as the packages that
-// create these objects.
+// TestObjectNames: package permissions has the names of the Lease, the ConfigMaps and the CRDs that the packages which
+// create them use.
 func TestObjectNames(t *testing.T) {
 	t.Parallel()
 	s, _, err := config.Load([]string{"--cluster-name=demo"}, func(string) (string, bool) { return "", false })
@@ -177,20 +177,20 @@ func TestObjectNames(t *testing.T) {
 
 // TestReadme compares the table of the chart's README with values.yaml.
 func TestReadme(t *testing.T) {
-	const file, head = chart + "/README.md", "| value | default | |\n|---|---|---|\n"
+	const file, header = chart + "/README.md", "| value | default | |\n|---|---|---|\n"
 	all := defaultValues(t)
 	var table strings.Builder
 	for _, v := range documentedValues(t) {
-		fallback, ok := valueAt(all, v.path)
+		defaultValue, ok := valueAt(all, v.path)
 		if !ok {
-			t.Fatalf("there is no value %s", v.path)
+			t.Fatalf("values.yaml has a comment for %s, but no value", v.path)
 		}
-		text, err := json.Marshal(fallback)
+		text, err := json.Marshal(defaultValue)
 		if err != nil {
 			t.Fatal(err)
 		}
 		shown := "`" + string(text) + "`"
-		if len(shown) > 60 {
+		if len(shown) > 60 { // too wide for a table
 			shown = "see values.yaml"
 		}
 		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", v.path, shown, strings.ReplaceAll(v.comment, "|", `\|`))
@@ -199,12 +199,12 @@ func TestReadme(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, rest, ok := strings.Cut(string(text), head)
-	_, after, end := strings.Cut(rest, "\n\n")
-	if !ok || !end {
+	before, rest, ok := strings.Cut(string(text), header)
+	_, after, hasEnd := strings.Cut(rest, "\n\n")
+	if !ok || !hasEnd {
 		t.Fatalf("%s has no table of values", file)
 	}
-	want := before + head + table.String() + "\n" + after
+	want := before + header + table.String() + "\n" + after
 	if *rewrite {
 		if err := os.WriteFile(file, []byte(want), 0o600); err != nil {
 			t.Fatal(err)

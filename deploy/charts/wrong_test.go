@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// wrongValues maps invalid values, to which the test adds a cluster name, to the line with which the chart rejects them.
+// wrongValues maps invalid values, to which chartError adds a cluster name, to the chart's error.
 var wrongValues = map[string]string{
 	// Unknown names.
 	"settings: {clusterNmae: demo}":                                "there is no value settings.clusterNmae (did you mean settings.clusterName?)",
@@ -53,7 +53,7 @@ var wrongValues = map[string]string{
 	"controller: null":                    "controller is null: remove it to get its default",
 	"settings: {featureGates: null}":      "settings.featureGates is null: remove it to get its default",
 
-	// Values of settings.
+	// Values below settings.
 	"settings: {batchMaxDuration: 10}":                                                          "settings.batchMaxDuration is 10: want a duration with its unit, for instance 10s or 1m30s (did you mean 10s?)",
 	`settings: {batchIdleDuration: "10"}`:                                                       `settings.batchIdleDuration is "10": want a duration with its unit, for instance 10s or 1m30s (did you mean 10s?)`,
 	"settings: {lateAfter: -1m}":                                                                `settings.lateAfter is "-1m": want a duration with its unit, for instance 10s or 1m30s`,
@@ -86,8 +86,8 @@ var wrongValues = map[string]string{
 	"settings: {clusterName: null}":                                          "settings.clusterName is not set: give the name of the EKS cluster, --set settings.clusterName=NAME",
 }
 
-// chartError renders the chart with the values and a cluster name. It returns the chart's error, without the text that Helm
-// adds to every failing template; "accepted" if there is none.
+// chartError renders the chart with the values and a cluster name. It returns the chart's error without the text that Helm
+// adds, or "accepted" if the chart renders.
 func chartError(t *testing.T, values string) string {
 	t.Helper()
 	merged := map[string]any{"settings": map[string]any{"clusterName": "demo"}}
@@ -131,8 +131,8 @@ func chartError(t *testing.T, values string) string {
 	return errs
 }
 
-// TestWrongValues: the chart rejects an invalid value before anything is installed, with one line that names this value and
-// the nearest valid one.
+// TestWrongValues: the chart rejects an invalid value before anything is installed, with one line that names this value and,
+// if one is near, a valid value.
 func TestWrongValues(t *testing.T) {
 	t.Parallel()
 	for values, want := range wrongValues {
@@ -152,13 +152,13 @@ func TestMisspeltValues(t *testing.T) {
 	for _, v := range documentedValues(t) {
 		end := strings.LastIndex(v.path, ".") + 1
 		parent, name := v.path[:end], v.path[end:]
-		misspelt := name[:len(name)-2] + name[len(name)-1:] + name[len(name)-2:len(name)-1]
-		if misspelt == name {
+		misspelled := name[:len(name)-2] + name[len(name)-1:] + name[len(name)-2:len(name)-1]
+		if misspelled == name {
 			continue
 		}
 		t.Run(v.path, func(t *testing.T) {
 			t.Parallel()
-			values, level := misspelt+": x", rules(t)
+			values, level := misspelled+": x", rules(t)
 			keys := strings.FieldsFunc(parent, func(r rune) bool { return r == '.' })
 			for _, key := range keys {
 				level = level.Properties[key]
@@ -167,7 +167,7 @@ func TestMisspeltValues(t *testing.T) {
 				values = key + ": {" + values + "}"
 			}
 			known := slices.Collect(maps.Keys(level.Properties))
-			want := fmt.Sprintf("there is no value %s%s (did you mean %s%s?)", parent, misspelt, parent, suggest.Nearest(misspelt, known))
+			want := fmt.Sprintf("there is no value %s%s (did you mean %s%s?)", parent, misspelled, parent, suggest.Nearest(misspelled, known))
 			if got := chartError(t, values); got != want {
 				t.Errorf("the chart's error is\n%s\nwant\n%s", got, want)
 			}
@@ -175,13 +175,13 @@ func TestMisspeltValues(t *testing.T) {
 	}
 }
 
-// TestNull: the chart rejects a null value, or treats it like an omitted one. No rendered object contains an empty
-// placeholder.
+// TestNull: the chart rejects a null value, or treats it like an omitted one. No rendered object contains the text of
+// a missing value.
 func TestNull(t *testing.T) {
 	t.Parallel()
 	for _, v := range documentedValues(t) {
 		if v.path == "settings.clusterName" {
-			continue
+			continue // the only required value; see wrongValues
 		}
 		t.Run(v.path, func(t *testing.T) {
 			t.Parallel()
@@ -189,21 +189,21 @@ func TestNull(t *testing.T) {
 				"settings.clusterName=demo,networkPolicy.restrictEgress=true,serviceMonitor.enabled=true,"+v.path+"=null")
 			if err != nil {
 				if !strings.Contains(errs, v.path+" is null: remove it") {
-					t.Error(errs)
+					t.Errorf("the chart's error is\n%s\nwant that %s is null", errs, v.path)
 				}
 				return
 			}
 			if strings.Contains(out, "<nil>") || strings.Contains(out, "<no value>") {
-				t.Errorf("the rendered objects contain a missing value:\n%s", out)
+				t.Errorf("the rendered objects contain <nil> or <no value>:\n%s", out)
 			}
 			if _, _, err := config.FromProcess(nil, environOf(t, out)); err != nil {
-				t.Error(err)
+				t.Errorf("the controller refuses the settings: %v", err)
 			}
 		})
 	}
 }
 
-// TestLint: helm lint reports a misspelled value, too, although it continues after a failing template.
+// TestLint: helm lint also fails and reports a misspelled value, although it ignores the function fail of templates.
 func TestLint(t *testing.T) {
 	t.Parallel()
 	out, errs, err := helm(t, "lint", chart, "--set", "settings.clusterNmae=demo")
@@ -228,6 +228,6 @@ func TestEnvOverridesValue(t *testing.T) {
 	}
 	settings, _, err := config.FromProcess(nil, environOf(t, out))
 	if err != nil || settings.LogLevel != "error" || count["LOG_LEVEL"] != 1 || count["MEMORY_LIMIT"] != 1 {
-		t.Errorf("error %v, log level %q, want error; LOG_LEVEL occurs %d times, MEMORY_LIMIT %d times, want once", err, settings.LogLevel, count["LOG_LEVEL"], count["MEMORY_LIMIT"])
+		t.Errorf("error %v, log level %q, want error; LOG_LEVEL occurs %d times, MEMORY_LIMIT %d times, want each once", err, settings.LogLevel, count["LOG_LEVEL"], count["MEMORY_LIMIT"])
 	}
 }
