@@ -72,7 +72,7 @@ func TestNoCredentials(t *testing.T) {
 	}
 }
 
-// TestInvalidEndpoint: the error names the variable with an invalid endpoint before the first call.
+// TestInvalidEndpoint: the error before the first call names the variable with an invalid endpoint.
 func TestInvalidEndpoint(t *testing.T) {
 	t.Setenv("AWS_ENDPOINT_URL_SQS", "garbage")
 	_, err := (&awsSide{calls: &callMetrics{}}).configure(t.Context(), config.Settings{Region: "us-east-1"}, slog.New(slog.DiscardHandler))

@@ -21,7 +21,6 @@ func (c *webIdentityClient) option() func(*awsconfig.LoadOptions) error {
 	return awsconfig.WithWebIdentityRoleCredentialOptions(func(o *stscreds.WebIdentityRoleOptions) { o.Client = c })
 }
 
-// setConfig creates the STS client of c from the complete configuration.
 func (c *webIdentityClient) setConfig(cfg aws.Config) { c.client = sts.NewFromConfig(cfg) }
 
 // AssumeRoleWithWebIdentity calls STS. Before setConfig, it returns an error.

@@ -16,7 +16,6 @@ const defaultsName = "defaults"
 // diffStart is the first line of a golden file that has a diff.
 const diffStart = "--- " + defaultsName + "\n"
 
-// goldenPath returns the path of the golden file of a values file.
 func goldenPath(name string) string { return "testdata/" + name + ".golden" }
 
 // golden returns the rendered manifests of a values file, from its golden file.

@@ -17,7 +17,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the rendered manifests, the README's table and the schema")
 
-// Folder, release and namespace of the chart in these tests.
+// The chart's folder, release and namespace.
 const (
 	chart     = "joiner"
 	release   = "joiner"
@@ -46,7 +46,7 @@ func helm(t *testing.T, args ...string) (stdout, stderr string, err error) {
 func valuesFiles(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.values.yaml")
-	if err != nil || len(files) < 5 { // testdata must not be lost unnoticed
+	if err != nil || len(files) < 5 {
 		t.Fatalf("testdata has %d values files, want at least 5 (%v)", len(files), err)
 	}
 	out := map[string]string{}

@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/config"
 )
 
-// TestLeftoverTable: the chart and package config have the same table of values of Karpenter's older charts. joiner migrate
-// check uses the table of package config.
+// TestLeftoverTable: the chart and package config have the same table of values of Karpenter's older charts. joiner
+// migrate check uses the table of package config.
 func TestLeftoverTable(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(rulesFile)
@@ -91,8 +91,8 @@ settings: {aws: {clusterName: demo, interruptionQueueName: demo, defaultInstance
 	}
 }
 
-// TestReportedValues: the values files of the public reports H3 and H6 have the same effect as in Karpenter's chart, and
-// the chart ignores none of their values.
+// TestReportedValues: the values files of the public reports H3 and H6 have the same effect as in Karpenter's chart,
+// and the chart ignores none of their values.
 func TestReportedValues(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string][]string{

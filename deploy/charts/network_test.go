@@ -39,7 +39,6 @@ func TestNetworkPolicyIsClosed(t *testing.T) {
 	}
 }
 
-// checkIngress checks that each rule has peers, and opens only the metrics port 8080.
 func checkIngress(t *testing.T, name string, rules []networkingv1.NetworkPolicyIngressRule) {
 	t.Helper()
 	for _, r := range rules {

@@ -19,16 +19,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/config"
 )
 
-// objects are the rendered objects of a values file, by kind.
 type objects struct {
-	deployment        appsv1.Deployment
-	service           corev1.Service
-	pdb               policyv1.PodDisruptionBudget
-	network           *networkingv1.NetworkPolicy
-	serviceAccount    *corev1.ServiceAccount
-	roles             []rbacv1.ClusterRole        // and Roles, whose fields are a subset
-	bindings          []rbacv1.ClusterRoleBinding // and RoleBindings
-	hasServiceMonitor bool
+	deployment     appsv1.Deployment
+	service        corev1.Service
+	pdb            policyv1.PodDisruptionBudget
+	network        *networkingv1.NetworkPolicy
+	serviceAccount *corev1.ServiceAccount
+	roles          []rbacv1.ClusterRole        // and Roles, whose fields are a subset
+	bindings       []rbacv1.ClusterRoleBinding // and RoleBindings
+	hasMonitor     bool
 }
 
 // goldenObjects returns the objects in the golden file of a values file. An unknown kind or field fails the test.
@@ -63,7 +62,7 @@ func goldenObjects(t *testing.T, name string) objects {
 			out.bindings = append(out.bindings, rbacv1.ClusterRoleBinding{})
 			to = &out.bindings[len(out.bindings)-1]
 		case "ServiceMonitor":
-			out.hasServiceMonitor = true
+			out.hasMonitor = true
 			to = &map[string]any{}
 		default:
 			t.Fatalf("no test handles the kind %s", kind.Kind)
@@ -110,8 +109,7 @@ func TestPods(t *testing.T) {
 	}
 }
 
-// checkSecurity checks the pod and the controller's container against the restricted Pod Security Standard, which the
-// lab's API server enforces.
+// checkSecurity checks the restricted Pod Security Standard for the pod and the controller's container.
 func checkSecurity(t *testing.T, name string, pod corev1.PodSpec) {
 	t.Helper()
 	c := pod.Containers[0].SecurityContext
@@ -171,8 +169,8 @@ func environment(c corev1.Container) func(string) (string, bool) {
 	}
 }
 
-// TestSettingsArrive: the controller gets the settings of a values file. It reports unsupported values of Karpenter that
-// differ from their default.
+// TestSettingsArrive: the controller gets the settings of a values file. It reports unsupported values of Karpenter
+// that differ from their default.
 func TestSettingsArrive(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -236,9 +234,9 @@ func TestRoles(t *testing.T) {
 				t.Errorf("%s: role %s/%s must be bound: %t, and must have rules: it has %d", name, r.Namespace, r.Name, !isForUsers, len(r.Rules))
 			}
 		}
-		if (len(o.roles) == 0) != (name == "minimal") || o.hasServiceMonitor != (name == "karpenter" || name == "everything") {
+		if (len(o.roles) == 0) != (name == "minimal") || o.hasMonitor != (name == "karpenter" || name == "everything") {
 			t.Errorf("%s: %d roles, ServiceMonitor %t; want 0 roles only with minimal, a ServiceMonitor only with karpenter and everything",
-				name, len(o.roles), o.hasServiceMonitor)
+				name, len(o.roles), o.hasMonitor)
 		}
 	}
 }

@@ -14,21 +14,25 @@ import (
 	"github.com/joiner-sh/joiner/internal/config"
 )
 
-// excludedValues lists values of Karpenter's chart for which TestValuesOfKarpenter does not search the rendered objects,
-// with the reason.
+// tooCommon is the reason for values that occur everywhere in the objects, such as 1 and true.
+const tooCommon = "see the golden files"
+
+// excludedValues lists values of Karpenter's chart for which TestValuesOfKarpenter does not search the rendered
+// objects, with the reason.
 var excludedValues = map[string]string{
-	"webhook":                            "there is no webhook",
-	"postInstallHook":                    "there is no hook",
-	"serviceAccount.create":              "defines only whether the object exists",
-	"serviceMonitor.enabled":             "defines only whether the object exists",
-	"settings.featureGates":              "one variable has all gates; see checkGates",
-	"podDisruptionBudget.maxUnavailable": "a number that occurs everywhere in the objects; see the golden files",
-	"replicas":                           "a number that occurs everywhere in the objects; see the golden files",
-	"dnsPolicy":                          "with hostNetwork, ClusterFirst becomes ClusterFirstWithHostNet",
-	"strategy.rollingUpdate":             "a number that occurs everywhere in the objects; see the golden files",
-	"revisionHistoryLimit":               "a number that occurs everywhere in the objects; see the golden files",
-	"affinity":                           "the chart adds selectors; see the golden files",
-	"hostNetwork":                        "a boolean that occurs everywhere in the objects; see the golden files",
+	"webhook":                "there is no webhook",
+	"postInstallHook":        "there is no hook",
+	"serviceAccount.create":  "defines only whether the object exists",
+	"serviceMonitor.enabled": "defines only whether the object exists",
+	"settings.featureGates":  "one variable has all gates; see checkGates",
+	"dnsPolicy":              "with hostNetwork, ClusterFirst becomes ClusterFirstWithHostNet",
+	"affinity":               "the chart adds selectors; see the golden files",
+
+	"podDisruptionBudget.maxUnavailable": tooCommon,
+	"replicas":                           tooCommon,
+	"strategy.rollingUpdate":             tooCommon,
+	"revisionHistoryLimit":               tooCommon,
+	"hostNetwork":                        tooCommon,
 	"settings.vmMemoryOverheadPercent":   "the chart converts the number to a string",
 }
 
@@ -38,8 +42,8 @@ var gates = map[string]string{
 	"spotToSpotConsolidation": "SpotToSpotConsolidation", "capacityBuffer": "CapacityBuffer",
 }
 
-// TestValuesOfKarpenter renders the chart with unchanged values files of Karpenter's chart. The objects contain the values,
-// the controller accepts the resulting settings, and it returns a note for each unsupported one.
+// TestValuesOfKarpenter renders the chart with unchanged values files of Karpenter's chart. The objects contain the
+// values, the controller accepts the resulting settings, and it returns a note for each unsupported one.
 func TestValuesOfKarpenter(t *testing.T) {
 	wantNotes := map[string]int{"1.8-gates": 1, "1.14-buffers": 3} // by values file; 0 for the others
 	files, err := filepath.Glob("testdata/of-karpenter/*.yaml")
@@ -82,7 +86,6 @@ func TestValuesOfKarpenter(t *testing.T) {
 	}
 }
 
-// isExcluded reports whether excludedValues has the path or a parent of it.
 func isExcluded(path string) bool {
 	for prefix := range excludedValues {
 		if path == prefix || strings.HasPrefix(path, prefix+".") {
@@ -111,8 +114,8 @@ func scalars(path string, tree any) map[string]string {
 	return out
 }
 
-// environOf returns the controller's environment variables in the Deployment, as NAME=VALUE. The value of a variable with
-// valueFrom is empty.
+// environOf returns the controller's environment variables in the Deployment, as NAME=VALUE. The value of a variable
+// with valueFrom is empty.
 func environOf(t *testing.T, manifests string) []string {
 	t.Helper()
 	for _, document := range strings.Split(manifests, "\n---\n") {
@@ -144,7 +147,6 @@ func environOf(t *testing.T, manifests string) []string {
 	return nil
 }
 
-// checkGates checks that the controller gets each feature gate of the values.
 func checkGates(t *testing.T, values map[string]any, environ []string) {
 	t.Helper()
 	value, _ := valueAt(values, "settings.featureGates")

@@ -22,7 +22,6 @@ type rule struct {
 	Type                 any
 }
 
-// rules reads values.rules.json.
 func rules(t *testing.T) rule {
 	t.Helper()
 	text, err := os.ReadFile(rulesFile)
@@ -68,8 +67,8 @@ func TestRules(t *testing.T) {
 	compare("", rules(t), defaultValues(t))
 }
 
-// schemaNode is one value in values.schema.json. It has no constraints, because Helm would report a violation before the
-// templates can, and without a suggestion.
+// schemaNode is one value in values.schema.json. It has no constraints, because Helm would report a violation before
+// the templates can, and without a suggestion.
 type schemaNode struct {
 	Schema      string                `json:"$schema,omitempty"`
 	Title       string                `json:"title,omitempty"`

@@ -76,9 +76,9 @@ func measuredUsages(t *testing.T) []usage {
 	return out
 }
 
-// TestSizes compares the table of sizes in the chart's README with the measurements: the requests of each row are at least
-// the usage of an idle controller, and the memory limit is at least 1.5 times the maximum usage. One row of the table has the
-// chart's default requests and limit.
+// TestSizes compares the table of sizes in the chart's README with the measurements: the requests of each row are at
+// least the usage of an idle controller, and the memory limit is at least 1.5 times the maximum usage. One row of the
+// table has the chart's default requests and limit.
 func TestSizes(t *testing.T) {
 	measured := measuredUsages(t)
 	text, err := os.ReadFile(chart + "/README.md")
@@ -103,7 +103,6 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// checkRow checks the requests and the limit of a row of the chart's table against the measured usage.
 func checkRow(t *testing.T, m usage, cpu, memory, limit string) {
 	t.Helper()
 	mib := func(text string) int64 { q := resource.MustParse(text); return q.Value() >> 20 }
@@ -118,7 +117,6 @@ func checkRow(t *testing.T, m usage, cpu, memory, limit string) {
 	}
 }
 
-// areChartDefaults reports whether the chart's defaults are these requests and this limit.
 func areChartDefaults(t *testing.T, all map[string]any, cpu, memory, limit string) bool {
 	t.Helper()
 	for path, want := range map[string]string{

@@ -19,14 +19,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
-// value is one of the chart's values with its comment in values.yaml.
 type value struct {
 	path    string // such as settings.clusterName
 	comment string
 }
 
-// documentedValues returns the values of values.yaml that have a comment. A comment begins with "# -- ", has any number of
-// lines, and is before its value.
+// documentedValues returns the values of values.yaml that have a comment. A comment begins with "# -- ", has any number
+// of lines, and is before its value.
 func documentedValues(t *testing.T) []value {
 	t.Helper()
 	text, err := os.ReadFile(chart + "/values.yaml")
@@ -42,11 +41,11 @@ func documentedValues(t *testing.T) []value {
 	)
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimRight(line, "\n")
-		if text, ok := strings.CutPrefix(strings.TrimSpace(line), "#"); ok {
-			if first, ok := strings.CutPrefix(text, " -- "); ok {
+		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), "#"); ok {
+			if first, ok := strings.CutPrefix(rest, " -- "); ok {
 				comment, inComment = first, true
 			} else if inComment {
-				comment += text
+				comment += rest
 			}
 			continue
 		}
@@ -64,7 +63,6 @@ func documentedValues(t *testing.T) []value {
 	return out
 }
 
-// defaultValues returns the content of values.yaml.
 func defaultValues(t *testing.T) map[string]any {
 	t.Helper()
 	text, err := os.ReadFile(chart + "/values.yaml")
@@ -108,7 +106,6 @@ func leaves(tree map[string]any, isDocumented func(string) bool, path string) []
 	return out
 }
 
-// TestValuesAreDocumented: each value has a comment, and each comment a value.
 func TestValuesAreDocumented(t *testing.T) {
 	t.Parallel()
 	all, isDocumented := defaultValues(t), map[string]bool{}
@@ -134,7 +131,6 @@ var settingsWithoutValue = map[string]string{
 	"leader-election-namespace": "the namespace of the release is used",
 }
 
-// TestEverySettingHasAValue: every setting has a value in the chart, or a reason in settingsWithoutValue.
 func TestEverySettingHasAValue(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(chart + "/templates/_env.tpl")
@@ -149,13 +145,13 @@ func TestEverySettingHasAValue(t *testing.T) {
 		variable := strings.ToUpper(strings.ReplaceAll(flag[1], "-", "_"))
 		isSet := strings.Contains(string(text), `"`+variable+`"`) || strings.Contains(string(text), "name: "+variable+"\n")
 		if isSet == (settingsWithoutValue[flag[1]] != "") {
-			t.Errorf("the chart has a value for setting --%s: %t; want a value, or a reason in settingsWithoutValue, but not both", flag[1], isSet)
+			t.Errorf("the chart has a value for setting --%s: %t; want a value, or a reason in settingsWithoutValue, not both", flag[1], isSet)
 		}
 	}
 }
 
-// TestObjectNames: package permissions has the names of the Lease, the ConfigMaps and the CRDs that the packages which
-// create them use.
+// TestObjectNames: the packages that create the Lease, the ConfigMaps and the CRDs use the names of package
+// permissions.
 func TestObjectNames(t *testing.T) {
 	t.Parallel()
 	s, _, err := config.Load([]string{"--cluster-name=demo"}, func(string) (string, bool) { return "", false })
@@ -175,7 +171,6 @@ func TestObjectNames(t *testing.T) {
 	}
 }
 
-// TestReadme compares the table of the chart's README with values.yaml.
 func TestReadme(t *testing.T) {
 	const file, header = chart + "/README.md", "| value | default | |\n|---|---|---|\n"
 	all := defaultValues(t)

@@ -14,7 +14,7 @@ locals {
       # The SDK would read the region from instance metadata, which Fargate does not have and which pods cannot reach if the hop limit is one.
       env = [{ name = "AWS_REGION", value = local.region }]
     }
-    # Cluster DNS may itself wait for a node that Joiner launches.
+    # The pods must not need cluster DNS, which may itself wait for a node that Joiner launches.
     dnsPolicy = "Default"
   }
 }
@@ -33,7 +33,8 @@ resource "helm_release" "joiner" {
 
   values = concat([yamlencode(local.chart_values)], var.helm_values)
 
-  # A pod created before the Fargate profile is active never runs on Fargate. A pod created before its role exists has no permissions.
+  # A pod created before the Fargate profile is active never runs on Fargate. A pod created before its
+  # association with the role has no permissions.
   depends_on = [
     aws_eks_access_entry.node,
     aws_eks_fargate_profile.this,

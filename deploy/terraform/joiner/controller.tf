@@ -122,7 +122,7 @@ resource "aws_eks_pod_identity_association" "controller" {
   }
 }
 
-# Karpenter's submodule uses this name.
+# Karpenter's submodule names the association karpenter. Without this block, Terraform would replace it.
 moved {
   from = aws_eks_pod_identity_association.karpenter
   to   = aws_eks_pod_identity_association.controller

@@ -44,8 +44,8 @@ resource "aws_iam_role_policy_attachment" "fargate" {
   policy_arn = "${local.managed_policies}/AmazonEKSFargatePodExecutionRolePolicy"
 }
 
-# Without this entry, Fargate reports "Pod execution role is not found in auth config", and the pods stay Pending. EKS creates a mapping with the
-# profile, but does not restore it if it is lost. Terraform restores the entry.
+# Without this entry, Fargate reports "Pod execution role is not found in auth config", and the pods stay Pending. EKS itself grants access
+# only when it creates the profile. Terraform also restores a lost entry.
 resource "aws_eks_access_entry" "fargate" {
   count = local.create_fargate_access_entry ? 1 : 0
 

@@ -3,10 +3,10 @@
 locals {
   enable_spot_termination = var.create && var.enable_spot_termination
   queue_name              = coalesce(var.queue_name, "Karpenter-${var.cluster_name}")
-  # Also true for an existing queue, which the module does not create.
+  # Also true for an existing queue.
   uses_queue = var.enable_spot_termination || var.queue_name != null
 
-  # The events that Joiner processes. A test compares this list with the code.
+  # The events that Joiner processes. hack/deploy tests that this list is complete.
   events = {
     health_event = {
       name        = "HealthEvent"
@@ -126,7 +126,7 @@ resource "aws_cloudwatch_event_target" "this" {
   region = var.region
 
   rule = aws_cloudwatch_event_rule.this[each.key].name
-  # The name of Karpenter's submodule: with another name, Terraform would replace the targets of an existing installation.
+  # The ID in Karpenter's submodule: with another ID, Terraform would replace the targets of an existing installation.
   target_id = "KarpenterInterruptionQueueTarget"
   arn       = aws_sqs_queue.this[0].arn
 }

@@ -19,7 +19,7 @@ locals {
   region     = try(data.aws_region.current[0].region, "")
 
   cluster_arn = "arn:${local.partition}:eks:${local.region}:${local.account_id}:cluster/${var.cluster_name}"
-  # If the UID is not set, the tag must exist with any value.
+  # Without a UID, the policies require the tag joiner.sh/cluster-uid with any value.
   cluster_uid = coalesce(var.cluster_uid, "*")
 
   managed_policies = "arn:${local.partition}:iam::aws:policy"

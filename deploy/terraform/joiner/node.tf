@@ -70,8 +70,8 @@ resource "aws_eks_access_entry" "node" {
   tags = var.tags
 }
 
-# Joiner creates instance profiles for EC2NodeClasses that name a role. This profile is for EC2NodeClasses that name a profile, in clusters that
-# cannot reach IAM.
+# Joiner creates instance profiles for EC2NodeClasses that name a role. In a cluster that cannot reach IAM, EC2NodeClasses name this
+# profile.
 resource "aws_iam_instance_profile" "this" {
   count = var.create && var.create_instance_profile ? 1 : 0
 

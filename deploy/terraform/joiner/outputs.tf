@@ -111,7 +111,7 @@ output "fargate_access_entry_arn" {
   value       = try(aws_eks_access_entry.fargate[0].access_entry_arn, null)
 }
 
-# For clusters without access entries. aws-auth needs the role's ARN without its path: an ARN with a path does not match.
+# For clusters without access entries. In aws-auth, an ARN with a path never matches, so these ARNs have none.
 
 locals {
   aws_auth_names = {
@@ -135,7 +135,7 @@ locals {
 
 output "aws_auth_roles" {
   description = "Items for mapRoles of kube-system/aws-auth, if the cluster's authentication mode is CONFIG_MAP. Add them where you manage that list; this module does not write it, because that would delete other items."
-  value = [for who, name in local.aws_auth_names : merge(
-    { rolearn = "arn:${local.partition}:iam::${local.account_id}:role/${name}" }, local.aws_auth_identities[who],
+  value = [for kind, name in local.aws_auth_names : merge(
+    { rolearn = "arn:${local.partition}:iam::${local.account_id}:role/${name}" }, local.aws_auth_identities[kind],
   ) if name != null]
 }

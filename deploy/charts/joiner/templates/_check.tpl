@@ -1,24 +1,24 @@
-{{/* joiner.problem prints a sentence about the first invalid value, or nothing. The rules are in values.rules.json, a JSON schema. The templates
-check them, and not Helm, because Helm's own messages do not suggest the correct name or value. */}}
+{{/* joiner.problem prints a sentence about the first invalid value, or nothing. The rules are in values.rules.json, a JSON schema whose title
+explains the additional keywords. The templates check them, because Helm's messages would not suggest the correct name or value. */}}
 {{- define "joiner.problem" -}}
 {{- $rules := .Files.Get "values.rules.json" | fromJson -}}
 {{- include "joiner.check" (dict "value" .Values "rule" $rules "path" "" "rules" $rules) -}}
 {{- end -}}
 
 {{/* joiner.check checks "value" against "rule" and prints a sentence about the first problem, or nothing. "path" is the name of the value in
-messages. "rules" is the whole schema, with the definitions in "$defs". */}}
+messages. "rules" is the whole schema, with the definitions ("$defs") that "$ref" names. */}}
 {{- define "joiner.check" -}}
 {{- $rule := .rule -}}
 {{- with get $rule "$ref" -}}
 {{- $rule = get (get $.rules "$defs") (base .) -}}
 {{- end -}}
-{{- $at := dict "value" .value "rule" $rule "path" .path "rules" .rules -}}
-{{- if not (include "joiner.fits" $at) -}}
-{{- include "joiner.unfit" $at -}}
+{{- $args := dict "value" .value "rule" $rule "path" .path "rules" .rules -}}
+{{- if not (include "joiner.fits" $args) -}}
+{{- include "joiner.unfit" $args -}}
 {{- else if kindIs "map" .value -}}
-{{- include "joiner.check.map" $at -}}
+{{- include "joiner.check.map" $args -}}
 {{- else if kindIs "slice" .value -}}
-{{- include "joiner.check.list" $at -}}
+{{- include "joiner.check.list" $args -}}
 {{- end -}}
 {{- end -}}
 
@@ -34,8 +34,8 @@ messages. "rules" is the whole schema, with the definitions in "$defs". */}}
 
 {{- define "joiner.check.map" -}}
 {{- $known := .rule.properties | default dict -}}
-{{- $more := true -}}
-{{- if hasKey .rule "additionalProperties" -}}{{- $more = .rule.additionalProperties -}}{{- end -}}
+{{- $others := true -}}
+{{- if hasKey .rule "additionalProperties" -}}{{- $others = .rule.additionalProperties -}}{{- end -}}
 {{- $problem := "" -}}
 {{- range $key := keys .value | sortAlpha -}}
 {{- $item := get $.value $key -}}
@@ -43,9 +43,9 @@ messages. "rules" is the whole schema, with the definitions in "$defs". */}}
 {{- if not $problem -}}
 {{- if hasKey $known $key -}}
 {{- $problem = include "joiner.check" (dict "value" $item "rule" (get $known $key) "path" $path "rules" $.rules) -}}
-{{- else if kindIs "map" $more -}}
-{{- $problem = include "joiner.check" (dict "value" $item "rule" $more "path" $path "rules" $.rules) -}}
-{{- else if and (not $more) (not (include "joiner.leftover" (dict "value" $item "path" $path "rules" $.rules))) -}}
+{{- else if kindIs "map" $others -}}
+{{- $problem = include "joiner.check" (dict "value" $item "rule" $others "path" $path "rules" $.rules) -}}
+{{- else if and (not $others) (not (include "joiner.leftover" (dict "value" $item "path" $path "rules" $.rules))) -}}
 {{- $problem = include "joiner.unknown" (dict "value" $item "key" $key "path" $.path "known" $known "rules" $.rules) -}}
 {{- end -}}
 {{- end -}}
@@ -74,37 +74,38 @@ messages. "rules" is the whole schema, with the definitions in "$defs". */}}
 {{- end -}}
 {{- end -}}
 
-{{/* joiner.fits prints "yes" if "value" satisfies "rule", without its items and keys. Null satisfies every rule: the value is not set. */}}
+{{/* joiner.fits prints "yes" if "value" satisfies "rule". It does not check the items of a list and the entries of a map. Null satisfies every
+rule: the value is not set. */}}
 {{- define "joiner.fits" -}}
 {{- $rule := .rule -}}
 {{- $value := .value -}}
-{{- $ok := true -}}
+{{- $fits := true -}}
 {{- if kindIs "invalid" $value -}}
 {{- else if hasKey $rule "oneOf" -}}
-{{- $ok = false -}}
-{{- range $one := $rule.oneOf -}}
-{{- with get $one "$ref" -}}{{- $one = get (get $.rules "$defs") (base .) -}}{{- end -}}
-{{- if include "joiner.fits" (dict "value" $value "rule" $one "rules" $.rules) -}}{{- $ok = true -}}{{- end -}}
+{{- $fits = false -}}
+{{- range $option := $rule.oneOf -}}
+{{- with get $option "$ref" -}}{{- $option = get (get $.rules "$defs") (base .) -}}{{- end -}}
+{{- if include "joiner.fits" (dict "value" $value "rule" $option "rules" $.rules) -}}{{- $fits = true -}}{{- end -}}
 {{- end -}}
 {{- else -}}
 {{- $kind := include "joiner.kind" $value -}}
 {{- $kinds := list -}}
 {{- if hasKey $rule "type" -}}{{- $kinds = kindIs "slice" $rule.type | ternary $rule.type (list $rule.type) -}}{{- end -}}
 {{- if and $kinds (not (has $kind $kinds)) (not (and (eq $kind "integer") (has "number" $kinds))) -}}
-{{- $ok = false -}}
+{{- $fits = false -}}
 {{- else if and (hasKey $rule "enum") (not (has $value $rule.enum)) -}}
-{{- $ok = false -}}
+{{- $fits = false -}}
 {{- else if eq $kind "string" -}}
-{{- $ok = and (or (not (hasKey $rule "pattern")) (regexMatch ($rule.pattern | default "") $value)) (or (not (get $rule "encoded")) (include "joiner.encoded" (dict "value" $value "start" $rule.encoded))) -}}
+{{- $fits = and (or (not (hasKey $rule "pattern")) (regexMatch ($rule.pattern | default "") $value)) (or (not (get $rule "encoded")) (include "joiner.encoded" (dict "value" $value "start" $rule.encoded))) -}}
 {{- else if or (eq $kind "integer") (eq $kind "number") -}}
-{{- $ok = eq (include "joiner.bounded" (dict "value" $value "rule" $rule) | float64) (float64 $value) -}}
-{{- if and (hasKey $rule "exclusiveMaximum") (ge (float64 $value) (float64 $rule.exclusiveMaximum)) -}}{{- $ok = false -}}{{- end -}}
-{{- if and (hasKey $rule "exclusiveMinimum") (le (float64 $value) (float64 $rule.exclusiveMinimum)) -}}{{- $ok = false -}}{{- end -}}
+{{- $fits = eq (include "joiner.bounded" (dict "value" $value "rule" $rule) | float64) (float64 $value) -}}
+{{- if and (hasKey $rule "exclusiveMaximum") (ge (float64 $value) (float64 $rule.exclusiveMaximum)) -}}{{- $fits = false -}}{{- end -}}
+{{- if and (hasKey $rule "exclusiveMinimum") (le (float64 $value) (float64 $rule.exclusiveMinimum)) -}}{{- $fits = false -}}{{- end -}}
 {{- else if and (eq $kind "object") (hasKey $rule "maxProperties") -}}
-{{- $ok = le (len $value) (int $rule.maxProperties) -}}
+{{- $fits = le (len $value) (int $rule.maxProperties) -}}
 {{- end -}}
 {{- end -}}
-{{- if $ok -}}yes{{- end -}}
+{{- if $fits -}}yes{{- end -}}
 {{- end -}}
 
 {{/* joiner.encoded prints "yes" if "value" is empty, or base64 of a text that begins with "start". */}}
@@ -112,7 +113,7 @@ messages. "rules" is the whole schema, with the definitions in "$defs". */}}
 {{- if or (not .value) (hasPrefix .start (b64dec .value)) -}}yes{{- end -}}
 {{- end -}}
 
-{{/* joiner.kind prints the JSON schema type of a value. */}}
+{{/* joiner.kind prints the JSON schema type of a value. A number is a float64 in a values file, and an int64 in --set. */}}
 {{- define "joiner.kind" -}}
 {{- if kindIs "map" . -}}object
 {{- else if kindIs "slice" . -}}array

@@ -1,5 +1,5 @@
-{{/* joiner.env prints the settings as environment variables. It leaves out an empty text and null, so the default of the binary applies; false
-and 0 are set. A variable of controller.env takes precedence over the chart's value: server-side apply refuses two variables with one name. */}}
+{{/* joiner.env prints the settings as environment variables. It omits empty and null values, so the default of the binary applies; it prints false
+and 0. It omits a setting that controller.env sets, because server-side apply refuses two variables with one name. */}}
 {{- define "joiner.env" -}}
 {{- $s := .Values.settings -}}
 {{- $variables := list
@@ -38,19 +38,19 @@ and 0 are set. A variable of controller.env takes precedence over the chart's va
   (list "LOG_OUTPUT_PATHS" (join "," .Values.logOutputPaths))
   (list "LOG_ERROR_OUTPUT_PATHS" (join "," .Values.logErrorOutputPaths))
 -}}
-{{- $own := dict -}}
+{{- $inEnv := dict -}}
 {{- range .Values.controller.env -}}
-{{- if hasKey $own .name -}}{{- fail (printf "controller.env has %s twice: remove one of them" .name) -}}{{- end -}}
-{{- $_ := set $own .name true -}}
+{{- if hasKey $inEnv .name -}}{{- fail (printf "controller.env has %s twice: remove one of them" .name) -}}{{- end -}}
+{{- $_ := set $inEnv .name true -}}
 {{- end -}}
 {{- range $variables }}
 {{- $value := kindIs "invalid" (index . 1) | ternary "" (index . 1 | toString) }}
-{{- if and (ne $value "") (not (hasKey $own (index . 0))) }}
+{{- if and (ne $value "") (not (hasKey $inEnv (index . 0))) }}
 - name: {{ index . 0 }}
   value: {{ $value | quote }}
 {{- end }}
 {{- end }}
-{{- if and (dig "limits" "memory" "" (.Values.controller.resources | default dict)) (not (hasKey $own "MEMORY_LIMIT")) }}
+{{- if and (dig "limits" "memory" "" (.Values.controller.resources | default dict)) (not (hasKey $inEnv "MEMORY_LIMIT")) }}
 - name: MEMORY_LIMIT
   valueFrom:
     resourceFieldRef:

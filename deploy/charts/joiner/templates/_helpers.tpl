@@ -51,7 +51,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- end -}}
 
-{{/* joiner.metadata prints the metadata of the object "name". "root" is the root context. "namespace", "labels" and "annotations" are optional. */}}
+{{/* joiner.metadata prints the metadata of the object "name". "root" is the root context, and the other arguments are optional. */}}
 {{- define "joiner.metadata" -}}
 {{- $meta := dict "name" .name "labels" (merge (.labels | default dict | deepCopy) (include "joiner.labels" .root | fromYaml)) -}}
 {{- with .namespace -}}{{- $_ := set $meta "namespace" . -}}{{- end -}}
@@ -70,8 +70,8 @@ cluster whose system pods run on Fargate or on tainted nodes. */}}
 {{- concat $always (.Values.tolerations | default list) | uniq | toYaml -}}
 {{- end -}}
 
-{{/* joiner.spread prints the topology spread constraints. A constraint without a selector gets the controller's pods, and counts each revision of
-the Deployment separately: otherwise pods of the old revision could block pods of the new one. */}}
+{{/* joiner.spread prints the topology spread constraints. A constraint without a selector counts the controller's pods, and each revision of the
+Deployment separately: otherwise pods of the old revision could block pods of the new one. */}}
 {{- define "joiner.spread" -}}
 {{- $own := dict "matchLabels" (include "joiner.selector" . | fromYaml) -}}
 {{- $all := list -}}
@@ -88,7 +88,7 @@ the Deployment separately: otherwise pods of the old revision could block pods o
 {{- toYaml $all -}}
 {{- end -}}
 
-{{/* joiner.affinity prints the affinity. A pod affinity term without a selector gets the controller's pods. */}}
+{{/* joiner.affinity prints the affinity. A pod affinity term without a selector selects the controller's pods. */}}
 {{- define "joiner.affinity" -}}
 {{- $own := dict "matchLabels" (include "joiner.selector" . | fromYaml) -}}
 {{- $affinity := deepCopy .Values.affinity -}}

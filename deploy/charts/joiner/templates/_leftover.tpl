@@ -1,5 +1,5 @@
-{{/* A leftover is a value of Karpenter's charts before 1.0. It is ignored, as in Karpenter's current chart, and reported. "leftovers" of
-values.rules.json has its replacement. The exception is the cluster's name, which is used if settings.clusterName is not set.
+{{/* A leftover is a value of Karpenter's charts before 1.0. The chart ignores it, as Karpenter's current chart does, and reports its replacement
+("leftovers" of values.rules.json). It uses only the cluster's name, if settings.clusterName is not set.
 
 joiner.leftover prints "yes" if "value" at "path" is a leftover, or a map that contains only leftovers. */}}
 {{- define "joiner.leftover" -}}
@@ -19,11 +19,11 @@ yes
 {{- $rules := .Files.Get "values.rules.json" | fromJson -}}
 {{- $lines := list -}}
 {{- range $path := keys $rules.leftovers | sortAlpha -}}
-{{- $at := $.Values -}}
+{{- $value := $.Values -}}
 {{- range $key := splitList "." $path -}}
-{{- $at = kindIs "map" $at | ternary (get ($at | default dict) $key) "" -}}
+{{- $value = kindIs "map" $value | ternary (get ($value | default dict) $key) "" -}}
 {{- end -}}
-{{- if $at -}}
+{{- if $value -}}
 {{- $lines = append $lines (printf "%s is ignored: %s" $path (get $rules.leftovers $path)) -}}
 {{- end -}}
 {{- end -}}
@@ -35,13 +35,13 @@ yes
 
 {{/* joiner.clusterName prints settings.clusterName, or the cluster's name from leftovers if they all agree. */}}
 {{- define "joiner.clusterName" -}}
-{{- $old := list -}}
-{{- if kindIs "string" .Values.clusterName -}}{{- $old = append $old .Values.clusterName -}}{{- end -}}
-{{- if kindIs "map" .Values.settings.aws -}}{{- with .Values.settings.aws.clusterName -}}{{- $old = append $old . -}}{{- end -}}{{- end -}}
-{{- $old = $old | uniq | compact -}}
+{{- $names := list -}}
+{{- if kindIs "string" .Values.clusterName -}}{{- $names = append $names .Values.clusterName -}}{{- end -}}
+{{- if kindIs "map" .Values.settings.aws -}}{{- with .Values.settings.aws.clusterName -}}{{- $names = append $names . -}}{{- end -}}{{- end -}}
+{{- $names = $names | uniq | compact -}}
 {{- if .Values.settings.clusterName -}}
 {{- .Values.settings.clusterName -}}
-{{- else if eq (len $old) 1 -}}
-{{- first $old -}}
+{{- else if eq (len $names) 1 -}}
+{{- first $names -}}
 {{- end -}}
 {{- end -}}

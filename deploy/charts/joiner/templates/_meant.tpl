@@ -7,7 +7,7 @@
 {{- printf "%s is %s: want %s%s" $path $shown (include "joiner.want" .rule) (include "joiner.hint" .) -}}
 {{- end -}}
 
-{{/* joiner.want prints in words which values a rule accepts. */}}
+{{/* joiner.want prints in words which values the rule "." accepts. */}}
 {{- define "joiner.want" -}}
 {{- $words := dict "string" "a string" "boolean" "true or false" "integer" "a whole number" "number" "a number" "object" "a map" "array" "a list" "null" "nothing" -}}
 {{- if .want -}}
@@ -26,12 +26,12 @@ something else
 {{- end -}}
 {{- end -}}
 
-{{/* joiner.hint prints the value that the user probably meant, or nothing. "value" does not satisfy "rule". */}}
+{{/* joiner.hint prints the valid value that the user probably meant by the invalid "value", or nothing. Candidates are the text itself, in the
+formats "try" of the rule, after its last character of "last", and in lower case. */}}
 {{- define "joiner.hint" -}}
 {{- $text := include "joiner.plain" .value -}}
 {{- $meant := "" -}}
-{{- if or (kindIs "map" .value) (kindIs "slice" .value) -}}
-{{- else -}}
+{{- if not (or (kindIs "map" .value) (kindIs "slice" .value)) -}}
 {{- $tries := list -}}
 {{- range $format := prepend (.rule.try | default list) "%s" -}}
 {{- $tries = append $tries (printf $format (trimAll " \t\r\n\"'" $text)) -}}
@@ -51,7 +51,7 @@ something else
 {{- with $meant }} (did you mean {{ . }}?){{- end -}}
 {{- end -}}
 
-{{/* joiner.otherKind prints "text" as a boolean or a number if "rule" accepts one, or nothing. */}}
+{{/* joiner.otherKind prints the boolean or number that "text" means if "rule" accepts it, or nothing. A number may be a percentage. */}}
 {{- define "joiner.otherKind" -}}
 {{- $plain := lower .text | trimAll " \t\r\n\"'%" -}}
 {{- $truths := dict "true" "true" "yes" "true" "on" "true" "1" "true" "false" "false" "no" "false" "off" "false" "0" "false" -}}
@@ -71,7 +71,8 @@ something else
 {{- $meant -}}
 {{- end -}}
 
-{{/* joiner.unknown prints a sentence about a "key" that is not among the "known" keys at "path", with a suggestion. */}}
+{{/* joiner.unknown prints a sentence about a "key" that is not among the "known" keys at "path", with a suggestion: a known key, or the only path
+in the chart that ends with "key" or with a key of its "value". */}}
 {{- define "joiner.unknown" -}}
 {{- $keys := list .key -}}
 {{- if kindIs "map" .value -}}{{- $keys = concat $keys (keys .value | sortAlpha) -}}{{- end -}}
@@ -120,53 +121,54 @@ something else
 {{- end -}}
 
 {{/* joiner.nearest prints the word of "words" that is most similar to "word", by the rules of the controller: the fewest edits, at most a third
-of the longer word; otherwise the shortest word that contains "word". If "folded" is true, it prints only a word that differs in case, hyphens,
-underscores, dots and spaces. */}}
+of the longer word; otherwise the shortest word that contains "word". If "folded" is true, it prints only a word that joiner.fold maps to the same text. */}}
 {{- define "joiner.nearest" -}}
 {{- $word := include "joiner.fold" .word -}}
 {{- $best := "" -}}
-{{- $least := 0 -}}
-{{- $whole := "" -}}
+{{- $bestDistance := 0 -}}
+{{- $containing := "" -}}
 {{- range $other := .words | sortAlpha -}}
 {{- $plain := include "joiner.fold" $other -}}
-{{- $most := $.folded | default false | ternary 0 (div (max (len $word) (len $plain)) 3) -}}
+{{- $maxDistance := $.folded | default false | ternary 0 (div (max (len $word) (len $plain)) 3) -}}
 {{- $long := max (len $word) (len $plain) | int -}}
 {{- $short := min (len $word) (len $plain) | int -}}
-{{- if and $word $plain (le (sub $long $short) $most) -}}
+{{- if and $word $plain (le (sub $long $short) $maxDistance) -}}
 {{- $distance := include "joiner.distance" (dict "a" $word "b" $plain) | int -}}
-{{- if and (le $distance (int $most)) (or (not $best) (lt $distance (int $least))) -}}
+{{- if and (le $distance (int $maxDistance)) (or (not $best) (lt $distance (int $bestDistance))) -}}
 {{- $best = $other -}}
-{{- $least = $distance -}}
+{{- $bestDistance = $distance -}}
 {{- end -}}
 {{- end -}}
-{{- if and (not $.folded) (ge (len $word) 3) (contains $word $plain) (or (not $whole) (lt (len $other) (len $whole))) -}}{{- $whole = $other -}}{{- end -}}
+{{- if and (not $.folded) (ge (len $word) 3) (contains $word $plain) (or (not $containing) (lt (len $other) (len $containing))) -}}{{- $containing = $other -}}{{- end -}}
 {{- end -}}
-{{- $best | default $whole -}}
+{{- $best | default $containing -}}
 {{- end -}}
 
+{{/* joiner.fold prints a word in lower case, without hyphens, underscores, dots and spaces. */}}
 {{- define "joiner.fold" -}}
 {{- lower . | replace "-" "" | replace "_" "" | replace "." "" | replace " " "" -}}
 {{- end -}}
 
-{{/* joiner.distance prints the edit distance of "a" and "b": insertions, deletions, substitutions, and swaps of neighboring letters. */}}
+{{/* joiner.distance prints the edit distance of "a" and "b": insertions, deletions, substitutions, and swaps of neighboring letters. It
+fills the table of distances between the beginnings of "a" and "b", row by row. */}}
 {{- define "joiner.distance" -}}
 {{- $a := splitList "" .a -}}
 {{- $b := splitList "" .b -}}
-{{- $before := list -}}
+{{- $twoAbove := list -}}
 {{- $above := untilStep 0 (int (add1 (len $b))) 1 -}}
 {{- range $i, $x := $a -}}
 {{- $row := list (add1 $i | int) -}}
 {{- range $j, $y := $b -}}
-{{- $least := add (index $above $j) (eq $x $y | ternary 0 1) -}}
-{{- $least = min $least (add1 (index $above (int (add1 $j)))) (add1 (index $row $j)) -}}
+{{- $cost := add (index $above $j) (eq $x $y | ternary 0 1) -}}
+{{- $cost = min $cost (add1 (index $above (int (add1 $j)))) (add1 (index $row $j)) -}}
 {{- if and (gt $i 0) (gt $j 0) -}}
 {{- if and (eq $x (index $b (int (sub $j 1)))) (eq $y (index $a (int (sub $i 1)))) -}}
-{{- $least = min $least (add1 (index $before (int (sub $j 1)))) -}}
+{{- $cost = min $cost (add1 (index $twoAbove (int (sub $j 1)))) -}}
 {{- end -}}
 {{- end -}}
-{{- $row = append $row (int $least) -}}
+{{- $row = append $row (int $cost) -}}
 {{- end -}}
-{{- $before = $above -}}
+{{- $twoAbove = $above -}}
 {{- $above = $row -}}
 {{- end -}}
 {{- last $above -}}

@@ -74,7 +74,7 @@ module "eks" {
   name               = var.name
   kubernetes_version = "1.33"
 
-  # Access entries, which nothing in the cluster can overwrite. They also work with API_AND_CONFIG_MAP.
+  # Nodes join by access entries, which no tool in the cluster can overwrite. API_AND_CONFIG_MAP has them, too.
   authentication_mode = "API"
 
   vpc_id     = module.vpc.vpc_id
@@ -133,7 +133,7 @@ resource "aws_eks_addon" "coredns" {
   depends_on = [module.joiner]
 }
 
-# An EC2NodeClass and a NodePool, to apply with: terraform output -raw manifests | kubectl apply -f -
+# To apply them: terraform output -raw manifests | kubectl apply -f -
 output "manifests" {
   description = "An EC2NodeClass and a NodePool, as YAML."
   value = join("---\n", [

@@ -55,7 +55,7 @@ module "karpenter" {
 
   cluster_name = var.cluster_name
 
-  # Unchanged: the identity of Karpenter's pods stays, so you can go back.
+  # As in your existing block: Karpenter's pods keep their role, so you can go back.
   service_account = "karpenter"
   node_iam_role_additional_policies = {
     AmazonSSMManagedInstanceCore = "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"

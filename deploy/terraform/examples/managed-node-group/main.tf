@@ -115,7 +115,7 @@ module "joiner" {
   create_helm_release = true
 }
 
-# An EC2NodeClass and a NodePool, to apply with: terraform output -raw manifests | kubectl apply -f -
+# To apply them: terraform output -raw manifests | kubectl apply -f -
 output "manifests" {
   description = "An EC2NodeClass and a NodePool, as YAML."
   value = join("---\n", [
