@@ -106,8 +106,8 @@ func TestRetry(t *testing.T) {
 		"third attempt succeeds": {[]error{transient, transient}, 3, 3 * time.Second, ""},
 		"all attempts fail": {[]error{transient, transient, transient, transient, transient, transient}, maxAttempts,
 			15 * time.Second, "do it: X: try later"},
-		"error without retry":             {[]error{denied}, 1, 0, "do it: X: no (ask for it)"},
-		"retry, then error without retry": {[]error{transient, denied}, 2, time.Second, "do it: X: no (ask for it)"},
+		"permanent error":                 {[]error{denied}, 1, 0, "do it: X: no (ask for it)"},
+		"transient, then permanent error": {[]error{transient, denied}, 2, time.Second, "do it: X: no (ask for it)"},
 		"unclassified error":              {[]error{errors.New("odd")}, 1, 0, "do it: odd"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -151,8 +151,8 @@ func TestSameAuthority(t *testing.T) {
 		"another cluster's":  {encoded(certificate("a")), certificate("b"), false},
 		"none from EKS":      {"", certificate("b"), true},
 		"none in kubeconfig": {encoded(certificate("a")), nil, true},
-		"not base64":         {"%%", certificate("b"), true},
-		"no certificates":    {encoded([]byte("hello")), certificate("b"), true},
+		"EKS: not base64":    {"%%", certificate("b"), true},
+		"EKS: not PEM":       {encoded([]byte("hello")), certificate("b"), true},
 	} {
 		if got := sameAuthority(c.fromEKS, &rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: c.ours}}); got != c.want {
 			t.Errorf("%s: sameAuthority is %t, want %t", name, got, c.want)

@@ -56,7 +56,7 @@ settings: {aws: {clusterName: demo, interruptionQueueName: demo, defaultInstance
 			"settings.aws.interruptionQueueName is ignored: set settings.interruptionQueue",
 			"settings.clusterName is not set: demo is used, from a value of an older chart",
 		}},
-		"values of controller": {"settings: {clusterName: demo, featureGates: {drift: true}}\ncontroller: {logLevel: debug, batchMaxDuration: 10s}", []string{
+		"controller.*": {"settings: {clusterName: demo, featureGates: {drift: true}}\ncontroller: {logLevel: debug, batchMaxDuration: 10s}", []string{
 			"controller.batchMaxDuration is ignored: set settings.batchMaxDuration",
 			"controller.logLevel is ignored: set logLevel",
 			"settings.featureGates.drift is ignored: no replacement: drift is always on; limit it with the NodePool's disruption budgets",

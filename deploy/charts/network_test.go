@@ -20,8 +20,8 @@ func TestNetworkPolicyIsClosed(t *testing.T) {
 		}
 		seen++
 		if len(o.network.Spec.PolicyTypes) != 2 || len(o.network.Spec.Egress) == 0 {
-			t.Errorf("%s: the policy has the types %v and %d egress rules, want Ingress, Egress and an egress rule", name, o.network.Spec.PolicyTypes,
-				len(o.network.Spec.Egress))
+			t.Errorf("%s: the policy has the types %v and %d egress rules, want Ingress, Egress and a rule", name,
+				o.network.Spec.PolicyTypes, len(o.network.Spec.Egress))
 		}
 		checkIngress(t, name, o.network.Spec.Ingress)
 		for _, r := range o.network.Spec.Egress {

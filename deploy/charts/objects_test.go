@@ -152,7 +152,8 @@ func TestPorts(t *testing.T) {
 		}
 		if len(c.Ports) != 2 || len(o.service.Spec.Ports) != 2 || c.LivenessProbe.HTTPGet.Port.StrVal != "http" ||
 			c.ReadinessProbe.HTTPGet.Port.StrVal != "http" {
-			t.Errorf("%s: want two ports in the Service and the container, and probes of the port http; the container's are %+v", name, c.Ports)
+			t.Errorf("%s: want two ports in the Service and the container, and probes of the port http; the container has %+v",
+				name, c.Ports)
 		}
 	}
 }

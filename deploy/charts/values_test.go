@@ -124,7 +124,8 @@ func TestValuesAreDocumented(t *testing.T) {
 
 // settingsWithoutValue maps the settings without a value in the chart to the reason. controller.env can set them.
 var settingsWithoutValue = map[string]string{
-	"kubeconfig": "the pod's service account is used", "aws-region": "the AWS SDK finds it; in Karpenter's chart, too, only controller.env sets it",
+	"kubeconfig":      "the pod's service account is used",
+	"aws-region":      "the AWS SDK finds it; in Karpenter's chart, too, only controller.env sets it",
 	"kube-client-qps": "rarely needed", "kube-client-burst": "rarely needed", "bind-address": "rarely needed",
 	"enable-profiling":        "for developers",
 	"disable-leader-election": "the controller has two replicas", "leader-election-name": "the chart's role allows only the default name",
