@@ -30,24 +30,24 @@ func (k *numberedKeys) Retrieve(context.Context) (aws.Credentials, error) {
 		Expires: time.Now().Add(time.Hour)}, nil
 }
 
-// keyRejecter answers calls that are signed with key with the error code, and all other calls with an empty list. It
-// counts both.
+// keyRejecter rejects calls that are signed with key, with the error code and the HTTP status. It answers other calls
+// with an empty list.
 type keyRejecter struct {
 	key, code string
 	status    int
 
-	refused, served atomic.Int32
+	refused, served atomic.Int32 // numbers of rejected and of other calls
 }
 
-func (e *keyRejecter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (k *keyRejecter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Amzn-Requestid", "req-1")
-	if strings.Contains(r.Header.Get("Authorization"), "Credential="+e.key+"/") {
-		e.refused.Add(1)
-		w.WriteHeader(e.status)
-		_, _ = w.Write([]byte(ec2Error(e.code, "expired")))
+	if strings.Contains(r.Header.Get("Authorization"), "Credential="+k.key+"/") {
+		k.refused.Add(1)
+		w.WriteHeader(k.status)
+		_, _ = w.Write([]byte(ec2Error(k.code, "expired")))
 		return
 	}
-	e.served.Add(1)
+	k.served.Add(1)
 	_, _ = w.Write([]byte("<DescribeImagesResponse><requestId>req-1</requestId></DescribeImagesResponse>"))
 }
 
@@ -57,16 +57,16 @@ func TestExpiredCredentialsAreRenewed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		code            string
-		last            int32  // number of the last key
-		refused, served int32  // wanted numbers of calls
+		last            int32  // number of the last key; 1: renewing gives the same key again
+		refused, served int32  // wanted counts of keyRejecter
 		handed          int32  // wanted number of calls of Retrieve
 		reason          string // wanted reason; empty: no error
 	}{
 		"code of IAM, STS and SQS": {code: "ExpiredToken", last: 2, refused: 1, served: 1, handed: 2},
 		"code of EKS and SSM":      {code: "ExpiredTokenException", last: 2, refused: 1, served: 1, handed: 2},
 		"code of EC2":              {code: "RequestExpired", last: 2, refused: 1, served: 1, handed: 2},
-		"no other credentials":     {code: "ExpiredToken", last: 1, refused: 1, handed: 2, reason: "ExpiredCredentials"},
-		"not allowed":              {code: "UnauthorizedOperation", last: 2, refused: 1, handed: 1, reason: "Unauthorized"},
+		"no newer credentials":     {code: "ExpiredToken", last: 1, refused: 1, handed: 2, reason: "ExpiredCredentials"},
+		"another error code":       {code: "UnauthorizedOperation", last: 2, refused: 1, handed: 1, reason: "Unauthorized"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -96,7 +96,7 @@ func TestManyRenewOnce(t *testing.T) {
 	srv := httptest.NewServer(&keyRejecter{key: "KEY1", code: "ExpiredToken", status: http.StatusForbidden})
 	t.Cleanup(srv.Close)
 	k := &numberedKeys{}
-	k.last.Store(1 << 20)
+	k.last.Store(1 << 20) // each call of Retrieve returns a new key
 	cfg := config(srv.URL)
 	cfg.Credentials = aws.NewCredentialsCache(k)
 	client := ec2.NewFromConfig(awserr.ClientConfig(cfg))
@@ -115,11 +115,11 @@ func TestManyRenewOnce(t *testing.T) {
 }
 
 // TestWrongSigningTime: EC2 rejects a request with a wrong signing time, with the same code as for expired credentials.
-// The SDK takes the time from this response, so the retry succeeds.
+// The SDK corrects its clock with the Date header of this response, so the retry succeeds.
 func TestWrongSigningTime(t *testing.T) {
 	t.Parallel()
 	const serverAhead = 20 * time.Minute // of the local clock
-	var offsets []time.Duration          // by how much each request's signing time was later than the server's time
+	var offsets []time.Duration          // each request's signing time minus the server's time
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		now := time.Now().Add(serverAhead)
 		signed, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
@@ -129,7 +129,7 @@ func TestWrongSigningTime(t *testing.T) {
 		offsets = append(offsets, signed.Sub(now))
 		w.Header().Set("X-Amzn-Requestid", "req-1")
 		w.Header().Set("Date", now.UTC().Format(http.TimeFormat))
-		if signed.Before(now.Add(-15 * time.Minute)) {
+		if signed.Before(now.Add(-serverAhead / 2)) { // signed with the local clock
 			w.WriteHeader(http.StatusBadRequest)
 			_, _ = w.Write([]byte(ec2Error("RequestExpired", "Request has expired.")))
 			return
@@ -144,6 +144,6 @@ func TestWrongSigningTime(t *testing.T) {
 		}
 	}
 	if len(offsets) != 3 || offsets[1] < -time.Minute || offsets[2] < -time.Minute {
-		t.Errorf("requests were signed at %v relative to the server's time, want the first too early and two correct ones", offsets)
+		t.Errorf("requests were signed at %v relative to the server's time, want 3 requests, of which only the first is too early", offsets)
 	}
 }

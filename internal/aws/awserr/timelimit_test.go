@@ -10,7 +10,7 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 )
 
-// TestTimeLimit: each client has a timeout. Without it, a peer that sends no answer would block a loop until the
+// TestTimeLimit: each client has a timeout. Without a timeout, a peer that sends no answer would block a loop until the
 // process ends.
 func TestTimeLimit(t *testing.T) {
 	t.Parallel()
@@ -34,18 +34,19 @@ func TestTimeLimit(t *testing.T) {
 	}
 }
 
+// TestStableText: the text has the hints, but no request IDs.
 func TestStableText(t *testing.T) {
 	t.Parallel()
-	one := &Error{Op: "A", Message: "no", Hint: "do", RequestID: "r-1"}
-	two := &Error{Op: "B", Message: "no", RequestID: "r-2"}
+	withHint := &Error{Op: "A", Message: "no", Hint: "do", RequestID: "r-1"}
+	noHint := &Error{Op: "B", Message: "no", RequestID: "r-2"}
 	for _, c := range []struct {
 		err  error
 		want string
 	}{
 		{nil, ""},
-		{one, "A: no (do)"},
-		{fmt.Errorf("x: %w", errors.Join(one, two)), "x: A: no (do)\nB: no"},
-		{errors.New("cut [request r-"), "cut [request r-"},
+		{withHint, "A: no (do)"},
+		{fmt.Errorf("x: %w", errors.Join(withHint, noHint)), "x: A: no (do)\nB: no"},
+		{errors.New("cut [request r-"), "cut [request r-"}, // not closed, so not a request ID
 	} {
 		if got := StableText(c.err); got != c.want {
 			t.Errorf("StableText(%v) = %q, want %q", c.err, got, c.want)

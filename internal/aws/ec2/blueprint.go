@@ -23,12 +23,12 @@ type Blueprint struct {
 	// Reservation is the capacity reservation to launch into, set only if CapacityType is catalog.Reserved.
 	Reservation ReservationRef
 	// Unreserved prevents EC2 from launching an on-demand instance into a matching open reservation. If false, EC2 uses
-	// such a reservation.
+	// a matching open reservation.
 	Unreserved bool
 
 	Monitoring           bool         // detailed monitoring, once a minute
 	PublicIP             *bool        // nil: the subnet's setting
-	IPPrefixes           int32        // per interface with addresses: number of /28 prefixes (IPv4) or /80 prefixes (IPv6)
+	IPPrefixes           int32        // number of /28 (IPv4) or /80 (IPv6) prefixes of each interface with addresses
 	IPv6                 bool         // the cluster uses IPv6 addresses
 	Tenancy              string       // "default" or "dedicated"; empty: default
 	Placement            PlacementRef // placement group; zero: none
@@ -51,11 +51,11 @@ type Disk struct {
 	GiB                 int32  // 0: the size of the snapshot
 	Type                string // "gp3"
 	IOPS, Throughput    *int32 // Throughput in MiB/s
-	Encrypted           *bool  // nil: EC2's default
+	Encrypted           *bool
 	KMSKey              string // ID, alias or ARN; empty: EC2's default
 	Snapshot            string // "snap-0123"; empty: no snapshot
 	InitializationRate  *int32 // MiB/s
-	DeleteOnTermination *bool  // nil: EC2's default
+	DeleteOnTermination *bool
 }
 
 // Metadata configures the instance metadata service.
@@ -77,8 +77,8 @@ type Tracking struct {
 	TCPEstablished, UDPStream, UDP *int32 // nil: EC2's default
 }
 
-// templateData returns the template's content. The template tags only the interfaces and the spot request. The instance
-// and its volumes get their tags, which include the claim's name, from CreateFleet.
+// templateData returns the template's content. tags are for the interfaces and the spot request. The instance and its
+// volumes get other tags, which include the claim's name, from CreateFleet.
 func (b Blueprint) templateData(tags map[string]string) *awstypes.RequestLaunchTemplateData {
 	data := &awstypes.RequestLaunchTemplateData{
 		ImageId:             textOrNil(b.ImageID),
@@ -141,8 +141,8 @@ func (b Blueprint) disks() []awstypes.LaunchTemplateBlockDeviceMappingRequest {
 	return out
 }
 
-// interfaces returns the template's network interfaces: at least one, because an interface has the security groups and
-// the public address.
+// interfaces returns the template's network interfaces: at least one, because security groups and the public address
+// are fields of an interface.
 func (b Blueprint) interfaces() []awstypes.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest {
 	wanted := b.Interfaces
 	if len(wanted) == 0 {

@@ -48,14 +48,13 @@ const (
 	maxAttempts = 10
 	maxBackoff  = 20 * time.Second
 
-	// mergeWindow is how long a call for one instance waits for calls for other instances, to merge all of them into
-	// one call. maxMergedIDs is the maximum number of IDs in the merged call, from EC2's recommendation.
+	// mergeWindow is how long a request for one instance waits for requests for other instances, to merge them into one
+	// call of EC2. maxMergedIDs is the maximum number of IDs in that call, from EC2's recommendation.
 	mergeWindow  = 50 * time.Millisecond
 	maxMergedIDs = 200
 )
 
-// New returns the client of a cluster, with the endpoint, region and credentials of cfg. AWS_ENDPOINT_URL applies
-// through cfg.
+// New returns the client of a cluster, with the endpoint, region and credentials of cfg.
 func New(cfg aws.Config, cluster Cluster) (*Client, error) {
 	if cluster.Name == "" || cluster.UID == "" {
 		return nil, errors.New("make a client for EC2: the cluster name or the UID of the namespace kube-system is empty")
@@ -71,7 +70,7 @@ func New(cfg aws.Config, cluster Cluster) (*Client, error) {
 }
 
 // sdkClient returns an SDK client that lowers its rate of calls when EC2 throttles them. All callers of the client
-// share the rate.
+// share this rate.
 func sdkClient(cfg aws.Config) *awsec2.Client {
 	return awsec2.NewFromConfig(awserr.ClientConfig(cfg), func(o *awsec2.Options) {
 		o.Retryer = retry.NewAdaptiveMode(func(a *retry.AdaptiveModeOptions) {

@@ -66,7 +66,7 @@ func TestLife(t *testing.T) {
 	}
 	emulated := s.liveInstances()[0]
 	if emulated.UserData != "#!/bin/sh\necho hello\n" || emulated.Metadata.Tokens != "required" {
-		t.Errorf("the instance reads user data %q, metadata %+v; want those of the blueprint", emulated.UserData, emulated.Metadata)
+		t.Errorf("the instance has user data %q, metadata %+v; want those of the blueprint", emulated.UserData, emulated.Metadata)
 	}
 	s.AppendConsole(launched.ID, "hello from the console\n")
 	if text, err := d.Console(t.Context(), launched.ID); err != nil || text != "hello from the console\n" {
@@ -124,7 +124,7 @@ func TestLaunchLosesTheAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if left := s.liveInstances(); len(left) != 1 || left[0].ID != launch.Instance.ID {
-		t.Errorf("%d instances live, want the one returned", len(left))
+		t.Errorf("%d instances live, want only %s, which Launch returned", len(left), launch.Instance.ID)
 	}
 }
 
@@ -177,17 +177,17 @@ func TestShortageOfQuotaAndAddresses(t *testing.T) {
 		t.Fatalf("no addresses: %+v, %v; want a shortage of the subnet", launch, err)
 	}
 	s.change(func(r *world.Region, _ *world.World) {
-		r.Capacity.Quotas = map[world.Quota]int64{world.QuotaOf("m5.large", false): 1}
+		r.Capacity.Quotas = map[world.Quota]int64{world.QuotaOf("m5.large", false): 1} // vCPU, and an m5.large has 2
 	})
 	launch, err = d.Launch(t.Context(), s.request("apps-2", s.choice("m5.large", 1)))
 	if e := awserr.Of(err); e == nil || e.Kind != awserr.Shortage || e.Reason != "VCPULimitExceeded" ||
 		!strings.Contains(err.Error(), "Service Quotas") {
-		t.Fatalf("no quota: %v, want VCPULimitExceeded", err)
+		t.Fatalf("no quota: %v, want VCPULimitExceeded and Service Quotas", err)
 	}
 	var known ec2.Shortages
 	known.Note(time.Now(), launch.Shortages...)
 	if known.Until(time.Now(), "m5.large", "us-east-1c", catalog.OnDemand).IsZero() {
-		t.Errorf("the shortage must cover all zones, which share the quota: %+v", launch.Shortages)
+		t.Errorf("shortages %+v, want a shortage in all zones, which share the quota", launch.Shortages)
 	}
 }
 
@@ -200,22 +200,22 @@ func TestLaunchMisconfigured(t *testing.T) {
 		wantReason string
 		wantText   string
 	}{
-		"image": {func(r *ec2.LaunchRequest) { r.Groups[0].Blueprint.ImageID = "ami-0123456789abcdef0" },
+		"unknown image": {func(r *ec2.LaunchRequest) { r.Groups[0].Blueprint.ImageID = "ami-0123456789abcdef0" },
 			"AMINotFound", "amiSelectorTerms"},
 		"architecture": {func(r *ec2.LaunchRequest) { r.Groups[0].Choices[0].InstanceType = "m6g.large" },
 			"ArchitectureMismatch", "does not match"},
-		"subnet": {func(r *ec2.LaunchRequest) { r.Groups[0].Choices[0].SubnetID = "subnet-0123456789abcdef0" },
+		"unknown subnet": {func(r *ec2.LaunchRequest) { r.Groups[0].Choices[0].SubnetID = "subnet-0123456789abcdef0" },
 			"SubnetNotFound", "subnetSelectorTerms"},
-		"group": {func(r *ec2.LaunchRequest) { r.Groups[0].Blueprint.SecurityGroups = []string{"sg-0123456789abcdef0"} },
+		"unknown security group": {func(r *ec2.LaunchRequest) { r.Groups[0].Blueprint.SecurityGroups = []string{"sg-0123456789abcdef0"} },
 			"SecurityGroupNotFound", "securityGroupSelectorTerms"},
-		"profile": {func(r *ec2.LaunchRequest) { r.Groups[0].Blueprint.Profile = "no-such-profile" },
+		"unknown profile": {func(r *ec2.LaunchRequest) { r.Groups[0].Blueprint.Profile = "no-such-profile" },
 			"InstanceProfileNameInvalid", "spec.instanceProfile"},
 		"reserved tag": {func(r *ec2.LaunchRequest) { r.Tags = map[string]string{"karpenter.sh/nodepool": "x"} },
 			"TagValidationFailed", "spec.tags"},
-		"no choices":            {func(r *ec2.LaunchRequest) { r.Groups = nil }, "NoChoices", "apps-"},
-		"too many choices":      {func(r *ec2.LaunchRequest) { r.Groups[0].Choices = make([]ec2.Choice, ec2.MaxChoices+1) }, "TooManyChoices", "61"},
-		"reserved":              {func(r *ec2.LaunchRequest) { r.CapacityType = catalog.Reserved }, "ReservationMismatch", "reserved"},
-		"unknown capacity type": {func(r *ec2.LaunchRequest) { r.CapacityType = "barter" }, "UnknownCapacityType", "barter"},
+		"no choices":               {func(r *ec2.LaunchRequest) { r.Groups = nil }, "NoChoices", "apps-"},
+		"too many choices":         {func(r *ec2.LaunchRequest) { r.Groups[0].Choices = make([]ec2.Choice, ec2.MaxChoices+1) }, "TooManyChoices", "61"},
+		"reserved, no reservation": {func(r *ec2.LaunchRequest) { r.CapacityType = catalog.Reserved }, "ReservationMismatch", "reserved"},
+		"unknown capacity type":    {func(r *ec2.LaunchRequest) { r.CapacityType = "barter" }, "UnknownCapacityType", "barter"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -230,6 +230,7 @@ func TestLaunchMisconfigured(t *testing.T) {
 	}
 }
 
+// TestLaunchSpotAndTwoArchitectures: one launch has a group for each architecture, and EC2 uses the group with capacity.
 func TestLaunchSpotAndTwoArchitectures(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t, "m5.large", "m6g.large")
@@ -333,7 +334,7 @@ func TestTerminateUnknown(t *testing.T) {
 }
 
 // TestBurst: 60 concurrent claims under EC2's rate limits. Each gets one instance. They share a launch template, and
-// reading and terminating all of them takes few calls.
+// EC2 is called at most ten times to read all of them, and ten times to terminate them.
 func TestBurst(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t, "m5.large")
@@ -422,7 +423,7 @@ func TestMarket(t *testing.T) {
 	for _, got := range market.Facts {
 		want, _ := table.Facts(got.Name)
 		got = table.Complete(got)
-		want.Unknown = nil // as in all Facts from the API
+		want.Unknown = nil // as in all Facts that EC2 returned
 		for i := range want.Network.Cards {
 			if want.Network.Cards[i].Performance == "" { // EC2 returns the performance, which the table lacks
 				got.Network.Cards[i].Performance = ""
@@ -528,7 +529,7 @@ func TestGarbage(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	if all, err := d.Instances(ctx); !awserr.Is(err, awserr.Transient) {
-		t.Errorf("instances: %v, %v; want an error, or all instances would seem to be terminated", all, err)
+		t.Errorf("instances: %v, %v; want a transient error: without an error, all instances would seem to be terminated", all, err)
 	}
 	_, err = d.Market(ctx)
 	if e := awserr.Of(err); e == nil || e.Kind != awserr.Transient || strings.Contains(e.Error(), "\n") {

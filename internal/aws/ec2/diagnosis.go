@@ -44,7 +44,7 @@ func (d *Client) InstancesForDiagnosis(ctx context.Context) (found []diagnosis.I
 			}
 		}
 	}
-	delete(byID, "")
+	delete(byID, "") // an instance without ID
 	found = make([]diagnosis.Instance, 0, len(byID))
 	for _, id := range slices.Sorted(maps.Keys(byID)) {
 		found = append(found, byID[id])

@@ -24,33 +24,32 @@ type DryRun struct {
 // DryRun makes a dry run of an on-demand launch. It creates the launch template, which SweepTemplates deletes when no
 // launch uses it. A nil error means that permissions and request are valid in at least one of the subnets. A dry run
 // checks neither capacity nor quotas. Errors are of package awserr, with the rejected call as Op.
-func (d *Client) DryRun(ctx context.Context, t DryRun) error {
-	t.Blueprint.CapacityType = catalog.OnDemand
-	// The pool tag is empty: IAM policies that require the tag must accept any value.
-	tags := d.cluster.Tags(t.Tags, "", t.NodeClass, "")
-	name, err := d.ensureTemplate(ctx, t.Blueprint, tags)
+func (d *Client) DryRun(ctx context.Context, r DryRun) error {
+	r.Blueprint.CapacityType = catalog.OnDemand
+	// A dry run has no NodePool, so TagNodePool is empty. IAM policies must accept any value of this tag.
+	tags := d.cluster.Tags(r.Tags, "", r.NodeClass, "")
+	name, err := d.ensureTemplate(ctx, r.Blueprint, tags)
 	if err == nil {
-		err = d.dryRunFleet(ctx, t, name, tags)
+		err = d.dryRunFleet(ctx, r, name, tags)
 	}
-	if err == nil {
-		err = d.dryRunInstances(ctx, t, name, tags)
+	if err == nil { // EC2 checks image, subnet, groups and profile only for RunInstances
+		err = d.dryRunInstances(ctx, r, name, tags)
 	}
 	if e := awserr.Of(err); e != nil && e.Reason == "LaunchTemplateNotFound" {
-		d.templates.forget(name, nil) // the template was deleted or is not visible yet: the next dry run creates it again
+		d.templates.forget(name, nil) // deleted or not visible yet: the next dry run creates the template again
 	}
 	if err != nil {
-		return fmt.Errorf("try a launch for EC2NodeClass %s: %w", t.NodeClass, err)
+		return fmt.Errorf("try a launch for EC2NodeClass %s: %w", r.NodeClass, err)
 	}
 	return nil
 }
 
-// dryRunFleet makes a dry run of CreateFleet with all subnets.
-func (d *Client) dryRunFleet(ctx context.Context, t DryRun, template string, tags map[string]string) error {
+func (d *Client) dryRunFleet(ctx context.Context, r DryRun, template string, tags map[string]string) error {
 	config := awstypes.FleetLaunchTemplateConfigRequest{LaunchTemplateSpecification: &awstypes.FleetLaunchTemplateSpecificationRequest{
 		LaunchTemplateName: aws.String(template), Version: aws.String("1")}}
-	for _, subnet := range t.Subnets {
+	for _, subnet := range r.Subnets {
 		config.Overrides = append(config.Overrides, awstypes.FleetLaunchTemplateOverridesRequest{
-			InstanceType: awstypes.InstanceType(t.InstanceType), SubnetId: aws.String(subnet)})
+			InstanceType: awstypes.InstanceType(r.InstanceType), SubnetId: aws.String(subnet)})
 	}
 	_, err := d.writes.CreateFleet(ctx, &awsec2.CreateFleetInput{
 		DryRun:                aws.Bool(true),
@@ -66,14 +65,14 @@ func (d *Client) dryRunFleet(ctx context.Context, t DryRun, template string, tag
 // dryRunInstances makes dry runs of RunInstances, one for each subnet, until one succeeds. If none succeeds, it returns
 // the first error, which most likely applies to all subnets. It also stops at an error that is neither Denied nor
 // Misconfigured.
-func (d *Client) dryRunInstances(ctx context.Context, t DryRun, template string, tags map[string]string) error {
+func (d *Client) dryRunInstances(ctx context.Context, r DryRun, template string, tags map[string]string) error {
 	var first error
-	for _, subnet := range t.Subnets {
-		interfaces := t.Blueprint.runInterfaces(subnet)
+	for _, subnet := range r.Subnets {
+		interfaces := r.Blueprint.runInterfaces(subnet)
 		_, err := d.writes.RunInstances(ctx, &awsec2.RunInstancesInput{
 			DryRun:            aws.Bool(true),
 			LaunchTemplate:    &awstypes.LaunchTemplateSpecification{LaunchTemplateName: aws.String(template), Version: aws.String("1")},
-			InstanceType:      awstypes.InstanceType(t.InstanceType),
+			InstanceType:      awstypes.InstanceType(r.InstanceType),
 			MinCount:          aws.Int32(1),
 			MaxCount:          aws.Int32(1),
 			NetworkInterfaces: interfaces,

@@ -19,18 +19,18 @@ func TestDryRun(t *testing.T) {
 		want     awserr.Kind // kind of the error; empty: no error
 		op, text string      // call and text that the error names
 	}{
-		"valid":               {},
-		"no launch templates": {faults: denied("ec2:CreateLaunchTemplate"), want: awserr.Denied, op: "CreateLaunchTemplate"},
-		"no fleets":           {faults: denied("ec2:CreateFleet"), want: awserr.Denied, op: "CreateFleet"},
-		"no instances":        {faults: denied("ec2:RunInstances"), want: awserr.Denied, op: "RunInstances"},
-		"no such image": {change: func(t *ec2.DryRun) { t.Blueprint.ImageID = "ami-00000000000000000" },
+		"valid":                       {},
+		"denied CreateLaunchTemplate": {faults: denied("ec2:CreateLaunchTemplate"), want: awserr.Denied, op: "CreateLaunchTemplate"},
+		"denied CreateFleet":          {faults: denied("ec2:CreateFleet"), want: awserr.Denied, op: "CreateFleet"},
+		"denied RunInstances":         {faults: denied("ec2:RunInstances"), want: awserr.Denied, op: "RunInstances"},
+		"unknown image": {change: func(r *ec2.DryRun) { r.Blueprint.ImageID = "ami-00000000000000000" },
 			want: awserr.Misconfigured, op: "RunInstances", text: "spec.amiSelectorTerms"},
-		"no such group": {change: func(t *ec2.DryRun) { t.Blueprint.SecurityGroups = []string{"sg-00000000000000000"} },
+		"unknown security group": {change: func(r *ec2.DryRun) { r.Blueprint.SecurityGroups = []string{"sg-00000000000000000"} },
 			want: awserr.Misconfigured, op: "RunInstances", text: "spec.securityGroupSelectorTerms"},
-		"one subnet is gone": {change: func(t *ec2.DryRun) { t.Subnets = append([]string{"subnet-00000000000000000"}, t.Subnets...) }},
-		"all subnets are gone": {change: func(t *ec2.DryRun) { t.Subnets = []string{"subnet-00000000000000000"} },
+		"one subnet is gone": {change: func(r *ec2.DryRun) { r.Subnets = append([]string{"subnet-00000000000000000"}, r.Subnets...) }},
+		"all subnets are gone": {change: func(r *ec2.DryRun) { r.Subnets = []string{"subnet-00000000000000000"} },
 			want: awserr.Misconfigured, op: "RunInstances", text: "spec.subnetSelectorTerms"},
-		"unknown profile": {change: func(t *ec2.DryRun) { t.Blueprint.Profile = "no-such-profile" }, want: awserr.Transient,
+		"unknown profile": {change: func(r *ec2.DryRun) { r.Blueprint.Profile = "no-such-profile" }, want: awserr.Transient,
 			op: "RunInstances", text: "spec.instanceProfile"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestDryRun(t *testing.T) {
 				t.Fatal(err)
 			}
 			if left := s.estate.Region.LaunchTemplates.All(); len(left) > 0 {
-				t.Errorf("%d launch templates are left after the class was deleted, want none", len(left))
+				t.Errorf("%d launch templates are left after DeleteTemplates, want none", len(left))
 			}
 		})
 	}

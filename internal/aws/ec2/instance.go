@@ -48,7 +48,7 @@ type Instance struct {
 	State       State
 	// StateReason is EC2's reason for the end of the instance: "Server.SpotInstanceTermination: …".
 	StateReason    string
-	Launched       time.Time // zero for an instance just returned by Launch
+	Launched       time.Time // zero in the result of Launch
 	PrivateDNS     string
 	PrivateIP      string
 	Addresses      []string // all private addresses of all network interfaces, IPv4 and IPv6, sorted
@@ -68,8 +68,8 @@ func (i Instance) ProviderID() string { return "aws:///" + i.Zone + "/" + i.ID }
 // Claim returns the name of the NodeClaim that the instance was launched for, empty if its tags have none.
 func (i Instance) Claim() string { return i.Tags[TagNodeClaim] }
 
-// ParseProviderID returns the instance ID in a Node's provider ID, "aws:///us-east-1a/i-0123". ok is false if the
-// provider ID contains none.
+// ParseProviderID returns the instance ID in a Node's provider ID, "aws:///us-east-1a/i-0123". ok is false for a
+// provider ID without instance ID.
 func ParseProviderID(providerID string) (id string, ok bool) {
 	rest, ok := strings.CutPrefix(providerID, "aws:///")
 	if !ok {
@@ -95,7 +95,7 @@ func (d *Client) Instances(ctx context.Context) ([]Instance, error) {
 }
 
 // LaunchedFor returns this cluster's instances with the claim's name that are neither terminated nor shutting down. The
-// result has more than one instance only after an error in the launch.
+// result has several instances only if another attempt, or another claim of this name, launched one too.
 func (d *Client) LaunchedFor(ctx context.Context, claim string) ([]Instance, error) {
 	all, err := d.describe(ctx, &awsec2.DescribeInstancesInput{
 		Filters: []awstypes.Filter{
@@ -125,7 +125,7 @@ func (d *Client) Instance(ctx context.Context, id string) (Instance, error) {
 }
 
 // describeAll returns the instances with the ids, by ID. It uses a filter, because EC2 fails the whole call if the
-// parameter InstanceIds has an unknown ID. The second result, the errors of single IDs, is always nil.
+// parameter InstanceIds has an unknown ID. The second result, errors by ID for the merger, is always nil.
 func (d *Client) describeAll(ctx context.Context, ids []string) (map[string]Instance, map[string]error, error) {
 	found, err := d.describe(ctx, &awsec2.DescribeInstancesInput{
 		MaxResults: aws.Int32(1000),
@@ -247,7 +247,7 @@ func (d *Client) Console(ctx context.Context, id string) (string, error) {
 	in := &awsec2.GetConsoleOutputInput{InstanceId: aws.String(id), Latest: aws.Bool(true)}
 	out, err := d.reads.GetConsoleOutput(ctx, in)
 	if e := awserr.Of(awserr.Classify(op, err)); e != nil && strings.HasPrefix(e.Code, "Unsupported") {
-		in.Latest = nil // types on Xen keep only the output of the last boot
+		in.Latest = nil // types on Xen return only the output of the last boot
 		out, err = d.reads.GetConsoleOutput(ctx, in)
 	}
 	if err != nil {

@@ -17,20 +17,19 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// MaxChoices is the maximum number of choices in one launch.
+// MaxChoices is the maximum number of choices in one launch, as many as Karpenter allows instance types.
 const MaxChoices = 60
 
 // LaunchRequest is the request for one instance of one NodeClaim.
 type LaunchRequest struct {
 	Claim     string // name of the NodeClaim
 	ClaimUID  string // UID of the NodeClaim; unlike a name, a UID is never reused
-	Attempt   int    // number of the attempt; Launch documents when the caller raises it
+	Attempt   int    // counts the attempts for the claim; Launch documents when to raise it
 	NodePool  string // name of the NodePool
 	NodeClass string // name of the EC2NodeClass
 
 	// CapacityType is catalog.OnDemand, Spot or Reserved: a fleet has one capacity type. For Reserved, the blueprint of
-	// each group names the group's reservation. All these reservations have the same market type, and there is at most
-	// one for each instance type and zone.
+	// each group names a reservation. These reservations have the same market type, and differ in instance type or zone.
 	CapacityType string
 	// Groups are the choices, grouped by blueprint: at most MaxChoices choices in total.
 	Groups []Group
@@ -84,16 +83,14 @@ func (d *Client) Launch(ctx context.Context, r LaunchRequest) (Launch, error) {
 	}
 	launch, err := d.launch(ctx, r)
 	if e := awserr.Of(err); e != nil && e.Reason == "LaunchTemplateNotFound" {
-		// EC2 does not list the launch template: it was deleted after its creation, or it is not visible yet. The
-		// second call has the same client token. EC2 remembers the tokens of completed calls, so a later call with the
-		// same token returns the instance that the second call launches.
+		// The launch template was deleted, or is not visible yet. The second call has the same client token, so
+		// a later call with this token returns the instance that the second call launches.
 		d.forgetTemplates(r)
 		return d.launch(ctx, r)
 	}
 	return launch, err
 }
 
-// check returns an error for a request that Launch does not accept.
 func (r LaunchRequest) check() error {
 	const op = "CreateFleet"
 	choices := 0
@@ -126,7 +123,7 @@ func (r LaunchRequest) check() error {
 // token returns the client token, which makes repeated calls idempotent. EC2 accepts up to 64 ASCII characters.
 func (r LaunchRequest) token() string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d", r.ClaimUID, r.Attempt))
-	return hex.EncodeToString(sum[:])[:48]
+	return hex.EncodeToString(sum[:])[:48] // 192 bits
 }
 
 // forgetTemplates makes the next launch create the launch templates of the request again.
@@ -149,7 +146,6 @@ func (r LaunchRequest) blueprint(g Group) Blueprint {
 	return g.Blueprint
 }
 
-// launch makes one call of CreateFleet.
 func (d *Client) launch(ctx context.Context, r LaunchRequest) (Launch, error) {
 	in, err := d.fleetInput(ctx, r)
 	if err != nil {
@@ -257,7 +253,6 @@ func (r LaunchRequest) setStrategy(in *awsec2.CreateFleetInput) {
 	}
 }
 
-// overrides returns the choices of a group in CreateFleet's form.
 func overrides(g Group) []awstypes.FleetLaunchTemplateOverridesRequest {
 	out := make([]awstypes.FleetLaunchTemplateOverridesRequest, 0, len(g.Choices))
 	for _, c := range g.Choices {
@@ -300,8 +295,8 @@ func (d *Client) launchOf(r LaunchRequest, out *awsec2.CreateFleetOutput) (Launc
 	return launch, worst
 }
 
-// shortageError returns one error for errs, which all have the kind Shortage. It is the first of errs, and its message
-// lists at most five choices that have no capacity.
+// shortageError returns one error for errs, of which the first has the kind Shortage. It is the first error with a
+// message that lists at most five choices that have no capacity.
 func (r LaunchRequest) shortageError(errs []*awserr.Error, shortages []Shortage) *awserr.Error {
 	first := errs[0]
 	var choices []string
@@ -331,7 +326,7 @@ func (d *Client) launchedInstance(r LaunchRequest, i awstypes.CreateFleetInstanc
 		Tags:         d.cluster.Tags(r.Tags, r.NodePool, r.NodeClass, r.Claim),
 		Owner:        Ours,
 	}
-	defer func() { // in the end, because the code below may still set the type and zone
+	defer func() { // deferred, because the code below may still set the type and zone
 		b := r.blueprintOf(out.Type, out.Zone)
 		out.Reservation, out.Placement, out.Tenancy = b.Reservation.catalogReservation(), b.Placement, or(b.Tenancy, catalog.TenancyDefault)
 	}()

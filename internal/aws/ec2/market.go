@@ -49,7 +49,6 @@ func readMarket(ctx context.Context, client *awsec2.Client, region string) (Mark
 	return Market{Facts: facts, Zones: zones}, nil
 }
 
-// readFacts returns the instance types that can be nodes, sorted by name.
 func readFacts(ctx context.Context, client *awsec2.Client) ([]catalog.Facts, error) {
 	byName := map[string]catalog.Facts{}
 	pages := awsec2.NewDescribeInstanceTypesPaginator(client, &awsec2.DescribeInstanceTypesInput{
@@ -65,6 +64,7 @@ func readFacts(ctx context.Context, client *awsec2.Client) ([]catalog.Facts, err
 			return nil, awserr.Classify("DescribeInstanceTypes", err)
 		}
 		for _, t := range page.InstanceTypes {
+			// factsOf needs these fields.
 			if t.InstanceType != "" && t.VCpuInfo != nil && t.MemoryInfo != nil && t.ProcessorInfo != nil && t.NetworkInfo != nil {
 				byName[string(t.InstanceType)] = factsOf(t)
 			}
@@ -184,13 +184,13 @@ func networkOf(n *awstypes.NetworkInfo) catalog.Network {
 			MaxInterfaces: int64(aws.ToInt32(c.MaximumNetworkInterfaces)), Performance: aws.ToString(c.NetworkPerformance)})
 	}
 	slices.SortFunc(out.Cards, func(a, b catalog.NetworkCard) int { return int(a.Index - b.Index) })
-	if len(out.Cards) == 0 {
+	if len(out.Cards) == 0 { // Cards is never empty
 		out.Cards = []catalog.NetworkCard{{MaxInterfaces: out.MaxInterfaces, Performance: out.Performance}}
 	}
 	return out
 }
 
-// setAccelerators sets the GPUs, the Inferentia devices, the Neuron devices and the FPGAs of f.
+// setAccelerators sets GPUs, Inference, Neuron and FPGAs of f.
 func setAccelerators(f *catalog.Facts, t awstypes.InstanceTypeInfo) {
 	if t.GpuInfo != nil {
 		for _, g := range t.GpuInfo.Gpus {
@@ -237,7 +237,7 @@ func neuronOf(n awstypes.NeuronDeviceInfo) catalog.Neuron {
 	return out
 }
 
-// sortedStrings returns the names that are not empty as strings, sorted.
+// sortedStrings converts names to strings, drops the empty ones and sorts the rest.
 func sortedStrings[S ~string](names []S) []string {
 	var out []string
 	for _, n := range names {

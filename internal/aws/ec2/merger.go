@@ -10,8 +10,8 @@ import (
 // mergedCallTimeout is the time limit of a call for several callers, including all its attempts.
 const mergedCallTimeout = 2 * time.Minute
 
-// merger merges concurrent requests for single keys into one call. The first caller waits for other callers for the
-// duration of window, and then makes the call for all of them.
+// merger merges concurrent calls of get, each for one key, into one call. The first caller waits for other callers for
+// the duration of window, and then makes the call for all of them.
 type merger[V any] struct {
 	window  time.Duration
 	maxKeys int // maximum number of keys in one call
@@ -31,7 +31,6 @@ type mergedCall[V any] struct {
 	err    error            // of the whole call
 }
 
-// newMerger returns a merger that merges up to maxKeys keys within window into one call.
 func newMerger[V any](window time.Duration, maxKeys int,
 	call func(context.Context, []string) (map[string]V, map[string]error, error)) *merger[V] {
 	return &merger[V]{window: window, maxKeys: maxKeys, call: call}
@@ -39,8 +38,8 @@ func newMerger[V any](window time.Duration, maxKeys int,
 
 // get returns the value for key, from the merged call. ok is false if the call returned no value for key.
 func (m *merger[V]) get(ctx context.Context, key string) (value V, ok bool, err error) {
-	c, first := m.join(key)
-	if first {
+	c, isNew := m.join(key)
+	if isNew {
 		m.run(ctx, c)
 	}
 	select {

@@ -29,7 +29,7 @@ func (t PlacementTerm) String() string {
 // PlacementGroup is a placement group as EC2 shows it.
 type PlacementGroup struct {
 	ID         string // "pg-0123…"
-	ARN        string // ARN of the placement group
+	ARN        string
 	Strategy   string // catalog.PlaceCluster, PlaceSpread or PlacePartition
 	Partitions int    // number of partitions of a group with the partition strategy, else 0
 
@@ -86,7 +86,6 @@ func (d *Client) PlacementGroup(ctx context.Context, t PlacementTerm) (Placement
 	return group, err
 }
 
-// members returns the zone of each instance in the group, by instance ID.
 func (d *Client) members(ctx context.Context, group string) (map[string]string, error) {
 	found, err := d.describe(ctx, &awsec2.DescribeInstancesInput{
 		MaxResults: aws.Int32(1000),
@@ -117,8 +116,7 @@ func (b Blueprint) setPlacement(data *awstypes.RequestLaunchTemplateData) {
 	}
 }
 
-// blueprintOf returns the blueprint of an instance of this type in this zone. It is the zero value if the request has
-// no such choice.
+// blueprintOf returns the blueprint of the request's choice with this type and zone; zero if there is none.
 func (r LaunchRequest) blueprintOf(instanceType, zone string) Blueprint {
 	for _, g := range r.Groups {
 		for _, c := range g.Choices {
@@ -131,8 +129,8 @@ func (r LaunchRequest) blueprintOf(instanceType, zone string) Blueprint {
 }
 
 // addPlacementGroup adds the placement group of the launch to its shortages, because EC2 may have capacity outside of
-// the group. A full spread group is a shortage of all types in the zone. Shortages of a subnet or a quota stay
-// unchanged, because they do not depend on the group.
+// the group. A full spread group is a shortage of all types in the zone. Shortages of a subnet, a quota or all spot
+// capacity stay unchanged, because they do not depend on the group.
 func (r LaunchRequest) addPlacementGroup(shortages []Shortage) []Shortage {
 	for i, s := range shortages {
 		group := r.blueprintOf(s.InstanceType, s.Zone).Placement.Group

@@ -67,7 +67,7 @@ func TestPlacementGroup(t *testing.T) {
 	seen, err := d.Instance(t.Context(), launch.Instance.ID)
 	if err != nil || seen.Placement != launch.Instance.Placement || seen.Placement.Group != cluster.ID ||
 		seen.Tenancy != catalog.TenancyDefault {
-		t.Errorf("the instance is in %+v, want the placement of Launch, %+v; %v", seen.Placement, launch.Instance.Placement, err)
+		t.Errorf("Instance: %+v, tenancy %s, %v; want %+v as from Launch, tenancy default", seen.Placement, seen.Tenancy, err, launch.Instance.Placement)
 	}
 	for name, term := range map[string]ec2.PlacementTerm{"unknown name": {Name: "no-such-group"}, "unknown id": {ID: "pg-0123456789abcdef0"}} {
 		if _, err := d.PlacementGroup(t.Context(), term); !awserr.Is(err, awserr.Misconfigured) ||
@@ -83,8 +83,8 @@ func TestPlacementGroup(t *testing.T) {
 	}
 }
 
-// TestLaunchSpread: a zone with seven instances of a spread group is full for all types, but only for launches into
-// this group.
+// TestLaunchSpread: a zone with seven instances of a spread group is full for all types and capacity types, but only for
+// launches into this group.
 func TestLaunchSpread(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t, "m5.large")
@@ -95,7 +95,7 @@ func TestLaunchSpread(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	launch, err := d.Launch(t.Context(), s.requestInGroup("apps-8", ref, 0))
+	launch, err := d.Launch(t.Context(), s.requestInGroup("apps-7", ref, 0))
 	want := []ec2.Shortage{{PlacementGroup: ref.Group, Zone: "us-east-1a", Reason: "SpreadPlacementGroupFull"}}
 	if !awserr.Is(err, awserr.Shortage) || !launch.Spent || !cmp.Equal(want, launch.Shortages) {
 		t.Fatalf("the eighth launch returned %+v, %v; want shortages %+v", launch, err, want)
@@ -115,12 +115,13 @@ func TestLaunchSpread(t *testing.T) {
 			t.Errorf("in group %q a launch may request c5.large in us-east-1a: %t, want %t", group, mayRequest[0], want[0])
 		}
 	}
-	if launch, err = d.Launch(t.Context(), s.requestInGroup("apps-9", ref, 0, 1)); err != nil || launch.Instance.Zone != "us-east-1b" {
+	if launch, err = d.Launch(t.Context(), s.requestInGroup("apps-8", ref, 0, 1)); err != nil || launch.Instance.Zone != "us-east-1b" {
 		t.Errorf("with a second zone: %+v, %v; want a launch in us-east-1b", launch, err)
 	}
 }
 
-// TestLaunchCluster: a shortage in a cluster group does not affect launches outside of the group.
+// TestLaunchCluster: a cluster group has all its instances in one zone. A shortage in the group does not affect launches
+// outside of it.
 func TestLaunchCluster(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t, "m5.large")
@@ -151,7 +152,7 @@ func TestLaunchPartition(t *testing.T) {
 	s := newFixture(t, "m5.large")
 	d := s.client(t, "u1")
 	ref := ec2.PlacementRef{Group: s.createGroup(t, "partition", 3).ID}
-	for n, want := range []struct{ requested, got int32 }{{3, 3}, {0, 1}, {0, 2}} {
+	for n, want := range []struct{ requested, got int32 }{{3, 3}, {0, 1}, {0, 2}} { // EC2 chooses the partition with the fewest instances
 		ref.Partition = want.requested
 		launch, err := d.Launch(t.Context(), s.requestInGroup(fmt.Sprint("apps-", n), ref, 0))
 		if err != nil {

@@ -25,13 +25,13 @@ func TestOwner(t *testing.T) {
 		"another cluster's":               {Cluster{Name: "test", UID: "1111"}.Tags(nil, "apps", "default", "apps-1"), Foreign},
 		"Karpenter's": {map[string]string{TagClusterName: "prod", TagClusterPrefix + "prod": "owned",
 			TagNodePool: "apps"}, Legacy},
-		"Karpenter's, old":  {map[string]string{TagClusterPrefix + "prod": "owned", TagNodePool: "apps"}, Legacy},
-		"shared, not owned": {map[string]string{TagClusterPrefix + "prod": "shared"}, Untagged},
-		"an empty uid":      {map[string]string{TagClusterName: "prod", TagUID: ""}, SameName},
-		"our uid, no name":  {map[string]string{TagUID: "1111"}, Untagged},
+		"Karpenter's, no name tag": {map[string]string{TagClusterPrefix + "prod": "owned", TagNodePool: "apps"}, Legacy},
+		"shared, not owned":        {map[string]string{TagClusterPrefix + "prod": "shared"}, Untagged},
+		"an empty uid":             {map[string]string{TagClusterName: "prod", TagUID: ""}, SameName},
+		"our uid, no name":         {map[string]string{TagUID: "1111"}, Untagged},
 		"our uid, other name": {map[string]string{TagUID: "1111", TagClusterName: "test",
 			TagClusterPrefix + "prod": "owned"}, Foreign},
-		"nothing": {nil, Untagged},
+		"no tags": {nil, Untagged},
 		"no pool": {map[string]string{TagClusterName: "prod", TagClusterPrefix + "prod": "owned"}, Untagged},
 		"a node group's": {map[string]string{TagClusterPrefix + "prod": "owned",
 			"eks:cluster-name": "prod", "eks:nodegroup-name": "web"}, Foreign},
@@ -94,11 +94,12 @@ func TestCheckOwnership(t *testing.T) {
 	}
 }
 
+// TestMerger: 100 concurrent requests for 50 keys make few calls. The error of one key does not affect other keys.
 func TestMerger(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var calls [][]string
-	g := newMerger(20*time.Millisecond, 100, func(_ context.Context, keys []string) (map[string]int, map[string]error, error) {
+	m := newMerger(20*time.Millisecond, 100, func(_ context.Context, keys []string) (map[string]int, map[string]error, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		calls = append(calls, keys)
@@ -120,7 +121,7 @@ func TestMerger(t *testing.T) {
 			key = "missing"
 		}
 		all.Go(func() {
-			v, ok, err := g.get(t.Context(), key)
+			v, ok, err := m.get(t.Context(), key)
 			wantErr := key == "bad"
 			wantValue := !wantErr && key != "missing"
 			if (err != nil) != wantErr || ok != wantValue || ok && v != len(key) {
@@ -141,37 +142,37 @@ func TestMerger(t *testing.T) {
 	}
 }
 
-// TestMergerFirstCallerLeaves: if the caller that started a merged call stops waiting, the other callers get their
-// answer nevertheless.
+// TestMergerFirstCallerLeaves: if the first caller stops waiting, the merged call is made at once, without waiting for
+// the end of the window, which is an hour. Its value for "b" is the number of keys.
 func TestMergerFirstCallerLeaves(t *testing.T) {
 	t.Parallel()
 	firstCtx, cancelFirst := context.WithCancel(t.Context())
 	joined := make(chan struct{})
-	g := newMerger(time.Hour, 100, func(ctx context.Context, keys []string) (map[string]int, map[string]error, error) {
+	m := newMerger(time.Hour, 100, func(ctx context.Context, keys []string) (map[string]int, map[string]error, error) {
 		return map[string]int{"b": len(keys)}, nil, ctx.Err()
 	})
 	var all sync.WaitGroup
-	all.Go(func() { _, _, _ = g.get(firstCtx, "a") })
+	all.Go(func() { _, _, _ = m.get(firstCtx, "a") })
 	all.Go(func() {
 		for {
-			g.mu.Lock()
-			isWaiting := g.waiting != nil
-			g.mu.Unlock()
+			m.mu.Lock()
+			isWaiting := m.waiting != nil
+			m.mu.Unlock()
 			if isWaiting {
 				break
 			}
 		}
 		close(joined)
-		v, ok, err := g.get(t.Context(), "b")
+		v, ok, err := m.get(t.Context(), "b")
 		if err != nil || !ok || v != 2 {
 			t.Errorf("the second caller got %d, %t, %v; want 2, true, nil", v, ok, err)
 		}
 	})
 	<-joined
 	for {
-		g.mu.Lock()
-		haveBothJoined := g.waiting != nil && len(g.waiting.keys) == 2
-		g.mu.Unlock()
+		m.mu.Lock()
+		haveBothJoined := m.waiting != nil && len(m.waiting.keys) == 2
+		m.mu.Unlock()
 		if haveBothJoined {
 			break
 		}
@@ -192,7 +193,7 @@ func TestParseProviderID(t *testing.T) {
 	}
 }
 
-// TestTokenAndName: tokens differ by claim and attempt; template names by content, tags and cluster.
+// TestTokenAndName: tokens differ by claim and attempt; template names differ by content, tags and cluster UID.
 func TestTokenAndName(t *testing.T) {
 	t.Parallel()
 	r := LaunchRequest{ClaimUID: "u", Attempt: 1}

@@ -25,11 +25,9 @@ func quotaName(instanceType string) string {
 	return "Standard"
 }
 
-// ceilings holds for each quota the size of the smallest type that the quota does not allow. The size is in millicores,
-// as in the type's Capacity.CPU.
+// ceilings has for each quota the Capacity.CPU, in millicores, of the smallest type that the quota does not allow.
 type ceilings map[quotaKey]int64
 
-// quotaKey identifies a quota by its name and by the capacity type that it limits.
 type quotaKey struct{ quota, capacityType string }
 
 // quotaCeilings derives the ceilings from the quota shortages that may not be probed at now. If a type does not fit
@@ -39,6 +37,7 @@ func (s *Shortages) quotaCeilings(now time.Time, types []catalog.Type) ceilings 
 	for i := range types {
 		t := &types[i]
 		for _, capacityType := range []string{catalog.OnDemand, catalog.Spot} {
+			// A shortage in all zones is one of the quota, see keyOf.
 			e, ok := s.entries[shortKey{capacityType: capacityType, instanceType: t.Name}]
 			if !ok || !now.Before(e.until) || s.mayProbe(now, e) {
 				continue

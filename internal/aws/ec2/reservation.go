@@ -37,10 +37,10 @@ type Reservation struct {
 }
 
 // BlockMargin is how long before the end of a capacity block Joiner stops launching instances into the block and drains
-// its nodes. At the same time EC2 sends its warning. Ten minutes later EC2 begins to terminate the instances.
+// its nodes. EC2 sends its warning at that time, and begins to terminate the instances ten minutes later.
 const BlockMargin = 40 * time.Minute
 
-// Reservations returns the active capacity reservations that any of the terms selects, sorted by id. It leaves out
+// Reservations returns the active capacity reservations that any of the terms selects, sorted by ID. It leaves out
 // reservations whose end has passed at now, and reservations of an unsupported kind. A term without a match is not an
 // error.
 func (d *Client) Reservations(ctx context.Context, now time.Time, terms []ReservationTerm) ([]Reservation, error) {
@@ -60,7 +60,6 @@ func (d *Client) Reservations(ctx context.Context, now time.Time, terms []Reserv
 	return slices.SortedFunc(maps.Values(found), func(a, b Reservation) int { return cmp.Compare(a.ID, b.ID) }), nil
 }
 
-// reservations returns the active capacity reservations that one term selects.
 func (d *Client) reservations(ctx context.Context, now time.Time, t ReservationTerm) ([]Reservation, error) {
 	if t.ID == "" && t.Criteria == "" && len(t.Tags) == 0 {
 		return nil, nil
@@ -126,8 +125,7 @@ func fromReservation(r awstypes.CapacityReservation, now time.Time) (Reservation
 	return out, true
 }
 
-// marketType returns EC2's market type for a launch into the reservation; empty for an ordinary reservation, which
-// needs none.
+// marketType returns EC2's market type for a launch into the reservation; empty for an ordinary reservation.
 func (r ReservationRef) marketType() awstypes.MarketType {
 	switch {
 	case r.Block:
@@ -138,7 +136,6 @@ func (r ReservationRef) marketType() awstypes.MarketType {
 	return ""
 }
 
-// catalogReservation returns the reservation in the form of the catalog's offerings.
 func (r ReservationRef) catalogReservation() catalog.Reservation {
 	if r.ID == "" {
 		return catalog.Reservation{}
@@ -155,13 +152,13 @@ func ReservationRefOf(r catalog.Reservation) ReservationRef {
 	return ReservationRef{ID: r.ID, Block: r.Type == catalog.ReservationBlock, Interruptible: r.Interruptible}
 }
 
-// reclassify returns f, an error of CreateFleet. If its cause is a reservation that cannot be used any more, the
-// returned error has the kind Shortage: callers handle such a reservation like a full reservation.
-func (r LaunchRequest) reclassify(f *awserr.Error) *awserr.Error {
-	if r.CapacityType != catalog.Reserved || !strings.HasPrefix(f.Code, "InvalidCapacityReservation") {
-		return f
+// reclassify returns e, an error of CreateFleet. If its cause is a reservation that cannot be used any more, the
+// returned error has the kind Shortage, as for a full reservation.
+func (r LaunchRequest) reclassify(e *awserr.Error) *awserr.Error {
+	if r.CapacityType != catalog.Reserved || !strings.HasPrefix(e.Code, "InvalidCapacityReservation") {
+		return e
 	}
-	out := *f
+	out := *e
 	out.Kind = awserr.Shortage
 	return &out
 }
@@ -181,7 +178,7 @@ func (r LaunchRequest) checkReserved() error {
 		}
 		if ref.marketType() != first.marketType() || ref.Block && ref.ID != first.ID {
 			return awserr.Misconfiguredf(op, "ReservationMismatch",
-				"one launch for NodeClaim %s cannot use both %s and %s: one is a capacity block", r.Claim, first.ID, ref.ID)
+				"one launch for NodeClaim %s cannot use both %s and %s: their kinds differ, or both are capacity blocks", r.Claim, first.ID, ref.ID)
 		}
 	}
 	return nil

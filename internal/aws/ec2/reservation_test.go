@@ -62,15 +62,15 @@ func TestReservations(t *testing.T) {
 		terms []ec2.ReservationTerm
 		want  []string
 	}{
-		"by tag":              {[]ec2.ReservationTerm{{Tags: map[string]string{"team": "a"}}}, []string{open.ID}},
+		"by tag":              {[]ec2.ReservationTerm{{Tags: map[string]string{"team": "a"}}}, []string{open.ID}}, // not the cancelled one
 		"by any tag value":    {[]ec2.ReservationTerm{{Tags: map[string]string{"team": "*"}}}, []string{open.ID, targeted.ID}},
 		"by id":               {[]ec2.ReservationTerm{{ID: targeted.ID}}, []string{targeted.ID}},
-		"open ones":           {[]ec2.ReservationTerm{{Criteria: "open"}}, []string{open.ID}},
-		"all must match":      {[]ec2.ReservationTerm{{Criteria: "open", Tags: map[string]string{"team": "b"}}}, nil},
+		"by criteria":         {[]ec2.ReservationTerm{{Criteria: "open"}}, []string{open.ID}},
+		"two fields":          {[]ec2.ReservationTerm{{Criteria: "open", Tags: map[string]string{"team": "b"}}}, nil},
 		"of another owner":    {[]ec2.ReservationTerm{{Criteria: "open", OwnerID: "999999999999"}}, nil},
 		"owner alone":         {[]ec2.ReservationTerm{{OwnerID: emulator.DefaultAccount}}, nil},
 		"deleted reservation": {[]ec2.ReservationTerm{{ID: "cr-0123456789abcdef0"}, {ID: targeted.ID}}, []string{targeted.ID}},
-		"several, together":   {[]ec2.ReservationTerm{{Criteria: "open"}, {ID: targeted.ID}, {ID: open.ID}}, []string{open.ID, targeted.ID}},
+		"several terms":       {[]ec2.ReservationTerm{{Criteria: "open"}, {ID: targeted.ID}, {ID: open.ID}}, []string{open.ID, targeted.ID}},
 		"blocks":              {[]ec2.ReservationTerm{{Tags: map[string]string{"gpu": "*"}}}, []string{ending.ID, block.ID}},
 	} {
 		got, err := d.Reservations(t.Context(), now, c.terms)
@@ -169,7 +169,7 @@ func TestLaunchIntoMissingReservation(t *testing.T) {
 // TestUnreserved: an on-demand launch uses an open reservation unless the blueprint forbids it.
 func TestUnreserved(t *testing.T) {
 	t.Parallel()
-	for unreserved, want := range map[bool]int{false: 0, true: 1} {
+	for unreserved, want := range map[bool]int{false: 0, true: 1} { // instances of the reservation that stay unused
 		s := newFixture(t, "m5.large")
 		open := s.createReservation(t, func(c *world.CapacityReservation) { c.Criteria = "open" })
 		r := s.request("apps-1", s.choice("m5.large", 0))
@@ -180,7 +180,7 @@ func TestUnreserved(t *testing.T) {
 		}
 		s.change(func(r *world.Region, _ *world.World) {
 			if left := r.CapacityReservations.Unused(open); left != want {
-				t.Errorf("unreserved %t leaves %d free instances in the open reservation, want %d", unreserved, left, want)
+				t.Errorf("Unreserved %t leaves %d free instances in the open reservation, want %d", unreserved, left, want)
 			}
 		})
 	}

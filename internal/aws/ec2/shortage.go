@@ -31,7 +31,7 @@ type Shortage struct {
 
 // The values of awserr.Error.Reason that package ec2 handles in a special way.
 const (
-	reasonSpotRole  = "SpotSLRCreationFailed" // no spot capacity at all
+	reasonSpotRole  = "SpotSLRCreationFailed" // the account lacks EC2's role for spot instances
 	reasonSpotQuota = "SpotQuotaExceeded"
 	reasonQuota     = "VCPULimitExceeded"
 	reasonAddresses = "InsufficientFreeAddressesInSubnet"
@@ -40,13 +40,12 @@ const (
 	reasonNoPlacement = "PlacementGroupNotFound"
 )
 
-// isQuota reports whether reason is an exhausted vCPU quota.
 func isQuota(reason string) bool { return reason == reasonQuota || reason == reasonSpotQuota }
 
-// shortagesIn returns the shortages in an error e of CreateFleet, classified as f, for this request. A launch into a
-// capacity reservation proves no shortage outside of the reservation.
-func (r LaunchRequest) shortagesIn(e awstypes.CreateFleetError, f *awserr.Error) []Shortage {
-	out := shortagesOf(r.CapacityType, e, f)
+// shortagesIn returns the shortages in an error e of CreateFleet for this request. A launch into a capacity reservation
+// proves no shortage outside of the reservation.
+func (r LaunchRequest) shortagesIn(e awstypes.CreateFleetError, classified *awserr.Error) []Shortage {
+	out := shortagesOf(r.CapacityType, e, classified)
 	if r.CapacityType != catalog.Reserved {
 		return out
 	}
@@ -58,20 +57,21 @@ func (r LaunchRequest) shortagesIn(e awstypes.CreateFleetError, f *awserr.Error)
 	return slices.DeleteFunc(out, func(s Shortage) bool { return s.SubnetID == "" && s.Reservation == "" })
 }
 
-// shortagesOf returns the shortages in an error e of CreateFleet, classified as f, for one capacity type.
-func shortagesOf(capacityType string, e awstypes.CreateFleetError, f *awserr.Error) []Shortage {
-	if f.Reason == reasonSpotRole {
-		return []Shortage{{CapacityType: catalog.Spot, Reason: f.Reason}}
+// shortagesOf returns the shortages in an error e of CreateFleet for one capacity type.
+func shortagesOf(capacityType string, e awstypes.CreateFleetError, classified *awserr.Error) []Shortage {
+	if classified.Reason == reasonSpotRole {
+		return []Shortage{{CapacityType: catalog.Spot, Reason: classified.Reason}}
 	}
-	if f.Kind != awserr.Shortage {
+	if classified.Kind != awserr.Shortage {
 		return nil
 	}
 	if e.LaunchTemplateAndOverrides == nil || e.LaunchTemplateAndOverrides.Overrides == nil {
-		return shortagesWithoutOffering(capacityType, aws.ToString(e.ErrorCode), f)
+		return shortagesWithoutOffering(capacityType, aws.ToString(e.ErrorCode), classified)
 	}
 	o := e.LaunchTemplateAndOverrides.Overrides
-	s := Shortage{CapacityType: capacityType, InstanceType: string(o.InstanceType), Zone: aws.ToString(o.AvailabilityZone), Reason: f.Reason}
-	if f.Reason == reasonAddresses {
+	s := Shortage{CapacityType: capacityType, InstanceType: string(o.InstanceType), Zone: aws.ToString(o.AvailabilityZone),
+		Reason: classified.Reason}
+	if classified.Reason == reasonAddresses {
 		s.SubnetID = aws.ToString(o.SubnetId)
 	}
 	if s.InstanceType == "" && s.SubnetID == "" {
@@ -81,22 +81,22 @@ func shortagesOf(capacityType string, e awstypes.CreateFleetError, f *awserr.Err
 }
 
 // shortagesWithoutOffering does the same as shortagesOf, for an error that names no offering. For spot, such an error
-// means a shortage of all spot capacity if its cause is capacity or a quota. For on-demand, it proves no shortage.
-func shortagesWithoutOffering(capacityType, code string, f *awserr.Error) []Shortage {
-	if capacityType == catalog.Spot && (code == "UnfulfillableCapacity" || f.Reason == reasonSpotQuota) {
-		return []Shortage{{CapacityType: catalog.Spot, Reason: f.Reason}}
+// means a shortage of all spot capacity if its cause is unfulfillable capacity or a quota. Otherwise it proves none.
+func shortagesWithoutOffering(capacityType, code string, classified *awserr.Error) []Shortage {
+	if capacityType == catalog.Spot && (code == "UnfulfillableCapacity" || classified.Reason == reasonSpotQuota) {
+		return []Shortage{{CapacityType: catalog.Spot, Reason: classified.Reason}}
 	}
 	return nil
 }
 
 // The back-off of a short offering. Launches skip the offering for FirstBackoff, and after each further shortage for
-// twice as long as before, up to backoffGrowth times FirstBackoff. A successful launch resets the back-off. The
+// twice as long as before, up to maxFactor times FirstBackoff. A successful launch resets the back-off. The
 // back-off is also reset if, after its end, EC2 reports no shortage for the same length of time. During the back-off,
 // one launch per FirstBackoff may probe the offering, so that returning capacity is noticed soon without one call per
 // NodeClaim. See Admit.
 const (
-	FirstBackoff  = 3 * time.Minute
-	backoffGrowth = 16
+	FirstBackoff = 3 * time.Minute
+	maxFactor    = 16
 )
 
 // Shortages remembers the shortages that EC2 reported. All NodePools share it: only one launch at a time probes a short
@@ -108,7 +108,7 @@ type Shortages struct {
 	entries map[shortKey]backoff
 }
 
-// shortKey identifies what is short, like the fields of Shortage; see keyOf.
+// shortKey identifies what is short; see keyOf.
 type shortKey struct{ capacityType, instanceType, zone, subnet, reservation, group string }
 
 // backoff is the back-off of one shortKey.
@@ -123,7 +123,6 @@ type backoff struct {
 	before struct{ until, tried time.Time } // values of until and tried before the probe, for EndLaunch
 }
 
-// first returns the first back-off.
 func (s *Shortages) first() time.Duration { return cmp.Or(s.First, FirstBackoff) }
 
 // mayProbe reports whether a launch at now may probe the offering during its back-off.
@@ -146,7 +145,7 @@ func (s *Shortages) Note(now time.Time, reported ...Shortage) {
 		case ok && now.Before(old.until) && old.prober == "" && !s.mayProbe(now, old):
 			continue // reported to a launch that started before the back-off: not a new shortage
 		case ok && now.Before(old.until.Add(old.wait)):
-			e.wait = min(2*old.wait, backoffGrowth*s.first())
+			e.wait = min(2*old.wait, maxFactor*s.first())
 			e.since = old.since
 		}
 		if k.subnet != "" {
@@ -236,8 +235,8 @@ func (s *Shortages) EndLaunch(launch string) {
 }
 
 // Until returns the end of the offering's back-off outside of placement groups. It is zero if a launch at now may
-// request the offering, at least as a probe. Until considers a quota only if a launch of this type has exceeded it.
-// Apply considers the quota for other types, too.
+// request the offering, at least as a probe. Unlike Apply, Until considers an exceeded quota only for the type whose
+// launch exceeded it.
 func (s *Shortages) Until(now time.Time, instanceType, zone, capacityType string) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -291,15 +290,15 @@ func (s *Shortages) mark(now time.Time, types []catalog.Type, group string, clos
 	types = slices.Clone(types)
 	for i := range types {
 		t := &types[i]
-		copied := false
+		isCopied := false
 		for j, o := range t.Offerings {
-			isShort := slices.Contains(closedZones, o.Zone) || limits.excludes(t, o.CapacityType) ||
+			isBlocked := slices.Contains(closedZones, o.Zone) || limits.excludes(t, o.CapacityType) ||
 				s.isFull(now, o) || !s.until(now, blockingKeys(t.Name, o.Zone, o.CapacityType, group)).IsZero()
-			if !o.Available || !isShort {
+			if !o.Available || !isBlocked {
 				continue
 			}
-			if !copied {
-				t.Offerings, copied = slices.Clone(t.Offerings), true
+			if !isCopied {
+				t.Offerings, isCopied = slices.Clone(t.Offerings), true
 			}
 			t.Offerings[j].Available = false
 		}
@@ -310,8 +309,7 @@ func (s *Shortages) mark(now time.Time, types []catalog.Type, group string, clos
 // KnownShortage is one shortage that is in back-off.
 type KnownShortage struct {
 	Shortage
-	// Since is when the shortage was first noted, Until when its back-off ends.
-	Since, Until time.Time
+	Since, Until time.Time // when the shortage was first noted, and when its back-off ends
 }
 
 // List returns the shortages that are in back-off at now, sorted. It forgets a shortage if the time since the end of
@@ -337,7 +335,6 @@ func (s *Shortages) List(now time.Time) []KnownShortage {
 	return out
 }
 
-// keyOf returns the key under which a shortage is stored.
 func keyOf(s Shortage) shortKey {
 	switch {
 	case s.SubnetID != "":

@@ -73,7 +73,7 @@ func TestProbes(t *testing.T) {
 		minute   int
 		want     bool // a launch may request the offering
 		isNoted  bool // EC2 reports a shortage to this launch
-		wantWait int  // back-off after the step, in minutes
+		wantWait int  // back-off after the step, in minutes; an upper limit if !isNoted
 	}{
 		{0, true, true, 3}, {1, false, false, 3}, {3, true, true, 6}, {4, false, false, 6},
 		{6, true, true, 12}, {8, false, false, 12}, {9, true, true, 24}, {12, true, true, 48}, {15, true, true, 48},
@@ -166,7 +166,7 @@ func TestOneProbeHasAllChoices(t *testing.T) {
 }
 
 // TestQuotaOfRegion: an exceeded quota affects one capacity type in every zone, for every instance type of the quota
-// that is at least as large.
+// that is at least as large. c7g, m5 and z1d share the Standard quota; g5 and p5 have others.
 func TestQuotaOfRegion(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -216,7 +216,7 @@ func TestQuotaOfRegion(t *testing.T) {
 		}
 		s.NoteLaunched(Instance{Type: c.short.InstanceType, Zone: c.short.Zone, CapacityType: c.short.CapacityType})
 		if got := unavailable(s.Apply(now, offered)); got != "" {
-			t.Errorf("%s: after a launch %s is still marked as short", name, got)
+			t.Errorf("%s: after a launch %s are unavailable, want none", name, got)
 		}
 	}
 	for instanceType, want := range map[string]string{
@@ -251,9 +251,9 @@ func TestShortagesOf(t *testing.T) {
 		"unfulfillable, no offering named": {catalog.Spot, "UnfulfillableCapacity", nil, with(allSpot, "InsufficientCapacity", "")},
 		"spot quota":                       {catalog.Spot, "MaxSpotInstanceCountExceeded", override, with(offering, "SpotQuotaExceeded", "")},
 		"spot quota, no offering named":    {catalog.Spot, "MaxSpotInstanceCountExceeded", nil, with(allSpot, "SpotQuotaExceeded", "")},
-		"role": {catalog.Spot, "AuthFailure.ServiceLinkedRoleCreationNotPermitted", nil,
+		"no role for spot": {catalog.Spot, "AuthFailure.ServiceLinkedRoleCreationNotPermitted", nil,
 			with(allSpot, "SpotSLRCreationFailed", "")},
-		"addresses": {catalog.Spot, "InsufficientFreeAddressesInSubnet", override,
+		"no free addresses": {catalog.Spot, "InsufficientFreeAddressesInSubnet", override,
 			with(offering, "InsufficientFreeAddressesInSubnet", "subnet-1")},
 		"on demand, no offering named":   {catalog.OnDemand, "UnfulfillableCapacity", nil, nil},
 		"no capacity, no offering named": {catalog.Spot, "InsufficientInstanceCapacity", nil, nil},
@@ -266,6 +266,7 @@ func TestShortagesOf(t *testing.T) {
 	}
 }
 
+// TestShortagesApply: Apply marks short offerings and offerings in closed zones, but not those of an exhausted subnet.
 func TestShortagesApply(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -302,7 +303,7 @@ func TestShortagesApply(t *testing.T) {
 		t.Errorf("the types of a pool are not marked, or the input is altered: %+v", got.Pools)
 	}
 	if !s.IsExhausted(now, "subnet-1") || s.IsExhausted(now, "subnet-2") || s.IsExhausted(now.Add(time.Hour), "subnet-1") {
-		t.Error("the subnet without addresses is not recorded")
+		t.Error("want only subnet-1 exhausted, and no longer than an hour")
 	}
 	if got := len(s.List(now)); got != 3 {
 		t.Errorf("%d shortages listed, want 3", got)

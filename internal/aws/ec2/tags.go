@@ -110,7 +110,6 @@ func (c Cluster) hasOtherOwner(tags map[string]string) bool {
 	return false
 }
 
-// toTags converts tags to EC2's form, sorted by key.
 func toTags(tags map[string]string) []awstypes.Tag {
 	out := make([]awstypes.Tag, 0, len(tags))
 	for _, k := range slices.Sorted(maps.Keys(tags)) {

@@ -23,18 +23,18 @@ const TemplatePrefix = "karpenter.k8s.aws/"
 
 // Template is a launch template, read from EC2.
 type Template struct {
-	ID, Name  string    // "lt-0123", and the name of the template
-	NodePool  string    // from its tags; empty: none
-	NodeClass string    // from its tags; empty: none
-	Created   time.Time // creation time
+	ID, Name  string // "lt-0123", and the name of the template
+	NodePool  string // from its tags; empty: none
+	NodeClass string // from its tags; empty: none
+	Created   time.Time
 	// Used is when this process last launched from the template; zero if it never did.
 	Used time.Time
 }
 
-// templates holds the launch templates that this process knows to exist, by name.
+// templates holds the launch templates that this process knows to exist, or is creating.
 type templates struct {
 	mu    sync.Mutex
-	known map[string]*knownTemplate
+	known map[string]*knownTemplate // by name
 }
 
 // knownTemplate is a launch template that is created once, even if many launches need it at the same time.
@@ -44,8 +44,8 @@ type knownTemplate struct {
 	used time.Time     // when a launch last used the template
 }
 
-// templateName returns the name of the template with this content: a hash of content, tags and the cluster's UID. Every
-// process of this cluster uses the same name, and another cluster uses another name.
+// templateName returns the name of the template with this content: a hash of content, tags and the cluster's UID. So
+// each process of this cluster uses the same name, and another cluster uses another.
 func (d *Client) templateName(content Blueprint, tags map[string]string) (string, error) {
 	data, err := json.Marshal(struct { // json.Marshal sorts map keys
 		UID     string

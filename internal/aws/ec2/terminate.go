@@ -16,8 +16,8 @@ type Proof string
 const (
 	// ByTags: the instance's tags are the only evidence.
 	ByTags Proof = ""
-	// ByProviderID: a NodeClaim or a Node of our cluster has the instance's provider ID. An instance without UID tag
-	// (Legacy) requires this proof. The proof does not suffice for an instance with another cluster's UID.
+	// ByProviderID: a NodeClaim or a Node of our cluster has the instance's provider ID. It suffices for an instance
+	// without UID tag (Legacy), but not for an instance with another cluster's UID.
 	ByProviderID Proof = "ByProviderID"
 )
 

@@ -19,21 +19,20 @@ type StatusProblemKind string
 
 // The kinds.
 const (
-	InstanceCheckFailed StatusProblemKind = "instance" // the instance's status check fails: it does not respond
+	InstanceCheckFailed StatusProblemKind = "instance" // the instance's status check fails
 	SystemCheckFailed   StatusProblemKind = "system"   // the host's status check fails
 	EventScheduled      StatusProblemKind = "event"    // EC2 will reboot, stop or retire the instance, or maintain its host
 )
 
 // StatusProblem is a current or scheduled problem of an instance that EC2 reports.
 type StatusProblem struct {
-	ID   string            // ID of the instance, which may have any owner
-	Kind StatusProblemKind // which check fails, or which event is scheduled
+	ID   string // ID of the instance, which may have any owner
+	Kind StatusProblemKind
 	// Since is when the status check began to fail, or when the event begins; zero if EC2 does not report it.
 	Since  time.Time
-	Detail string // "reachability", or "instance-retirement: " and EC2's description
+	Detail string // name of the failed check, or code and description of the event
 }
 
-// eventCodes returns the codes of all kinds of events that EC2 schedules for instances.
 func eventCodes() []string {
 	return []string{
 		string(awstypes.EventCodeInstanceReboot), string(awstypes.EventCodeInstanceRetirement), string(awstypes.EventCodeInstanceStop),
@@ -58,15 +57,15 @@ func (d *Client) StatusProblems(ctx context.Context) ([]StatusProblem, error) {
 				return nil, awserr.Classify("DescribeInstanceStatus", err)
 			}
 			for _, s := range page.InstanceStatuses {
-				for _, t := range troublesOf(s) {
-					found[t] = true
+				for _, p := range problemsOf(s) {
+					found[p] = true
 				}
 			}
 		}
 	}
 	out := make([]StatusProblem, 0, len(found))
-	for t := range found {
-		out = append(out, t)
+	for p := range found {
+		out = append(out, p)
 	}
 	slices.SortFunc(out, func(a, b StatusProblem) int {
 		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Kind, b.Kind), a.Since.Compare(b.Since), cmp.Compare(a.Detail, b.Detail))
@@ -74,7 +73,7 @@ func (d *Client) StatusProblems(ctx context.Context) ([]StatusProblem, error) {
 	return out, nil
 }
 
-func troublesOf(s awstypes.InstanceStatus) []StatusProblem {
+func problemsOf(s awstypes.InstanceStatus) []StatusProblem {
 	var out []StatusProblem
 	id := aws.ToString(s.InstanceId)
 	for kind, summary := range map[StatusProblemKind]*awstypes.InstanceStatusSummary{

@@ -29,7 +29,7 @@ func TestStatusProblems(t *testing.T) {
 		w.Impair(now, ids[0], world.InstanceCheck, world.SystemCheck)
 		w.Impair(now, ids[1], world.SystemCheck)
 		w.ScheduleEvent(now, ids[1], "instance-retirement", "degraded hardware", now.Add(24*time.Hour))
-		w.ScheduleEvent(now, ids[2], "system-reboot", "a new host", now.Add(time.Second))
+		w.ScheduleEvent(now, ids[2], "system-reboot", "a new host", now.Add(time.Second)) // completed by Advance below
 		w.Advance(now.Add(2 * time.Second))
 	})
 	got, err := d.StatusProblems(t.Context())
@@ -43,9 +43,9 @@ func TestStatusProblems(t *testing.T) {
 		{ID: ids[1], Kind: ec2.EventScheduled, Since: now.Add(24 * time.Hour), Detail: "instance-retirement: degraded hardware"}: true,
 	}
 	seen := map[ec2.StatusProblem]bool{}
-	for i, trouble := range got {
-		seen[trouble] = true
-		if i > 0 && got[i-1].ID > trouble.ID {
+	for i, problem := range got {
+		seen[problem] = true
+		if i > 0 && got[i-1].ID > problem.ID {
 			t.Errorf("the result is not sorted: %+v", got)
 		}
 	}

@@ -27,7 +27,7 @@ type fixture struct {
 	*emulator.Server
 	cfg    aws.Config
 	estate world.ClusterResources
-	image  map[string]string // IDs of AL2023 images, by architecture in Kubernetes' terms
+	image  map[string]string // IDs of AL2023 images, by architecture: amd64, arm64
 }
 
 // newFixture emulates a region that offers the types and has an instance profile "node".
@@ -84,7 +84,6 @@ func config(url string) aws.Config {
 		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "secret", "")}
 }
 
-// client returns a client of the cluster with the UID.
 func (s *fixture) client(t *testing.T, uid string) *ec2.Client {
 	t.Helper()
 	d, err := ec2.New(s.cfg, ec2.Cluster{Name: clusterName, UID: uid, Account: emulator.DefaultAccount})
@@ -101,7 +100,6 @@ func (s *fixture) request(claim string, choices ...ec2.Choice) ec2.LaunchRequest
 		Groups: []ec2.Group{{Blueprint: s.blueprint("amd64"), Choices: choices}}}
 }
 
-// blueprint returns a valid blueprint for the architecture.
 func (s *fixture) blueprint(arch string) ec2.Blueprint {
 	return ec2.Blueprint{ImageID: s.image[arch], UserData: []byte("#!/bin/sh\necho hello\n"), Profile: "node",
 		SecurityGroups: []string{s.estate.NodeGroup.ID},
@@ -115,7 +113,6 @@ func (s *fixture) choice(typ string, n int) ec2.Choice {
 	return ec2.Choice{InstanceType: typ, Zone: subnet.Zone.Name, SubnetID: subnet.ID, Price: catalog.Dollar / 10}
 }
 
-// change changes the emulated world with f.
 func (s *fixture) change(f func(r *world.Region, w *world.World)) {
 	s.Do(func(w *world.World, _ time.Time) { f(s.estate.Region, w) })
 }
@@ -133,8 +130,8 @@ func (s *fixture) liveInstances() []world.Instance {
 	return out
 }
 
-// configLosingAnswer returns the configuration of a client whose n-th call of an action is carried out, but gets no
-// answer, because the connection breaks.
+// configLosingAnswer returns the configuration of a client. The emulator carries out the client's n-th call of an
+// action, but the connection breaks before the answer.
 func (s *fixture) configLosingAnswer(t *testing.T, action string, n int64) aws.Config {
 	t.Helper()
 	var seen atomic.Int64

@@ -61,6 +61,7 @@ func TestFactsAndEntries(t *testing.T) {
 		Version, Endpoint, CA, CIDR, VPC, Group, Issuer, Mode string
 		Subnets                                               []string
 	}
+	// The emulator chooses the CIDR.
 	want := comparedFacts{"1.33", "https://example.com", "Q0E=", "10.100.0.0/16", estate.VPC.ID, estate.ClusterGroup.ID,
 		"https://oidc.example.com/id/X", "API_AND_CONFIG_MAP", []string{"subnet-a", "subnet-b"}}
 	if diff := cmp.Diff(want, comparedFacts{got.Version, got.Endpoint, got.CA, got.ServiceCIDR, got.VPC, got.SecurityGroup,
@@ -69,7 +70,7 @@ func TestFactsAndEntries(t *testing.T) {
 	}
 	entries, err := d.Entries(t.Context())
 	if err != nil || len(entries) != 1 || entries[0].Principal != nodeRole || entries[0].Type != "EC2_LINUX" || len(entries[0].Groups) == 0 {
-		t.Errorf("entries %+v, %v; want the EC2_LINUX entry of the node role", entries, err)
+		t.Errorf("entries %+v, %v; want the EC2_LINUX entry of the node role, with groups", entries, err)
 	}
 	if _, err := d.Entry(t.Context(), nodeRole+"x"); !awserr.Is(err, awserr.Gone) {
 		t.Errorf("Entry of a principal without an entry: %v, want Gone", err)

@@ -13,10 +13,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// PodRole returns the ARN of the role that EKS Pod Identity assigns to a service account; empty if it assigns none.
-func (d *Client) PodRole(ctx context.Context, namespace, account string) (string, error) {
+// PodRole returns the ARN of the role that EKS Pod Identity assigns to a service account; empty if there is none.
+func (d *Client) PodRole(ctx context.Context, namespace, serviceAccount string) (string, error) {
 	list, err := d.eks.ListPodIdentityAssociations(ctx, &awseks.ListPodIdentityAssociationsInput{
-		ClusterName: aws.String(d.cluster), Namespace: aws.String(namespace), ServiceAccount: aws.String(account)})
+		ClusterName: aws.String(d.cluster), Namespace: aws.String(namespace), ServiceAccount: aws.String(serviceAccount)})
 	if err != nil {
 		return "", awserr.Classify("ListPodIdentityAssociations", err)
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// LocalFacts is what we know about the cluster without EKS: from the cluster's API server, and from our own
+// LocalFacts has the facts about the cluster that do not come from EKS, but from the cluster's API server and from our
 // configuration. Unknown fields are empty.
 type LocalFacts struct {
 	CA       []byte // PEM certificates that verify the API server
@@ -46,13 +46,13 @@ type Comparison struct {
 // Same nor Differ.
 func (f Facts) CompareWith(l LocalFacts) Comparison {
 	p := Comparison{Differ: map[IdentityFact][]string{}}
-	compare := func(mark IdentityFact, eksValue, localValue string) {
+	compare := func(fact IdentityFact, eksValue, localValue string) {
 		switch {
 		case eksValue == "" || localValue == "":
 		case eksValue == localValue:
-			p.Same = append(p.Same, mark)
+			p.Same = append(p.Same, fact)
 		default:
-			p.Differ[mark] = []string{eksValue, localValue}
+			p.Differ[fact] = []string{eksValue, localValue}
 		}
 	}
 	compare(ByIssuer, strings.TrimSuffix(f.Issuer, "/"), strings.TrimSuffix(l.Issuer, "/"))
@@ -71,22 +71,22 @@ func (f Facts) CompareWith(l LocalFacts) Comparison {
 	return p
 }
 
-// Refuted reports whether EKS certainly describes another cluster: whether the most reliable of the known facts
-// differs. It ignores less reliable facts, because a proxy before the API server has its own address and certificates.
+// Refuted reports whether EKS certainly describes another cluster: whether the most reliable of the compared facts
+// differs. It ignores other facts, because a proxy before the API server has its own address and certificates.
 func (p Comparison) Refuted() bool {
-	for _, mark := range Marks() {
-		if _, differs := p.Differ[mark]; differs {
+	for _, fact := range Marks() {
+		if _, differs := p.Differ[fact]; differs {
 			return true
 		}
-		if slices.Contains(p.Same, mark) {
+		if slices.Contains(p.Same, fact) {
 			return false
 		}
 	}
 	return false
 }
 
-// Proven reports whether EKS certainly describes the same cluster: whether a fact other than the region agrees, and p
-// is not Refuted.
+// Proven reports whether EKS certainly describes the cluster that we connect to: whether a fact other than the region
+// agrees, and p is not Refuted.
 func (p Comparison) Proven() bool {
 	return !p.Refuted() && slices.ContainsFunc(p.Same, func(m IdentityFact) bool { return m != ByRegion })
 }
@@ -94,14 +94,14 @@ func (p Comparison) Proven() bool {
 // String describes the differences; it is empty if there are none.
 func (p Comparison) String() string {
 	var out []string
-	for _, mark := range Marks() {
-		values, differs := p.Differ[mark]
+	for _, fact := range Marks() {
+		values, differs := p.Differ[fact]
 		switch {
 		case !differs:
-		case mark == ByAuthority:
+		case fact == ByAuthority:
 			out = append(out, "their certificate authorities differ")
 		default:
-			out = append(out, fmt.Sprintf("the %s is %s in EKS, but %s in the cluster", mark, values[0], values[1]))
+			out = append(out, fmt.Sprintf("the %s is %s in EKS, but %s in the cluster", fact, values[0], values[1]))
 		}
 	}
 	return strings.Join(out, "; ")
@@ -139,6 +139,7 @@ func EndpointID(endpoint string) string {
 		return ""
 	}
 	host := strings.ToLower(u.Hostname())
+	// The second form has IPv4 and IPv6 addresses.
 	isEKS := strings.Contains(host, ".eks.amazonaws.com") || strings.Contains(host, ".eks-cluster.") && strings.HasSuffix(host, ".api.aws")
 	id, _, ok := strings.Cut(host, ".")
 	if !ok || !isEKS {

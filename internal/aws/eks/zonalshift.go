@@ -15,19 +15,19 @@ import (
 
 // ZonalShifts is the client of Amazon Application Recovery Controller for one cluster. It is safe for concurrent use.
 type ZonalShifts struct {
-	client  *arczonalshift.Client
-	cluster string // ARN of the cluster
+	client *arczonalshift.Client
+	arn    string // ARN of the cluster
 }
 
-// Shift is a zonal shift of the cluster that is in force.
+// Shift is a zonal shift that is in force for the cluster.
 type Shift struct {
 	ZoneID string    // "use1-az1"
-	Until  time.Time // end of the shift; zero for an autoshift, which AWS ends
+	Until  time.Time // zero for an autoshift, whose end is not known
 }
 
 // NewZonalShifts returns the client for the EKS cluster with the ARN, in the region and account of cfg.
-func NewZonalShifts(cfg aws.Config, cluster string) *ZonalShifts {
-	return &ZonalShifts{client: arczonalshift.NewFromConfig(awserr.ClientConfig(cfg)), cluster: cluster}
+func NewZonalShifts(cfg aws.Config, arn string) *ZonalShifts {
+	return &ZonalShifts{client: arczonalshift.NewFromConfig(awserr.ClientConfig(cfg)), arn: arn}
 }
 
 // Shifts returns the shifts that are in force at now, sorted by zone. Of several shifts of a zone it returns the one
@@ -35,11 +35,11 @@ func NewZonalShifts(cfg aws.Config, cluster string) *ZonalShifts {
 // enabled for the cluster.
 func (z *ZonalShifts) Shifts(ctx context.Context, now time.Time) ([]Shift, error) {
 	const op = "GetManagedResource"
-	out, err := z.client.GetManagedResource(ctx, &arczonalshift.GetManagedResourceInput{ResourceIdentifier: aws.String(z.cluster)})
+	out, err := z.client.GetManagedResource(ctx, &arczonalshift.GetManagedResourceInput{ResourceIdentifier: aws.String(z.arn)})
 	err = awserr.Classify(op, err)
 	if awserr.Is(err, awserr.Gone) {
 		return nil, awserr.Misconfiguredf(op, "ZonalShiftNotEnabled", "zonal shift is not enabled for cluster %s: run "+
-			"aws eks update-cluster-config --name NAME --zonal-shift-config enabled=true, or remove --enable-zonal-shift", z.cluster)
+			"aws eks update-cluster-config --name NAME --zonal-shift-config enabled=true, or remove --enable-zonal-shift", z.arn)
 	}
 	if err != nil {
 		return nil, err

@@ -42,7 +42,7 @@ func TestShifts(t *testing.T) {
 	})
 	d := eks.NewZonalShifts(cfg, arn)
 	if _, err := d.Shifts(t.Context(), now); !awserr.Is(err, awserr.Misconfigured) || !strings.Contains(err.Error(), "--zonal-shift-config") {
-		t.Fatalf("zonal shift is not enabled: %v, want Misconfigured and the command that enables it", err)
+		t.Fatalf("before zonal shift is enabled: %v, want Misconfigured and the command that enables it", err)
 	}
 	_, err := awseks.NewFromConfig(cfg).UpdateClusterConfig(t.Context(), &awseks.UpdateClusterConfigInput{
 		Name: aws.String("prod"), ZonalShiftConfig: &ekstypes.ZonalShiftConfigRequest{Enabled: aws.Bool(true)}})

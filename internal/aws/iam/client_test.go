@@ -18,7 +18,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
-// fixture is an emulated account with the roles node, other and deep, of which deep has the path /team/a/.
+// fixture is an emulated account with the roles node, other and /team/a/deep.
 type fixture struct {
 	server  *emulator.Server
 	cfg     aws.Config
@@ -46,7 +46,6 @@ func newFixture(t *testing.T) fixture {
 	return s
 }
 
-// client returns a client of the cluster with the UID.
 func (s fixture) client(t *testing.T, uid string) *iam.Client {
 	t.Helper()
 	return iam.New(s.cfg, iam.Cluster{Name: "prod", UID: uid})
@@ -149,6 +148,7 @@ func TestRolePathMismatch(t *testing.T) {
 		"team/":                                                         "InvalidRole",
 		"my role":                                                       "InvalidRole",
 	} {
+		// The UID gives each role its own profile.
 		class := iam.NodeClass{Name: "default", UID: fmt.Sprintf("class-%x", role), Role: role}
 		for range 2 { // first when the profile is created, then when it exists
 			_, err := s.client(t, "uid-1").EnsureProfile(t.Context(), class)
@@ -170,7 +170,7 @@ func TestProfileErrors(t *testing.T) {
 	_, err := d.EnsureProfile(t.Context(), iam.NodeClass{Name: "default", UID: "class-1", Role: "no-such-role"})
 	if e := awserr.Of(err); e == nil || e.Reason != "RoleNotFound" || !strings.Contains(err.Error(), `"no-such-role"`) ||
 		!strings.Contains(err.Error(), "spec.role") {
-		t.Errorf("no such role: %v, want RoleNotFound", err)
+		t.Errorf("unknown role: %v, want RoleNotFound, the role's name and spec.role", err)
 	}
 	// IAM fails after the profile was created, so the profile has no role yet.
 	class := iam.NodeClass{Name: "default", UID: "class-2", Role: "node"}

@@ -29,26 +29,26 @@ const (
 
 // NodeClass identifies the EC2NodeClass that an instance profile is for.
 type NodeClass struct {
-	Name string            // name of the EC2NodeClass
-	UID  string            // UID of the EC2NodeClass
+	Name string
+	UID  string
 	Role string            // spec.role: the name of a role, optionally with a path, or its ARN
 	Tags map[string]string // spec.tags
 }
 
 // Profile is an instance profile, read from IAM.
 type Profile struct {
-	Name, ARN, Path string            // name, ARN and path of the instance profile
-	Role            string            // name of the profile's role, without path; empty if the profile has none
-	RoleARN         string            // ARN of the role; empty if the profile has none, or if IAM does not return the role yet
-	Created         time.Time         // creation time; zero if IAM did not return it
-	Tags            map[string]string // tags of the instance profile
+	Name, ARN, Path string
+	Role            string    // name of the profile's role, without path; empty if the profile has none
+	RoleARN         string    // ARN of the role; empty if the profile has none, or if IAM does not return the role yet
+	Created         time.Time // zero if IAM did not return it
+	Tags            map[string]string
 }
 
-// ProfileName returns the name of the instance profile for an EC2NodeClass and its role. The name contains a hash of
-// both, so a change of spec.role leads to a new profile, and running instances keep the old one.
+// ProfileName returns the name of the instance profile for an EC2NodeClass and its role. The name depends on both UIDs
+// and on the role, so a change of spec.role leads to a new profile, and running instances keep the old profile.
 func (d *Client) ProfileName(c NodeClass) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{d.cluster.Region, d.cluster.UID, c.UID, roleName(c.Role)}, "/")))
-	const maxLength, digits = 128, 20 // IAM's limit, and the digits of the hash
+	const maxLength, digits = 128, 20 // IAM's limit for the name, and how many digits of the hash it has
 	name := d.cluster.Name
 	return name[:min(len(name), maxLength-digits-1)] + "_" + hex.EncodeToString(sum[:])[:digits]
 }
@@ -189,7 +189,7 @@ func (d *Client) createProfile(ctx context.Context, name string, c NodeClass) (P
 	return p, nil
 }
 
-// setRole sets the profile's role. It first removes the old role, because a profile can have only one.
+// setRole sets the profile's role. It first removes any other role, because a profile can have only one.
 func (d *Client) setRole(ctx context.Context, p Profile, role string) error {
 	if p.Role != "" {
 		_, err := d.iam.RemoveRoleFromInstanceProfile(ctx, &awsiam.RemoveRoleFromInstanceProfileInput{
@@ -273,7 +273,7 @@ func (d *Client) DeleteProfile(ctx context.Context, name string) error {
 	return nil
 }
 
-// DeleteProfiles deletes all our profiles for a deleted EC2NodeClass, which nodeClassUID identifies.
+// DeleteProfiles deletes our instance profiles for the EC2NodeClass with the UID.
 func (d *Client) DeleteProfiles(ctx context.Context, nodeClassUID string) error {
 	all, err := d.Profiles(ctx)
 	if err != nil {

@@ -100,20 +100,20 @@ func trustedPrincipals(document string) ([]string, error) {
 	return slices.Compact(out), nil
 }
 
-// unmarshalList unmarshals a list into the slice into. raw may also be a single item, which IAM accepts in place of a
-// list. If raw is empty, the slice stays unchanged.
-func unmarshalList[T any](raw json.RawMessage, into *[]T) error {
+// unmarshalList unmarshals raw into the slice. raw is a list or a single item, which IAM accepts in place of a list. If
+// raw is empty, the slice stays unchanged.
+func unmarshalList[T any](raw json.RawMessage, slice *[]T) error {
 	if len(raw) == 0 {
 		return nil
 	}
 	if raw[0] == '[' {
-		return json.Unmarshal(raw, into)
+		return json.Unmarshal(raw, slice)
 	}
 	var item T
 	if err := json.Unmarshal(raw, &item); err != nil {
 		return err
 	}
-	*into = []T{item}
+	*slice = []T{item}
 	return nil
 }
 
@@ -137,7 +137,7 @@ func (d *Client) MayPass(ctx context.Context, principal, role string) (bool, err
 }
 
 // DeniedActions returns the actions that IAM's policy simulator denies the principal for at least one of the resources.
-// principal is the ARN of a role or a user. keys are the values of condition keys in the requests. The simulator does
+// principal is the ARN of a role or a user. keys has the values of each condition key in the requests. The simulator does
 // not evaluate the organization's policies.
 func (d *Client) DeniedActions(ctx context.Context, principal string, actions, resources []string,
 	keys map[string][]string) ([]string, error) {
