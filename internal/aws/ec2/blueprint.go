@@ -51,11 +51,11 @@ type Disk struct {
 	GiB                 int32  // 0: the size of the snapshot
 	Type                string // "gp3"
 	IOPS, Throughput    *int32 // Throughput in MiB/s
-	Encrypted           *bool
+	Encrypted           *bool  // whether EBS encrypts the volume
 	KMSKey              string // ID, alias or ARN; empty: EC2's default
 	Snapshot            string // "snap-0123"; empty: no snapshot
 	InitializationRate  *int32 // MiB/s
-	DeleteOnTermination *bool
+	DeleteOnTermination *bool  // of the instance
 }
 
 // Metadata configures the instance metadata service.
@@ -107,7 +107,6 @@ func (b Blueprint) templateData(tags map[string]string) *awstypes.RequestLaunchT
 	return data
 }
 
-// setReservations sets the capacity reservations in which the instance may run.
 func (b Blueprint) setReservations(data *awstypes.RequestLaunchTemplateData) {
 	switch {
 	case b.Reservation.ID != "":

@@ -115,7 +115,6 @@ func dryRunError(op string, err error) error {
 	return err
 }
 
-// tagSpecifications returns the same tags for each of the kinds of resources.
 func tagSpecifications(tags map[string]string, kinds ...awstypes.ResourceType) []awstypes.TagSpecification {
 	var out []awstypes.TagSpecification
 	for _, kind := range kinds {

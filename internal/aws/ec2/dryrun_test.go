@@ -61,5 +61,4 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
-// denied returns the faults of a world in which the call is denied.
 func denied(call string) world.Faults { return world.Faults{Denials: []world.Denial{{Call: call}}} }

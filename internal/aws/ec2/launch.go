@@ -140,7 +140,6 @@ func (d *Client) sharedTags(r LaunchRequest) map[string]string {
 	return d.cluster.Tags(r.Tags, r.NodePool, r.NodeClass, "")
 }
 
-// blueprint returns the group's blueprint with the capacity type of the request.
 func (r LaunchRequest) blueprint(g Group) Blueprint {
 	g.Blueprint.CapacityType = r.CapacityType
 	return g.Blueprint
@@ -235,7 +234,6 @@ func (r LaunchRequest) targetCapacityType() awstypes.DefaultTargetCapacityType {
 	return awstypes.DefaultTargetCapacityTypeOnDemand
 }
 
-// setStrategy sets how EC2 chooses between the choices.
 func (r LaunchRequest) setStrategy(in *awsec2.CreateFleetInput) {
 	switch {
 	case r.marketType() == awstypes.MarketTypeCapacityBlock: // one launch uses only one block, so EC2 has no choice

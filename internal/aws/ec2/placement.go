@@ -29,7 +29,7 @@ func (t PlacementTerm) String() string {
 // PlacementGroup is a placement group as EC2 shows it.
 type PlacementGroup struct {
 	ID         string // "pg-0123…"
-	ARN        string
+	ARN        string // "arn:…"
 	Strategy   string // catalog.PlaceCluster, PlaceSpread or PlacePartition
 	Partitions int    // number of partitions of a group with the partition strategy, else 0
 
@@ -103,7 +103,6 @@ func (d *Client) members(ctx context.Context, group string) (map[string]string, 
 	return out, nil
 }
 
-// setPlacement sets the placement group, partition and tenancy of the instance.
 func (b Blueprint) setPlacement(data *awstypes.RequestLaunchTemplateData) {
 	if b.Tenancy == "" && b.Placement == (PlacementRef{}) {
 		return

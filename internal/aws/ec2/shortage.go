@@ -111,7 +111,6 @@ type Shortages struct {
 // shortKey identifies what is short; see keyOf.
 type shortKey struct{ capacityType, instanceType, zone, subnet, reservation, group string }
 
-// backoff is the back-off of one shortKey.
 type backoff struct {
 	reason string        // Shortage.Reason
 	since  time.Time     // when EC2 first reported the shortage

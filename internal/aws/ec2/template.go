@@ -23,10 +23,10 @@ const TemplatePrefix = "karpenter.k8s.aws/"
 
 // Template is a launch template, read from EC2.
 type Template struct {
-	ID, Name  string // "lt-0123", and the name of the template
-	NodePool  string // from its tags; empty: none
-	NodeClass string // from its tags; empty: none
-	Created   time.Time
+	ID, Name  string    // "lt-0123", and the name of the template
+	NodePool  string    // from its tags; empty: none
+	NodeClass string    // from its tags; empty: none
+	Created   time.Time // creation time
 	// Used is when this process last launched from the template; zero if it never did.
 	Used time.Time
 }
@@ -108,7 +108,6 @@ func (t *templates) forget(name string, known *knownTemplate) {
 	}
 }
 
-// used returns when a launch of this process last used the template; zero if none did.
 func (t *templates) used(name string) time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -26,8 +26,8 @@ const (
 
 // StatusProblem is a current or scheduled problem of an instance that EC2 reports.
 type StatusProblem struct {
-	ID   string // ID of the instance, which may have any owner
-	Kind StatusProblemKind
+	ID   string            // ID of the instance, which may have any owner
+	Kind StatusProblemKind // source of the problem
 	// Since is when the status check began to fail, or when the event begins; zero if EC2 does not report it.
 	Since  time.Time
 	Detail string // name of the failed check, or code and description of the event

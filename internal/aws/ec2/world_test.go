@@ -78,7 +78,6 @@ func newFixture(t *testing.T, types ...string) *fixture {
 	return s
 }
 
-// config returns the configuration of a client that calls url.
 func config(url string) aws.Config {
 	return aws.Config{Region: region, BaseEndpoint: aws.String(url),
 		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "secret", "")}

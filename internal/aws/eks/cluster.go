@@ -14,24 +14,24 @@ import (
 
 // Facts are EKS's description of our cluster.
 type Facts struct {
-	Name, ARN      string
-	Status         string   // "ACTIVE", …
-	Version        string   // "1.33"
-	Endpoint       string   // "https://…"
-	CA             string   // base64 of PEM
-	ServiceCIDR    string   // IPv4 if the cluster has one, else IPv6
-	IPv6           bool     // pods and services have IPv6 addresses
-	VPC            string   // ID of the cluster's VPC
-	SecurityGroup  string   // ID of the security group that EKS created for control plane and nodes
-	SecurityGroups []string // additional security groups of the control plane, sorted
-	Subnets        []string // subnets of the control plane, sorted
-	PublicAccess   bool     // the endpoint can be reached from the internet
-	PrivateAccess  bool     // the endpoint can be reached from within the VPC
-	PublicCIDRs    []string // source CIDRs of the public endpoint, sorted; empty: 0.0.0.0/0
-	Issuer         string   // URL of the OIDC issuer
-	AuthMode       string   // CONFIG_MAP, API or API_AND_CONFIG_MAP
-	Created        time.Time
-	Tags           map[string]string
+	Name, ARN      string            // of the EKS cluster
+	Status         string            // "ACTIVE", …
+	Version        string            // "1.33"
+	Endpoint       string            // "https://…"
+	CA             string            // base64 of PEM
+	ServiceCIDR    string            // IPv4 if the cluster has one, else IPv6
+	IPv6           bool              // pods and services have IPv6 addresses
+	VPC            string            // ID of the cluster's VPC
+	SecurityGroup  string            // ID of the security group that EKS created for control plane and nodes
+	SecurityGroups []string          // additional security groups of the control plane, sorted
+	Subnets        []string          // subnets of the control plane, sorted
+	PublicAccess   bool              // the endpoint can be reached from the internet
+	PrivateAccess  bool              // the endpoint can be reached from within the VPC
+	PublicCIDRs    []string          // source CIDRs of the public endpoint, sorted; empty: 0.0.0.0/0
+	Issuer         string            // URL of the OIDC issuer
+	AuthMode       string            // CONFIG_MAP, API or API_AND_CONFIG_MAP
+	Created        time.Time         // creation time
+	Tags           map[string]string // of the cluster
 }
 
 // Facts reads our cluster's description from EKS. The error is awserr.Gone if there is no cluster with that name.
@@ -73,11 +73,11 @@ func (d *Client) Facts(ctx context.Context) (Facts, error) {
 
 // Entry is an access entry: the Kubernetes user and groups of an IAM principal.
 type Entry struct {
-	Principal string   // ARN
-	Type      string   // "STANDARD", "EC2_LINUX", "EC2_WINDOWS", "FARGATE_LINUX", …
-	Username  string   // Kubernetes user name
-	Groups    []string // sorted
-	Created   time.Time
+	Principal string    // ARN
+	Type      string    // "STANDARD", "EC2_LINUX", "EC2_WINDOWS", "FARGATE_LINUX", …
+	Username  string    // Kubernetes user name
+	Groups    []string  // sorted
+	Created   time.Time // creation time
 }
 
 // Entries returns the cluster's access entries, sorted by principal. The error is awserr.Misconfigured for a cluster

@@ -29,19 +29,18 @@ const (
 
 // NodeClass identifies the EC2NodeClass that an instance profile is for.
 type NodeClass struct {
-	Name string
-	UID  string
-	Role string            // spec.role: the name of a role, optionally with a path, or its ARN
-	Tags map[string]string // spec.tags
+	Name, UID string            // of the EC2NodeClass
+	Role      string            // spec.role: the name of a role, optionally with a path, or its ARN
+	Tags      map[string]string // spec.tags
 }
 
 // Profile is an instance profile, read from IAM.
 type Profile struct {
-	Name, ARN, Path string
-	Role            string    // name of the profile's role, without path; empty if the profile has none
-	RoleARN         string    // ARN of the role; empty if the profile has none, or if IAM does not return the role yet
-	Created         time.Time // zero if IAM did not return it
-	Tags            map[string]string
+	Name, ARN, Path string            // of the instance profile
+	Role            string            // name of the profile's role, without path; empty if the profile has none
+	RoleARN         string            // ARN of the role; empty if the profile has none, or if IAM does not return the role yet
+	Created         time.Time         // zero if IAM did not return it
+	Tags            map[string]string // of the instance profile
 }
 
 // ProfileName returns the name of the instance profile for an EC2NodeClass and its role. The name depends on both UIDs

@@ -22,7 +22,7 @@ import (
 // Client is the client of the queue. It is safe for concurrent use.
 type Client struct {
 	client *sqs.Client
-	name   string // name of the queue
+	name   string // of the queue
 
 	mu  sync.Mutex
 	url string // empty until the queue has been found
@@ -32,8 +32,8 @@ type Client struct {
 const (
 	MaxBatch = 10               // maximum number of messages
 	LongPoll = 20 * time.Second // maximum wait for a message
-	// VisibilityTimeout is how long SQS hides a received message. SQS delivers a message again if it is not deleted by
-	// then.
+	// VisibilityTimeout is how long SQS hides a received message. After that time SQS delivers the message again, unless
+	// it was deleted.
 	VisibilityTimeout = 20 * time.Second
 )
 
@@ -154,7 +154,7 @@ func (d *Client) classify(op string, err error) error {
 	if e.Code == codeNoQueue {
 		e.Kind, e.Reason = awserr.Gone, "NotFound"
 	}
-	if e.Hint == "" {
+	if e.Hint == "" { // package awserr has no hint for this error
 		switch e.Kind {
 		case awserr.Gone:
 			e.Hint = "create the queue, or correct --interruption-queue (INTERRUPTION_QUEUE)"

@@ -14,7 +14,7 @@ func TestEvents(t *testing.T) {
 "eventTypeCategory":"scheduledChange","affectedEntities":[{"entityValue":"` + firstID + `"}]}`
 	events := interruption.Events()
 	seen := map[interruption.Kind]bool{
-		// NoOp needs no event. InstanceTerminated has the same event as InstanceStopped, but another state.
+		// NoOp needs no event. InstanceTerminated has the event of InstanceStopped, with a state other than in detail.
 		interruption.NoOp: true, interruption.InstanceTerminated: true,
 		// No message has these kinds.
 		interruption.InstanceImpaired: true, interruption.SystemImpaired: true, interruption.EventScheduled: true,
@@ -34,6 +34,7 @@ func TestEvents(t *testing.T) {
 	if !slices.Equal(events, interruption.Events()) || len(events) != 7 {
 		t.Errorf("Events is not deterministic, or does not return seven events: %v", events)
 	}
+	// The source of this event is wrong: it should be aws.health.
 	if n, err := interruption.Parse(envelope("aws.ec2", "AWS Health Event", detail)); err != nil || !n.IsUnknown() {
 		t.Errorf("an event from another source is accepted: %+v, %v", n, err)
 	}

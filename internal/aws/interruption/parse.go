@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// MaxSize is the maximum size of a message, in bytes. EventBridge delivers events of at most 256 KiB.
+// MaxSize is the maximum size of a message, in bytes. It is also EventBridge's limit for events.
 const MaxSize = 256 << 10
 
 // event is the JSON form of EventBridge's events:
@@ -35,22 +35,22 @@ func Parse(body string) (ParsedMessage, error) {
 	if err := json.Unmarshal([]byte(body), &e); err != nil {
 		return ParsedMessage{}, parseError(Unreadable, "%s", err)
 	}
-	n := ParsedMessage{Kind: NoOp, Account: oneLine(e.Account), Region: oneLine(e.Region)}
+	m := ParsedMessage{Kind: NoOp, Account: oneLine(e.Account), Region: oneLine(e.Region)}
 	if at, err := time.Parse(time.RFC3339, e.Time); err == nil {
-		n.At = at.UTC()
+		m.At = at.UTC()
 	}
 	parseDetail := parserOf(e)
 	if parseDetail == nil {
-		n.Source, n.DetailType = oneLine(e.Source), oneLine(e.DetailType)
-		if n.Source == "" && n.DetailType == "" {
+		m.Source, m.DetailType = oneLine(e.Source), oneLine(e.DetailType)
+		if m.Source == "" && m.DetailType == "" {
 			return ParsedMessage{}, parseError(Unreadable, "it has neither source nor detail-type")
 		}
-		return n, nil
+		return m, nil
 	}
-	if err := parseDetail(e.Detail, &n); err != nil {
+	if err := parseDetail(e.Detail, &m); err != nil {
 		return ParsedMessage{}, err
 	}
-	return n, nil
+	return m, nil
 }
 
 // parserOf returns the parser of an event's details; nil for an unknown event or version. It accepts version 0, the
@@ -77,8 +77,8 @@ func Events() []Event {
 	})
 }
 
-// parsers returns the parser of each event's details. A parser sets fields of its second argument. Callers have set
-// Kind to NoOp.
+// parsers returns the parser of each event's details. A parser sets fields of its second argument, whose Kind is NoOp
+// before the call.
 func parsers() map[Event]func(json.RawMessage, *ParsedMessage) error {
 	const ec2 = "aws.ec2"
 	return map[Event]func(json.RawMessage, *ParsedMessage) error{
@@ -93,7 +93,6 @@ func parsers() map[Event]func(json.RawMessage, *ParsedMessage) error {
 	}
 }
 
-// instanceDetail holds the details of an event about one instance.
 type instanceDetail struct {
 	InstanceID string `json:"instance-id"`
 	State      string `json:"state"`
@@ -101,7 +100,7 @@ type instanceDetail struct {
 
 // instanceParser returns the parser of the events of this kind. Each of these events is about one instance.
 func instanceParser(kind Kind) func(json.RawMessage, *ParsedMessage) error {
-	return func(detail json.RawMessage, n *ParsedMessage) error {
+	return func(detail json.RawMessage, m *ParsedMessage) error {
 		var d instanceDetail
 		if err := decode(detail, &d); err != nil {
 			return err
@@ -109,13 +108,13 @@ func instanceParser(kind Kind) func(json.RawMessage, *ParsedMessage) error {
 		if !isID("i-", d.InstanceID) {
 			return parseError(NoSubject, "%q is not an instance id", oneLine(d.InstanceID))
 		}
-		n.Kind, n.Instances = kind, []string{d.InstanceID}
+		m.Kind, m.Instances = kind, []string{d.InstanceID}
 		return nil
 	}
 }
 
 // readState parses a change of an instance's state. It does not change Kind for an instance that starts.
-func readState(detail json.RawMessage, n *ParsedMessage) error {
+func readState(detail json.RawMessage, m *ParsedMessage) error {
 	var d instanceDetail
 	if err := decode(detail, &d); err != nil {
 		return err
@@ -127,13 +126,13 @@ func readState(detail json.RawMessage, n *ParsedMessage) error {
 	if kind == "" {
 		return nil // the instance starts, or the state is unknown
 	}
-	n.State = d.State
-	return instanceParser(kind)(detail, n)
+	m.State = d.State
+	return instanceParser(kind)(detail, m)
 }
 
 // readBlock parses the expiration warning of a capacity block, as documented at
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-monitor.html.
-func readBlock(detail json.RawMessage, n *ParsedMessage) error {
+func readBlock(detail json.RawMessage, m *ParsedMessage) error {
 	var d struct {
 		ReservationID string `json:"capacity-reservation-id"`
 	}
@@ -143,20 +142,20 @@ func readBlock(detail json.RawMessage, n *ParsedMessage) error {
 	if !isID("cr-", d.ReservationID) {
 		return parseError(NoSubject, "%q is not an id of a capacity reservation", oneLine(d.ReservationID))
 	}
-	n.Kind, n.Reservation = BlockExpiring, d.ReservationID
+	m.Kind, m.Reservation = BlockExpiring, d.ReservationID
 	return nil
 }
 
 // readHealth parses an event of AWS Health, as documented at
 // https://docs.aws.amazon.com/health/latest/ug/aws-health-events-eventbridge-schema.html. It changes Kind only for
 // events about open or upcoming scheduled changes of instances.
-func readHealth(detail json.RawMessage, n *ParsedMessage) error {
+func readHealth(detail json.RawMessage, m *ParsedMessage) error {
 	var d struct {
 		Service  string `json:"service"`
 		Category string `json:"eventTypeCategory"`
 		Status   string `json:"statusCode"` // open, closed or upcoming
-		// Account and Region may differ from the fields of the event itself. The account differs if an organization
-		// collects its events in one account. The region differs if the event is a backup copy.
+		// Account and Region may differ from those of the event: the account if an organization collects its events in
+		// one account, the region if the event is a backup copy.
 		Account  string `json:"affectedAccount"`
 		Region   string `json:"eventRegion"`
 		End      string `json:"endTime"` // RFC 1123
@@ -175,21 +174,20 @@ func readHealth(detail json.RawMessage, n *ParsedMessage) error {
 		id := a.Value[strings.LastIndexByte(a.Value, '/')+1:]
 		if isID("i-", id) && !seen[id] {
 			seen[id] = true
-			n.Instances = append(n.Instances, id)
+			m.Instances = append(m.Instances, id)
 		}
 	}
-	if len(n.Instances) == 0 {
+	if len(m.Instances) == 0 {
 		return nil // the event is about volumes or hosts
 	}
-	n.Kind = ScheduledChange
-	n.Account, n.Region = cmp.Or(oneLine(d.Account), n.Account), cmp.Or(oneLine(d.Region), n.Region)
+	m.Kind = ScheduledChange
+	m.Account, m.Region = cmp.Or(oneLine(d.Account), m.Account), cmp.Or(oneLine(d.Region), m.Region)
 	if end, err := time.Parse(time.RFC1123, d.End); err == nil {
-		n.Ends = end.UTC()
+		m.Ends = end.UTC()
 	}
 	return nil
 }
 
-// decode unmarshals the details of an event.
 func decode(detail json.RawMessage, into any) error {
 	if len(detail) == 0 {
 		return parseError(Unreadable, "it has no detail")
@@ -206,7 +204,6 @@ func isID(prefix, text string) bool {
 	return ok && slices.Contains([]int{8, 17}, len(digits)) && strings.Trim(digits, "0123456789abcdef") == ""
 }
 
-// parseError returns a *ParseError with the cause. Its detail is format with args.
 func parseError(cause Cause, format string, args ...any) error {
 	return &ParseError{Cause: cause, Detail: oneLine(fmt.Sprintf(format, args...))}
 }

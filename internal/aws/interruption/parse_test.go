@@ -65,9 +65,9 @@ func TestParse(t *testing.T) {
 			about(interruption.RebalanceRecommended, firstID)},
 		"reservation": {envelope("aws.ec2", "EC2 Capacity Reservation Instance Interruption Warning",
 			`{"instance-id":"`+firstID+`"}`), about(interruption.ReservationInterrupted, firstID)},
-		"interruptible": {envelope("aws.ec2", "EC2 Interruptible Capacity Reservation Instance Interruption Warning",
+		"reservation, name in user guide": {envelope("aws.ec2", "EC2 Interruptible Capacity Reservation Instance Interruption Warning",
 			`{"instance-id":"`+firstID+`"}`), about(interruption.ReservationInterrupted, firstID)},
-		"resources is text": {`{"version":"0","source":"aws.ec2","detail-type":"EC2 Spot Instance Interruption Warning","resources":"arn","time":"2026-03-01T12:00:00Z","detail":{"instance-id":"` + firstID + `"}}`, about(interruption.SpotInterrupted, firstID)},
+		"resources are text": {`{"version":"0","source":"aws.ec2","detail-type":"EC2 Spot Instance Interruption Warning","resources":"arn","time":"2026-03-01T12:00:00Z","detail":{"instance-id":"` + firstID + `"}}`, about(interruption.SpotInterrupted, firstID)},
 		"block": {envelope("aws.ec2", "Capacity Block Reservation Expiration Warning",
 			`{"capacity-reservation-id":"cr-0123456789abcdef0","end-date":"2026-03-01T12:40:00Z"}`), block},
 		"stopping":      {state("stopping"), ended(interruption.InstanceStopped, "stopping")},
@@ -76,12 +76,12 @@ func TestParse(t *testing.T) {
 		"terminated":    {state("terminated"), ended(interruption.InstanceTerminated, "terminated")},
 		"pending":       {state("pending"), about(interruption.NoOp)},
 		"running":       {state("running"), about(interruption.NoOp)},
-		"no such state": {state("dreaming"), about(interruption.NoOp)},
+		"unknown state": {state("dreaming"), about(interruption.NoOp)},
 		"health": {health("EC2", "scheduledChange",
 			`,"statusCode":"upcoming","endTime":"Fri, 20 Mar 2026 06:02:51 GMT"`+entities), change},
-		"health, over":  {health("EC2", "scheduledChange", `,"statusCode":"closed"`+entities), about(interruption.NoOp)},
-		"health of RDS": {health("RDS", "scheduledChange", entities), about(interruption.NoOp)},
-		"health, news":  {health("EC2", "accountNotification", entities), about(interruption.NoOp)},
+		"health, closed":    {health("EC2", "scheduledChange", `,"statusCode":"closed"`+entities), about(interruption.NoOp)},
+		"health of RDS":     {health("RDS", "scheduledChange", entities), about(interruption.NoOp)},
+		"health, no change": {health("EC2", "accountNotification", entities), about(interruption.NoOp)},
 		"health, volume": {health("EC2", "scheduledChange", `,"affectedEntities":[{"entityValue":"vol-0123456789abcdef0"}]`),
 			about(interruption.NoOp)},
 		"health, no entities": {health("EC2", "scheduledChange", ``), about(interruption.NoOp)},
@@ -89,12 +89,12 @@ func TestParse(t *testing.T) {
 			Kind: interruption.NoOp, At: noon, Source: "aws.s3", DetailType: "Object Created"}},
 		"another version": {strings.Replace(state("stopped"), `"version":"0"`, `"version":"1"`, 1), interruption.ParsedMessage{
 			Kind: interruption.NoOp, At: noon, Source: "aws.ec2", DetailType: "EC2 Instance State-change Notification"}},
-		"no time": {`{"source":"aws.ec2","detail-type":"EC2 Instance State-change Notification","time":"soon","detail":{"instance-id":"` + firstID + `","state":"running"}}`,
+		"unreadable time": {`{"source":"aws.ec2","detail-type":"EC2 Instance State-change Notification","time":"soon","detail":{"instance-id":"` + firstID + `","state":"running"}}`,
 			interruption.ParsedMessage{Kind: interruption.NoOp}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			body := strings.ReplaceAll(c.body, "Created\n", `Created\n`) // a line break in JSON
+			body := strings.ReplaceAll(c.body, "Created\n", `Created\n`) // JSON escapes the line break
 			got, err := interruption.Parse(body)
 			if err != nil {
 				t.Fatal(err)
@@ -148,9 +148,9 @@ func TestParseErrors(t *testing.T) {
 			interruption.TooLarge},
 	} {
 		_, err := interruption.Parse(c.body)
-		var b *interruption.ParseError
-		if !errors.As(err, &b) || b.Cause != c.want || b.Detail == "" || strings.ContainsAny(b.Detail, "\n\r") || len(b.Detail) > 300 {
-			t.Errorf("%s: %v, want cause %s and one short line", name, err, c.want)
+		var e *interruption.ParseError
+		if !errors.As(err, &e) || e.Cause != c.want || e.Detail == "" || strings.ContainsAny(e.Detail, "\n\r") || len(e.Detail) > 300 {
+			t.Errorf("%s: %v, want cause %s and a detail of one line, at most 300 bytes", name, err, c.want)
 		}
 	}
 }
@@ -180,8 +180,8 @@ func FuzzParse(f *testing.F) {
 			t.Fatal("Parse is not deterministic")
 		}
 		if err != nil {
-			var b *interruption.ParseError
-			if !errors.As(err, &b) || b.Cause == "" || strings.Contains(b.Detail, "\n") || !utf8.ValidString(b.Detail) {
+			var e *interruption.ParseError
+			if !errors.As(err, &e) || e.Cause == "" || strings.Contains(e.Detail, "\n") || !utf8.ValidString(e.Detail) {
 				t.Fatalf("the error is %q, want a *ParseError with a cause and one line of detail", err)
 			}
 			return
@@ -196,7 +196,7 @@ func FuzzParse(f *testing.F) {
 		}
 		for _, id := range n.Instances {
 			if !strings.HasPrefix(id, "i-") || len(id) > len(firstID) || strings.ContainsAny(id, "/ \"\n") {
-				t.Fatalf("%q is accepted as an instance id", id)
+				t.Fatalf("%q is accepted as an instance ID", id)
 			}
 		}
 		if n.IsUnknown() && (!utf8.ValidString(n.Source+n.DetailType) || strings.Contains(n.Source+n.DetailType, "\n")) {

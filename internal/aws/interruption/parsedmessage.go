@@ -30,8 +30,8 @@ func Kinds() []Kind {
 	}
 }
 
-// IsEnd reports whether the instance is already stopping, stopped, terminating or terminated. It is then too late to
-// wait for anything.
+// IsEnd reports whether the instance is already stopping, stopped, terminating or terminated. Then it
+// is too late to plan replacements or to wait for evictions.
 func (k Kind) IsEnd() bool { return k == InstanceStopped || k == InstanceTerminated }
 
 // IsFailed reports whether the instance has failed, so its pods are deleted forcibly.
@@ -51,9 +51,9 @@ func (k Kind) Suits(capacityType string) bool {
 	return true
 }
 
-// Outranks reports whether a message of this kind is more severe than a message of the known kind. An empty kind is the
+// Outranks reports whether a message of this kind is more severe than a message of the other kind. An empty kind is the
 // least severe.
-func (k Kind) Outranks(known Kind) bool {
+func (k Kind) Outranks(other Kind) bool {
 	rank := func(k Kind) int {
 		switch {
 		case k == "":
@@ -65,12 +65,12 @@ func (k Kind) Outranks(known Kind) bool {
 		}
 		return 1
 	}
-	return rank(k) > rank(known)
+	return rank(k) > rank(other)
 }
 
 // ParsedMessage is a parsed interruption message.
 type ParsedMessage struct {
-	Kind Kind // kind of the message
+	Kind Kind // NoOp if no action is required
 	// Instances are the IDs of the instances that the message is about, "i-0123…", in the order of the message, without
 	// duplicates. It is empty only if Kind is BlockExpiring or NoOp.
 	Instances []string
@@ -85,13 +85,12 @@ type ParsedMessage struct {
 	At time.Time
 	// Ends is the end of a ScheduledChange; zero if the message has none.
 	Ends time.Time
-	// Source and DetailType identify an event that Parse does not understand. Its Kind is NoOp. For other events both
-	// are empty.
+	// Source and DetailType identify an event that Parse does not understand. Both are empty for other events.
 	Source, DetailType string
 }
 
 // IsUnknown reports whether Parse does not understand the message's event.
-func (n ParsedMessage) IsUnknown() bool { return n.DetailType != "" || n.Source != "" }
+func (m ParsedMessage) IsUnknown() bool { return m.DetailType != "" || m.Source != "" }
 
 // Cause is the reason why a message cannot be read.
 type Cause string

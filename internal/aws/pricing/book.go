@@ -2,7 +2,7 @@
 //
 // In: the responses of the Price List and of the spot price history; the embedded table.
 // Out: an immutable Book, which a refresh replaces by a newer one.
-// Never: a wait for AWS to get the Book, or the loss of a price because AWS did not respond.
+// Never: callers of Book that wait for AWS, or the loss of a price because AWS did not respond.
 package pricing
 
 import (
@@ -17,8 +17,8 @@ import (
 const (
 	FromAWS         = "aws"      // AWS's response
 	FromTable       = "embedded" // the embedded table, for this region
-	FromOtherRegion = "foreign"  // the embedded table, for another region: good enough to compare types, not to compute costs
-	FromNone        = "none"     // no source: there are no prices yet
+	FromOtherRegion = "foreign"  // the embedded table, for another region: types can be compared, but costs are wrong
+	FromNone        = "none"     // there are no prices
 )
 
 // Book holds the known prices at one moment. It is immutable.
@@ -122,7 +122,7 @@ func fallbackRegion(region string) string {
 }
 
 // withOnDemand returns b with newer on-demand prices. A type that prices lacks keeps its old price, unless the old
-// price is that of another region. isComplete is false if one of the requests failed. In this case OnDemandAt keeps its
+// price is that of another region. If isComplete is false, because a request failed, OnDemandAt keeps its
 // value, unless that is zero.
 func (b Book) withOnDemand(prices map[string]catalog.Price, isComplete bool, at time.Time) Book {
 	merged := maps.Clone(b.Prices.OnDemand)

@@ -22,14 +22,13 @@ import (
 
 // Client is the client for AWS prices. It is safe for concurrent use.
 type Client struct {
-	region string
-	// isIsolated disables requests to the Price List, because there is no network path to it.
-	isIsolated bool
+	region     string
+	isIsolated bool // never call the Price List
 	ec2        *awsec2.Client
 	pricing    *pricing.Client
 
 	book      atomic.Pointer[Book]
-	refreshMu sync.Mutex // one refresh at a time; readers do not take it
+	refreshMu sync.Mutex // held by Refresh: one refresh at a time
 }
 
 // Config has the parameters of New.
@@ -55,7 +54,7 @@ func New(c Config) *Client {
 	return d
 }
 
-// listRegion returns the region whose Price List endpoint a client in the region uses.
+// listRegion returns the region of the Price List endpoint for prices of region.
 func listRegion(region string) string {
 	switch {
 	case strings.HasPrefix(region, "ap-"):
@@ -72,7 +71,7 @@ func listRegion(region string) string {
 func (d *Client) Book() Book { return *d.book.Load() }
 
 // Refresh reads on-demand and spot prices from AWS concurrently. It updates each kind of prices in the Book as soon as
-// it has read that kind. If a request fails, its prices in the Book stay as they are, and Refresh returns the error.
+// it has read that kind. If a request fails, the Book keeps the prices that it would have replaced, and Refresh returns the error.
 func (d *Client) Refresh(ctx context.Context) error {
 	d.refreshMu.Lock()
 	defer d.refreshMu.Unlock()
@@ -175,7 +174,7 @@ func (d *Client) listPrices(ctx context.Context, tenancy, family string) (map[st
 	return out, nil
 }
 
-// currency returns the currency of the Price List in a region. Prices in China are in yuan.
+// currency returns the currency of a region's prices in the Price List.
 func currency(region string) string {
 	if strings.HasPrefix(region, "cn-") {
 		return "CNY"

@@ -116,7 +116,7 @@ func TestRefreshFails(t *testing.T) {
 		w.Faults.CallErrors = []*world.CallError{{Call: "*", Garbage: "<html>", Status: 200}}
 	})
 	if err := d.Refresh(t.Context()); err == nil || d.Book().OnDemandFrom != pricing.FromTable || d.Book().SpotAt != book.SpotAt {
-		t.Errorf("garbage: %v; prices from %s; want an error, and the prices from before", err, d.Book().OnDemandFrom)
+		t.Errorf("garbage: %v; on-demand prices from %s; want an error, and the prices and SpotAt from before", err, d.Book().OnDemandFrom)
 	}
 }
 
@@ -126,7 +126,7 @@ func TestPartOfThePriceList(t *testing.T) {
 	t.Parallel()
 	d, server, _ := newClient(t, "m5.large")
 	if err := d.Refresh(t.Context()); err == nil || !strings.Contains(err.Error(), "bare metal") {
-		t.Errorf("no bare metal: %v, want an error that names it", err)
+		t.Errorf("no bare metal: %v, want an error with \"bare metal\"", err)
 	}
 	book := d.Book()
 	if got := book.Price("m5.large", "us-east-1a", catalog.OnDemand); book.OnDemandFrom != pricing.FromAWS || got != 960*catalog.Dollar/1000 {
@@ -162,11 +162,12 @@ func TestIsolated(t *testing.T) {
 	}
 	onDemand, spot := d.Book().Origins(d.Book().SpotAt.Add(90 * time.Second))
 	if onDemand != "the table in this program" || spot != "AWS, 1m30s old" {
-		t.Errorf("on demand from %s, spot from %s; want the table's and AWS's, 1m30s old", onDemand, spot)
+		t.Errorf("on demand from %s, spot from %s; want the table in this program, and AWS, 1m30s old", onDemand, spot)
 	}
 }
 
-// TestNewestSpotPrice: of several prices in a zone the newest is used, in any order and on any page.
+// TestNewestSpotPrice: of several prices in a zone the newest is used, in any order and on any page. A price of 0 is
+// ignored.
 func TestNewestSpotPrice(t *testing.T) {
 	t.Parallel()
 	table, err := catalog.Embedded()
@@ -237,7 +238,7 @@ func TestSpotDoesNotWaitForThePriceList(t *testing.T) {
 	}
 }
 
-// TestReadersDoNotWait: during refreshes, each Book has prices.
+// TestReadersDoNotWait: each Book that is read during refreshes has prices.
 func TestReadersDoNotWait(t *testing.T) {
 	t.Parallel()
 	d, _, _ := newClient(t, "m5.large", "m5.metal")
