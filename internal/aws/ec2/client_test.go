@@ -212,10 +212,10 @@ func TestLaunchMisconfigured(t *testing.T) {
 			"InstanceProfileNameInvalid", "spec.instanceProfile"},
 		"reserved tag": {func(r *ec2.LaunchRequest) { r.Tags = map[string]string{"karpenter.sh/nodepool": "x"} },
 			"TagValidationFailed", "spec.tags"},
-		"no choices":               {func(r *ec2.LaunchRequest) { r.Groups = nil }, "NoChoices", "apps-"},
-		"too many choices":         {func(r *ec2.LaunchRequest) { r.Groups[0].Choices = make([]ec2.Choice, ec2.MaxChoices+1) }, "TooManyChoices", "61"},
-		"reserved, no reservation": {func(r *ec2.LaunchRequest) { r.CapacityType = catalog.Reserved }, "ReservationMismatch", "reserved"},
-		"unknown capacity type":    {func(r *ec2.LaunchRequest) { r.CapacityType = "barter" }, "UnknownCapacityType", "barter"},
+		"no choices":            {func(r *ec2.LaunchRequest) { r.Groups = nil }, "NoChoices", "apps-"},
+		"too many choices":      {func(r *ec2.LaunchRequest) { r.Groups[0].Choices = make([]ec2.Choice, ec2.MaxChoices+1) }, "TooManyChoices", "61"},
+		"no reservation":        {func(r *ec2.LaunchRequest) { r.CapacityType = catalog.Reserved }, "ReservationMismatch", "reserved"},
+		"unknown capacity type": {func(r *ec2.LaunchRequest) { r.CapacityType = "barter" }, "UnknownCapacityType", "barter"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -230,7 +230,7 @@ func TestLaunchMisconfigured(t *testing.T) {
 	}
 }
 
-// TestLaunchSpotAndTwoArchitectures: one launch has a group for each architecture, and EC2 uses the group with capacity.
+// TestLaunchSpotAndTwoArchitectures: a launch has one group per architecture, and EC2 uses the group with capacity.
 func TestLaunchSpotAndTwoArchitectures(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t, "m5.large", "m6g.large")

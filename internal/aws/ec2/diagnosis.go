@@ -14,7 +14,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// maxInstances is the maximum number of instances that a diagnosis reads.
+// maxInstances is the number of instances after which a diagnosis reads no further page.
 const maxInstances = 20_000
 
 // InstancesForDiagnosis returns the instances with our cluster's name, sorted by ID and without their console output.

@@ -17,7 +17,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// MaxChoices is the maximum number of choices in one launch, as many as Karpenter allows instance types.
+// MaxChoices is the maximum number of choices in one launch: Karpenter's maximum for instance types.
 const MaxChoices = 60
 
 // LaunchRequest is the request for one instance of one NodeClaim.
@@ -29,7 +29,7 @@ type LaunchRequest struct {
 	NodeClass string // name of the EC2NodeClass
 
 	// CapacityType is catalog.OnDemand, Spot or Reserved: a fleet has one capacity type. For Reserved, the blueprint of
-	// each group names a reservation. These reservations have the same market type, and differ in instance type or zone.
+	// each group names a reservation. All have the same market type, and differ in instance type or zone.
 	CapacityType string
 	// Groups are the choices, grouped by blueprint: at most MaxChoices choices in total.
 	Groups []Group
@@ -57,8 +57,7 @@ type Choice struct {
 
 // Launch is the result of a LaunchRequest.
 type Launch struct {
-	// Instance is the launched instance, with the fields that CreateFleet returns: ID, type, zone, subnet, image,
-	// capacity type and tags.
+	// Instance is the launched instance. Fields that neither the request nor CreateFleet's response has are zero.
 	Instance Instance
 	// Shortages are the shortages that EC2 reported, possibly together with an instance. The caller passes them to
 	// Shortages.Note.

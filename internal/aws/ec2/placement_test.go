@@ -67,7 +67,8 @@ func TestPlacementGroup(t *testing.T) {
 	seen, err := d.Instance(t.Context(), launch.Instance.ID)
 	if err != nil || seen.Placement != launch.Instance.Placement || seen.Placement.Group != cluster.ID ||
 		seen.Tenancy != catalog.TenancyDefault {
-		t.Errorf("Instance: %+v, tenancy %s, %v; want %+v as from Launch, tenancy default", seen.Placement, seen.Tenancy, err, launch.Instance.Placement)
+		t.Errorf("Instance: %+v, tenancy %s, %v; want %+v as from Launch, tenancy default",
+			seen.Placement, seen.Tenancy, err, launch.Instance.Placement)
 	}
 	for name, term := range map[string]ec2.PlacementTerm{"unknown name": {Name: "no-such-group"}, "unknown id": {ID: "pg-0123456789abcdef0"}} {
 		if _, err := d.PlacementGroup(t.Context(), term); !awserr.Is(err, awserr.Misconfigured) ||
@@ -83,8 +84,8 @@ func TestPlacementGroup(t *testing.T) {
 	}
 }
 
-// TestLaunchSpread: a zone with seven instances of a spread group is full for all types and capacity types, but only for
-// launches into this group.
+// TestLaunchSpread: a zone with seven instances of a spread group is full for all types and capacity types, but only
+// for launches into this group.
 func TestLaunchSpread(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t, "m5.large")
@@ -120,8 +121,8 @@ func TestLaunchSpread(t *testing.T) {
 	}
 }
 
-// TestLaunchCluster: a cluster group has all its instances in one zone. A shortage in the group does not affect launches
-// outside of it.
+// TestLaunchCluster: a cluster group has all its instances in one zone. A shortage in the group does not affect
+// launches outside of it.
 func TestLaunchCluster(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t, "m5.large")

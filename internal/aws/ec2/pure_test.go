@@ -66,7 +66,7 @@ func TestTags(t *testing.T) {
 	}
 	for key := range want {
 		if isUsers := key == "Name" || key == "team"; ReservedTag(key) == isUsers {
-			t.Errorf("ReservedTag(%q) is wrong, want %t", key, !isUsers)
+			t.Errorf("ReservedTag(%q) is %t, want %t", key, isUsers, !isUsers)
 		}
 	}
 }

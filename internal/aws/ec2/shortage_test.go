@@ -20,7 +20,7 @@ func TestShortages(t *testing.T) {
 	t.Parallel()
 	at := func(minutes int) time.Time { return time.Date(2026, 1, 1, 0, minutes, 0, 0, time.UTC) }
 	shortage := Shortage{CapacityType: catalog.Spot, InstanceType: "m5.large", Zone: "a", Reason: "InsufficientCapacity"}
-	until := func(s *Shortages, minute int) int {
+	until := func(s *Shortages, minute int) int { // the minute in which the back-off ends; 0: none
 		end := s.Until(at(minute), "m5.large", "a", catalog.Spot)
 		if end.IsZero() {
 			return 0

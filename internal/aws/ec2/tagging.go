@@ -10,7 +10,8 @@ import (
 )
 
 // MissingTags returns the tags to set on an instance after its Node has joined: the claim's and the cluster's name, if
-// the instance lacks these tags. It adds the Node's name as the tag Name, unless the user has set another Name. IAM policies for Karpenter allow no other tags on running instances.
+// the instance lacks these tags. It adds the Node's name as the tag Name, unless the user has set another Name. IAM
+// policies for Karpenter allow no other tags on running instances.
 func (d *Client) MissingTags(i Instance, claim, node string) map[string]string {
 	out := map[string]string{}
 	for key, value := range map[string]string{TagNodeClaim: claim, TagClusterName: d.cluster.Name} {
@@ -31,8 +32,7 @@ func (d *Client) OwnershipTags(nodePool, nodeClass, claim string) map[string]str
 }
 
 // Tag sets tags on an instance and overwrites existing values. It refuses (awserr.Refused) to tag an instance that is
-// not ours, given the caller's proof. The error is awserr.Gone if EC2 does not know the
-// instance.
+// not ours, given the caller's proof. The error is awserr.Gone if EC2 does not know the instance.
 func (d *Client) Tag(ctx context.Context, i Instance, proof Proof, tags map[string]string) error {
 	if err := d.checkOwnership("CreateTags", i, proof); err != nil {
 		return err

@@ -81,6 +81,7 @@ const (
 // Owner returns the owner of a resource with these tags.
 func (c Cluster) Owner(tags map[string]string) Ownership {
 	name, ok := tags[TagClusterName]
+	// Old versions of Karpenter do not set TagClusterName.
 	hasName := ok && name == c.Name || !ok && tags[TagClusterPrefix+c.Name] == "owned"
 	uid, hasUID := tags[TagUID]
 	_, hasPool := tags[TagNodePool]

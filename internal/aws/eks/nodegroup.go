@@ -47,7 +47,7 @@ func (d *Client) NodeGroups(ctx context.Context) ([]diagnosis.NodeGroup, error) 
 			got, err := d.eks.DescribeNodegroup(ctx,
 				&awseks.DescribeNodegroupInput{ClusterName: aws.String(d.cluster), NodegroupName: aws.String(name)})
 			if err = awserr.Classify("DescribeNodegroup "+name, err); awserr.Is(err, awserr.Gone) {
-				continue
+				continue // deleted since the list was read
 			}
 			if err != nil {
 				return nil, err
@@ -74,7 +74,7 @@ func (d *Client) FargateProfiles(ctx context.Context) ([]diagnosis.FargateProfil
 			got, err := d.eks.DescribeFargateProfile(ctx,
 				&awseks.DescribeFargateProfileInput{ClusterName: aws.String(d.cluster), FargateProfileName: aws.String(name)})
 			if err = awserr.Classify("DescribeFargateProfile "+name, err); awserr.Is(err, awserr.Gone) {
-				continue
+				continue // deleted since the list was read
 			}
 			if err != nil {
 				return nil, err

@@ -56,6 +56,7 @@ func (z *ZonalShifts) Shifts(ctx context.Context, now time.Time) ([]Shift, error
 			found = append(found, Shift{ZoneID: aws.ToString(s.AwayFrom)})
 		}
 	}
+	// The latest end comes first, and CompactFunc keeps it.
 	slices.SortFunc(found, func(a, b Shift) int { return cmp.Or(cmp.Compare(a.ZoneID, b.ZoneID), -compareEnds(a, b)) })
 	return slices.CompactFunc(found, func(a, b Shift) bool { return a.ZoneID == b.ZoneID }), nil
 }

@@ -137,8 +137,8 @@ func (d *Client) MayPass(ctx context.Context, principal, role string) (bool, err
 }
 
 // DeniedActions returns the actions that IAM's policy simulator denies the principal for at least one of the resources.
-// principal is the ARN of a role or a user. keys has the values of each condition key in the requests. The simulator does
-// not evaluate the organization's policies.
+// principal is the ARN of a role or a user. keys has the values of each condition key in the requests. The simulator
+// does not evaluate the organization's policies.
 func (d *Client) DeniedActions(ctx context.Context, principal string, actions, resources []string,
 	keys map[string][]string) ([]string, error) {
 	in := &awsiam.SimulatePrincipalPolicyInput{PolicySourceArn: aws.String(principal), ActionNames: actions, ResourceArns: resources}

@@ -32,8 +32,8 @@ type Client struct {
 const (
 	MaxBatch = 10               // maximum number of messages
 	LongPoll = 20 * time.Second // maximum wait for a message
-	// VisibilityTimeout is how long SQS hides a received message. After that time SQS delivers the message again, unless
-	// it was deleted.
+	// VisibilityTimeout is how long SQS hides a received message. Then SQS delivers the message again, unless it was
+	// deleted.
 	VisibilityTimeout = 20 * time.Second
 )
 

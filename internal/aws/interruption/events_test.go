@@ -14,7 +14,7 @@ func TestEvents(t *testing.T) {
 "eventTypeCategory":"scheduledChange","affectedEntities":[{"entityValue":"` + firstID + `"}]}`
 	events := interruption.Events()
 	seen := map[interruption.Kind]bool{
-		// NoOp needs no event. InstanceTerminated has the event of InstanceStopped, with a state other than in detail.
+		// NoOp needs no event. InstanceTerminated has the event of InstanceStopped, with another state than detail.
 		interruption.NoOp: true, interruption.InstanceTerminated: true,
 		// No message has these kinds.
 		interruption.InstanceImpaired: true, interruption.SystemImpaired: true, interruption.EventScheduled: true,

@@ -30,8 +30,8 @@ func Kinds() []Kind {
 	}
 }
 
-// IsEnd reports whether the instance is already stopping, stopped, terminating or terminated. Then it
-// is too late to plan replacements or to wait for evictions.
+// IsEnd reports whether the instance is already stopping, stopped, terminating or terminated. It is then too late to
+// plan replacements or to wait for evictions.
 func (k Kind) IsEnd() bool { return k == InstanceStopped || k == InstanceTerminated }
 
 // IsFailed reports whether the instance has failed, so its pods are deleted forcibly.

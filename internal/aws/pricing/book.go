@@ -122,8 +122,8 @@ func fallbackRegion(region string) string {
 }
 
 // withOnDemand returns b with newer on-demand prices. A type that prices lacks keeps its old price, unless the old
-// price is that of another region. If isComplete is false, because a request failed, OnDemandAt keeps its
-// value, unless that is zero.
+// price is that of another region. If isComplete is false, because a request failed, OnDemandAt keeps its value,
+// unless that is zero.
 func (b Book) withOnDemand(prices map[string]catalog.Price, isComplete bool, at time.Time) Book {
 	merged := maps.Clone(b.Prices.OnDemand)
 	if merged == nil || b.OnDemandFrom == FromOtherRegion {

@@ -71,7 +71,8 @@ func listRegion(region string) string {
 func (d *Client) Book() Book { return *d.book.Load() }
 
 // Refresh reads on-demand and spot prices from AWS concurrently. It updates each kind of prices in the Book as soon as
-// it has read that kind. If a request fails, the Book keeps the prices that it would have replaced, and Refresh returns the error.
+// it has read that kind. If a request fails, the Book keeps the prices that it would have replaced, and Refresh
+// returns the error.
 func (d *Client) Refresh(ctx context.Context) error {
 	d.refreshMu.Lock()
 	defer d.refreshMu.Unlock()
@@ -212,7 +213,6 @@ func (d *Client) spot(ctx context.Context) (map[string]map[string]catalog.Price,
 	return out, nil
 }
 
-// fieldsOf returns the instance type, zone and time of a spot price; ok is false if type or zone is missing.
 func fieldsOf(p awstypes.SpotPrice) (name, zone string, at time.Time, ok bool) {
 	name, zone = string(p.InstanceType), aws.ToString(p.AvailabilityZone)
 	return name, zone, aws.ToTime(p.Timestamp), name != "" && zone != ""
