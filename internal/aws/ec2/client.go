@@ -43,8 +43,8 @@ type Client struct {
 
 // Limits of calls.
 const (
-	// maxAttempts is the number of attempts after which a call fails. With waits of up to maxBackoff between the
-	// attempts, a throttled call takes about two minutes.
+	// maxAttempts is the number of attempts after which a call fails. With waits of up to maxBackoff between attempts,
+	// a throttled call fails after about two minutes.
 	maxAttempts = 10
 	maxBackoff  = 20 * time.Second
 

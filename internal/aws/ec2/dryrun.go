@@ -105,8 +105,8 @@ func (b Blueprint) runInterfaces(subnet string) []awstypes.InstanceNetworkInterf
 	return out
 }
 
-// dryRunError returns the classified error of a dry run. It returns nil for a success, which EC2 also reports as an
-// error, and for a shortage.
+// dryRunError returns the classified error of a dry run. It returns nil for a success, which EC2 reports with the code
+// DryRunOperation, and for a shortage.
 func dryRunError(op string, err error) error {
 	err = awserr.Classify(op, err)
 	if e := awserr.Of(err); e == nil || e.Code == "DryRunOperation" || e.Kind == awserr.Shortage {

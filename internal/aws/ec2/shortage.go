@@ -124,7 +124,6 @@ type backoff struct {
 
 func (s *Shortages) first() time.Duration { return cmp.Or(s.First, FirstBackoff) }
 
-// mayProbe reports whether a launch at now may probe the offering during its back-off.
 func (s *Shortages) mayProbe(now time.Time, e backoff) bool {
 	return !now.Before(e.tried.Add(s.first()))
 }

@@ -26,7 +26,7 @@ const (
 // calls are merged.
 //
 // EC2 may not list an instance for some seconds after its launch. A caller that has just launched the instance must
-// call Instances once more before it forgets the instance.
+// call Instances once more before it considers the instance terminated.
 func (d *Client) Terminate(ctx context.Context, id string, proof Proof) error {
 	instance, err := d.Instance(ctx, id)
 	if awserr.Is(err, awserr.Gone) {

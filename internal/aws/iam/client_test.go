@@ -202,7 +202,7 @@ func TestProfileOfClusterWithSameName(t *testing.T) {
 	other := s.client(t, "uid-b")
 	b, err := other.EnsureProfile(t.Context(), class)
 	if err != nil || a.Name == b.Name {
-		t.Fatalf("%s and %s, %v; want two profiles", a.Name, b.Name, err)
+		t.Fatalf("%s and %s, %v; want two different profiles", a.Name, b.Name, err)
 	}
 	if err := other.DeleteProfile(t.Context(), a.Name); !awserr.Is(err, awserr.Refused) {
 		t.Errorf("deleting the other cluster's profile: %v, want a refusal", err)

@@ -43,8 +43,9 @@ type Profile struct {
 	Tags            map[string]string // of the instance profile
 }
 
-// ProfileName returns the name of the instance profile for an EC2NodeClass and its role. The name depends on both UIDs
-// and on the role, so a change of spec.role leads to a new profile, and running instances keep the old profile.
+// ProfileName returns the name of the instance profile for an EC2NodeClass and its role. The name depends on the
+// UIDs of cluster and class and on the role. So a change of spec.role leads to a new profile, and running instances
+// keep the old one.
 func (d *Client) ProfileName(c NodeClass) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{d.cluster.Region, d.cluster.UID, c.UID, roleName(c.Role)}, "/")))
 	const maxLength, digits = 128, 20 // IAM's limit for the name, and how many digits of the hash it has

@@ -87,9 +87,9 @@ func parsers() map[Event]func(json.RawMessage, *ParsedMessage) error {
 		{ec2, "EC2 Capacity Reservation Instance Interruption Warning"}: instanceParser(ReservationInterrupted),
 		// The EC2 user guide has this name for the event of the line above.
 		{ec2, "EC2 Interruptible Capacity Reservation Instance Interruption Warning"}: instanceParser(ReservationInterrupted),
-		{ec2, "EC2 Instance State-change Notification"}:                               readState,
-		{ec2, "Capacity Block Reservation Expiration Warning"}:                        readBlock,
-		{"aws.health", "AWS Health Event"}:                                            readHealth,
+		{ec2, "EC2 Instance State-change Notification"}:                               parseState,
+		{ec2, "Capacity Block Reservation Expiration Warning"}:                        parseBlock,
+		{"aws.health", "AWS Health Event"}:                                            parseHealth,
 	}
 }
 
@@ -113,8 +113,8 @@ func instanceParser(kind Kind) func(json.RawMessage, *ParsedMessage) error {
 	}
 }
 
-// readState parses a change of an instance's state. It does not change Kind for an instance that starts.
-func readState(detail json.RawMessage, m *ParsedMessage) error {
+// parseState parses a change of an instance's state. It does not change Kind for an instance that starts.
+func parseState(detail json.RawMessage, m *ParsedMessage) error {
 	var d instanceDetail
 	if err := decode(detail, &d); err != nil {
 		return err
@@ -130,9 +130,9 @@ func readState(detail json.RawMessage, m *ParsedMessage) error {
 	return instanceParser(kind)(detail, m)
 }
 
-// readBlock parses the expiration warning of a capacity block, as documented at
+// parseBlock parses the expiration warning of a capacity block, as documented at
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-blocks-monitor.html.
-func readBlock(detail json.RawMessage, m *ParsedMessage) error {
+func parseBlock(detail json.RawMessage, m *ParsedMessage) error {
 	var d struct {
 		ReservationID string `json:"capacity-reservation-id"`
 	}
@@ -146,10 +146,10 @@ func readBlock(detail json.RawMessage, m *ParsedMessage) error {
 	return nil
 }
 
-// readHealth parses an event of AWS Health, as documented at
+// parseHealth parses an event of AWS Health, as documented at
 // https://docs.aws.amazon.com/health/latest/ug/aws-health-events-eventbridge-schema.html. It changes Kind only for
 // events about open or upcoming scheduled changes of instances.
-func readHealth(detail json.RawMessage, m *ParsedMessage) error {
+func parseHealth(detail json.RawMessage, m *ParsedMessage) error {
 	var d struct {
 		Service  string `json:"service"`
 		Category string `json:"eventTypeCategory"`
