@@ -25,19 +25,19 @@ func TestAuthority(t *testing.T) {
 		"a path":               {encoded("/etc/kubernetes/ca.crt"), "this is base64 of something else"},
 		"encoded twice":        {encoded(someAuthority), "it is base64-encoded twice"},
 		"not encoded":          {string(pem), "encode the PEM with base64 -w0"},
-		"cut off":              {encoded(string(pem[:200])), "something else"},
+		"first one cut off":    {encoded(string(pem[:200])), "something else"},
 		"second one cut off":   {encoded(string(pem) + string(pem[:200])), "certificate 2 is cut off"},
 		"a key":                {encoded("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"), "it contains a PRIVATE KEY"},
 		"an empty certificate": {encoded("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), "certificate 1 cannot be read"},
-		"half of the base64":   {someAuthority[:101], "want base64"},
-		"base64 of URLs":       {"LS0t_-==", "want base64"},
+		"cut base64":           {someAuthority[:101], "want base64"},
+		"URL-safe base64":      {"LS0t_-==", "want base64"},
 		"two certificates":     {encoded(string(pem) + string(pem)), ""},
 	} {
 		var got string
 		err := authority(&got)(c.value)
 		if c.wantError == "" {
 			if want := strings.Join(strings.Fields(c.value), ""); err != nil || got != want {
-				t.Errorf("%s: error %v, stored %q; want no error, and one line of base64", name, err, got)
+				t.Errorf("%s: error %v, stored %q; want no error, and %q", name, err, got, want)
 			}
 			continue
 		}

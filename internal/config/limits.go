@@ -38,7 +38,7 @@ func rates(to *map[string]Rate) func(string) error {
 			if !slices.ContainsFunc(ec2Actions(), matches) {
 				return fmt.Errorf("no EC2 action of Joiner matches %s%s", action, suggest.Hint(action, ec2Actions()))
 			}
-			if before, isKnown := out[action]; isKnown && before != r {
+			if before, isListed := out[action]; isListed && before != r {
 				return fmt.Errorf("%s is listed twice with different limits: remove one", action)
 			}
 			out[action] = r

@@ -104,7 +104,7 @@ func Unsupported() []Setting {
 	return out
 }
 
-// Help returns one line for each setting.
+// Help returns one line for each setting, and a sentence on their variables.
 func Help() string {
 	var b strings.Builder
 	for _, s := range All() {

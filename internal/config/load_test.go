@@ -91,7 +91,7 @@ func TestBindAddress(t *testing.T) {
 	for _, address := range []string{"127.0.0.1", "::1"} {
 		got, _, err := load("", "BIND_ADDRESS="+address)
 		if err != nil || got.BindAddress != address {
-			t.Errorf("%s: stored %q, error %v", address, got.BindAddress, err)
+			t.Errorf("stored address %q, error %v; want %s", got.BindAddress, err, address)
 		}
 	}
 }
@@ -108,11 +108,11 @@ func TestErrorsNameSettingAndFix(t *testing.T) {
 		"idle above max":     {"--batch-idle-duration=1m", "", []string{"--batch-idle-duration", "--batch-max-duration"}},
 		"not a URL":          {"", "CLUSTER_ENDPOINT=eks", []string{"CLUSTER_ENDPOINT", "full URL"}},
 		"not base64":         {"", "CLUSTER_CA_BUNDLE=%%", []string{"CLUSTER_CA_BUNDLE", "base64"}},
-		"percent for share":  {"", "VM_MEMORY_OVERHEAD_PERCENT=7.5", []string{"VM_MEMORY_OVERHEAD_PERCENT", "0.075"}},
+		"percentage":         {"", "VM_MEMORY_OVERHEAD_PERCENT=7.5", []string{"VM_MEMORY_OVERHEAD_PERCENT", "0.075"}},
 		"port out of range":  {"--metrics-port 99999", "", []string{"--metrics-port", "65535"}},
 		"name as address":    {"--bind-address=localhost", "", []string{"--bind-address", `"localhost"`, "127.0.0.1"}},
-		"one port for two":   {"--metrics-port 8081", "", []string{"--metrics-port", "--health-probe-port"}},
-		"no boolean":         {"--isolated-vpc=maybe", "", []string{"--isolated-vpc", "true or false"}},
+		"same port twice":    {"--metrics-port 8081", "", []string{"--metrics-port", "--health-probe-port"}},
+		"not a boolean":      {"--isolated-vpc=maybe", "", []string{"--isolated-vpc", "true or false"}},
 		"unknown level":      {"", "LOG_LEVEL=loud", []string{"LOG_LEVEL", "debug, info, error"}},
 		"unknown policy":     {"", "MIN_VALUES_POLICY=Lax", []string{"MIN_VALUES_POLICY", "Strict, BestEffort"}},
 		"gate without state": {"", "FEATURE_GATES=NodeOverlay", []string{"FEATURE_GATES", "NodeOverlay=true"}},
@@ -120,7 +120,7 @@ func TestErrorsNameSettingAndFix(t *testing.T) {
 		"stray word":         {"now", "", []string{`"now"`}},
 		"no value":           {"--cluster-name", "", []string{"--cluster-name has no value"}},
 		"NaN":                {"", "VM_MEMORY_OVERHEAD_PERCENT=NaN", []string{"VM_MEMORY_OVERHEAD_PERCENT"}},
-		"no calls":           {"", "KUBE_CLIENT_QPS=0", []string{"KUBE_CLIENT_QPS", "200"}},
+		"QPS of 0":           {"", "KUBE_CLIENT_QPS=0", []string{"KUBE_CLIENT_QPS", "200"}},
 	} {
 		_, _, err := load(c.args, c.env)
 		if err == nil {
@@ -140,7 +140,7 @@ func TestErrorsNameSettingAndFix(t *testing.T) {
 
 func TestFeatureGates(t *testing.T) {
 	t.Parallel()
-	for value, want := range map[string]bool{
+	for value, wantOverlays := range map[string]bool{
 		"NodeOverlay=true":                  true,
 		"NodeRepair=true, NodeOverlay=true": true,
 		"NodeOverlay=false":                 false,
@@ -148,11 +148,11 @@ func TestFeatureGates(t *testing.T) {
 		"CapacityBuffer=true":               false,
 	} {
 		got, _, err := load("", "FEATURE_GATES="+value)
-		if err != nil || got.NodeOverlays != want {
-			t.Errorf("%s: NodeOverlays is %t, error %v; want %t", value, got.NodeOverlays, err, want)
+		if err != nil || got.NodeOverlays != wantOverlays {
+			t.Errorf("%s: NodeOverlays is %t, error %v; want %t", value, got.NodeOverlays, err, wantOverlays)
 		}
-		if repair := strings.Contains(value, "NodeRepair=true"); got.NodeRepair != repair {
-			t.Errorf("%s: NodeRepair is %t; want %t", value, got.NodeRepair, repair)
+		if wantRepair := strings.Contains(value, "NodeRepair=true"); got.NodeRepair != wantRepair {
+			t.Errorf("%s: NodeRepair is %t; want %t", value, got.NodeRepair, wantRepair)
 		}
 	}
 	for value, want := range map[string]bool{"ReservedCapacity=false": false, "ReservedCapacity=true": true, "NodeOverlay=true": true} {

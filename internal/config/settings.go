@@ -65,8 +65,8 @@ type Settings struct {
 	EC2Limits map[string]Rate
 
 	// BreakerCount and BreakerShare limit how many orphaned instances or NodeClaims the controller garbage-collects at
-	// once. If the orphans of a kind exceed both limits, it removes none of them. BreakerShare is a share of all
-	// objects of the kind.
+	// once. If the orphans of a kind exceed both limits, the controller removes none of
+	// them. BreakerShare is a share of all objects of the kind.
 	BreakerCount int
 	BreakerShare float64
 	// DriftBreakerCount and DriftBreakerShare limit drift that no change in the cluster caused. If at least
@@ -101,8 +101,8 @@ type Settings struct {
 	// of MemoryLimit.
 	MemoryLimit int64
 
-	// LeaderElection enables leader election with the Lease LeaderElectionName. It has Karpenter's name by default, so
-	// that only one of Joiner and Karpenter is active. An empty LeaderElectionNamespace means the pod's namespace.
+	// LeaderElection enables leader election with the Lease LeaderElectionName. The Lease has Karpenter's name by
+	// default, so that only one of Joiner and Karpenter is active. An empty LeaderElectionNamespace means the pod's namespace.
 	LeaderElection                              bool
 	LeaderElectionName, LeaderElectionNamespace string
 

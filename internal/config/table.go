@@ -175,7 +175,7 @@ func (c *Settings) gates() map[string]*bool {
 	}
 }
 
-// unsupportedGates returns the feature gates of Karpenter that are accepted but not supported, with the consequence.
+// unsupportedGates returns the feature gates of Karpenter that have no effect, with the consequence.
 func (c *Settings) unsupportedGates() map[string]string {
 	return map[string]string{
 		"CapacityBuffer": "CapacityBuffers are ignored: no spare capacity is kept",
@@ -411,11 +411,11 @@ func parseGates(to map[string]*bool, accepted []string) func(string) error {
 			if err != nil {
 				return fmt.Errorf("want %s=true or %s=false%s", name, name, booleanHint(state))
 			}
-			if before, isKnown := states[name]; isKnown && before != on {
+			if before, isListed := states[name]; isListed && before != on {
 				return fmt.Errorf("%s is listed twice, on and off: remove one", name)
 			}
 			states[name] = on
-			if to[name] != nil {
+			if to[name] != nil { // nil: an unsupported gate
 				*to[name] = on
 			}
 		}

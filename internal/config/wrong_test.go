@@ -49,7 +49,7 @@ func TestWrongValuesAreNamed(t *testing.T) {
 		"queue by ARN":              {"", "INTERRUPTION_QUEUE=arn:aws:sqs:us-east-1:111122223333:notices", "(did you mean notices?)"},
 		"cluster by ARN":            {"", "CLUSTER_NAME=arn:aws:eks:us-east-1:111122223333:cluster/prod", "(did you mean prod?)"},
 		"zone for region":           {"--aws-region=us-east-1a", "", "not a zone (did you mean us-east-1?)"},
-		"no region":                 {"--aws-region=Ohio", "", "for instance us-east-1"},
+		"city for region":           {"--aws-region=Ohio", "", "for instance us-east-1"},
 		"a setting given twice": {"--log-level=info --log-level=debug", "",
 			`setting --log-level is given twice, as "info" and as "debug": leave one of them out`},
 		"a boolean given twice":              {"--isolated-vpc --isolated-vpc=false", "", `--isolated-vpc is given twice, as "true" and as "false"`},

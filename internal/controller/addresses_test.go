@@ -21,7 +21,7 @@ func TestLaunchesShareSubnets(t *testing.T) {
 	r := newRig(t, "t3.medium") // a t3.medium node takes 18 addresses: its own and those of 17 pods
 	r.reconcileClassAndPool(t)
 	for i := range 6 {
-		r.addPendingPod(t, fmt.Sprint("web-", i), "1500m", "2Gi")
+		r.addPendingPod(t, fmt.Sprint("web-", i), "1500m", "2Gi") // fills a node
 	}
 	r.plan(t)
 	claims := r.claims(t)

@@ -40,22 +40,22 @@ func TestKarpentersNodesAreTakenOver(t *testing.T) {
 	instance := r.launchAsKarpenter(t)
 	r.createAsKarpenter(t, instance)
 	before := onlyClaim(t, r)
-	pods := func() (waiting, running int) {
+	pods := func() (pending, running int) {
 		var list corev1.PodList
 		if err := r.api.List(t.Context(), &list); err != nil {
 			t.Fatal(err)
 		}
 		for _, p := range list.Items {
 			if p.Spec.NodeName == "" {
-				waiting++
+				pending++
 			} else {
 				running++
 			}
 		}
-		return waiting, running
+		return pending, running
 	}
 
-	// Let days pass.
+	// Let 65 hours pass.
 	for range 5 {
 		r.reconcileClassAndPool(t)
 		r.reconcileClaims(t)
@@ -69,17 +69,17 @@ func TestKarpentersNodesAreTakenOver(t *testing.T) {
 	r.plan(t)
 	r.reconcileClaims(t)
 	r.emitQueuedEvents()
-	if waiting, running := pods(); waiting != 1 || running != 1 || r.events.find("Pod/Nominated", karpenterNode) == "" {
+	if pending, running := pods(); pending != 1 || running != 1 || r.events.find("Pod/Nominated", karpenterNode) == "" {
 		t.Errorf("%d pods are pending and %d run; want one each, and an event that nominates the node for the new pod: %v",
-			waiting, running, r.events.emitted)
+			pending, running, r.events.emitted)
 	}
 	claim := onlyClaim(t, r)
 	if claim.Name != karpenterClaim || claim.DeletionTimestamp != nil ||
 		claim.StatusConditions().IsTrue(karpv1.ConditionDrifted) || !claim.StatusConditions().IsReady() {
-		t.Errorf("the claim has changed: %+v %+v", claim.ObjectMeta, claim.Status.Conditions)
+		t.Errorf("the claim is %+v %+v, want it ready and not drifted", claim.ObjectMeta, claim.Status.Conditions)
 	}
 	if !reflect.DeepEqual(claim.Spec, before.Spec) || !reflect.DeepEqual(claim.Labels, before.Labels) {
-		t.Errorf("the requirements of the claim have changed: %+v %v", claim.Spec, claim.Labels)
+		t.Errorf("spec or labels of the claim have changed: %+v %v", claim.Spec, claim.Labels)
 	}
 	for key, value := range before.Annotations {
 		if claim.Annotations[key] != value {
@@ -98,7 +98,7 @@ func TestKarpentersNodesAreTakenOver(t *testing.T) {
 	}
 	r.finish(t)
 	if len(r.claims(t))+len(r.instances()) > 0 {
-		t.Errorf("remaining: %d claims, %d instances\n%s", len(r.claims(t)), len(r.instances()), r.log)
+		t.Errorf("after the deletion: %d claims, %d instances, want none\n%s", len(r.claims(t)), len(r.instances()), r.log)
 	}
 }
 

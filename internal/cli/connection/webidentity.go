@@ -20,9 +20,9 @@ const (
 )
 
 // webIdentityProblem returns one line on why STS does not accept the token of the service account, and how to fix it.
-// call is the error of the SDK.
-func webIdentityProblem(call *smithy.OperationError) string {
-	classified := *awserr.Of(awserr.Classify(call.Operation(), call))
+// callErr is the error of the SDK.
+func webIdentityProblem(callErr *smithy.OperationError) string {
+	classified := *awserr.Of(awserr.Classify(callErr.Operation(), callErr))
 	token := readServiceToken(os.Getenv(tokenVariable))
 	if hint := token.hint(classified.Code, classified.Message, os.Getenv(roleVariable)); hint != "" {
 		classified.Hint = hint
@@ -39,8 +39,8 @@ type serviceToken struct {
 	Expires   int64  `json:"exp"` // seconds since 1970
 }
 
-// readServiceToken reads a token from its file. Claims that cannot be read stay empty, because the error of STS is more
-// helpful than an error about the file.
+// readServiceToken reads a token from its file. The claims stay empty if that fails: the error of STS is more helpful than
+// an error about the file.
 func readServiceToken(file string) serviceToken {
 	out := serviceToken{file: file}
 	text, err := os.ReadFile(file)
@@ -48,7 +48,7 @@ func readServiceToken(file string) serviceToken {
 		return out
 	}
 	parts := strings.Split(strings.TrimSpace(string(text)), ".")
-	if len(parts) != 3 {
+	if len(parts) != 3 { // header, claims, signature
 		return out
 	}
 	if claims, err := base64.RawURLEncoding.DecodeString(parts[1]); err == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// TestWebIdentityProblem: an error of IAM roles for service accounts (IRSA) is one line with a fix. The fix names the
-// service account and the cluster's OIDC provider.
+// TestWebIdentityProblem: an error of IAM roles for service accounts (IRSA) is one line with a fix. Without a readable
+// token, and for other error codes, the error of STS is unchanged.
 func TestWebIdentityProblem(t *testing.T) {
 	claims := `{"iss":"https://oidc.example.com/id/A","sub":"system:serviceaccount:kube-system:joiner","aud":["sts.amazonaws.com"],"exp":1700000000}`
 	token := "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".c2ln"

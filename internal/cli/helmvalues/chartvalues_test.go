@@ -55,7 +55,7 @@ func TestChartPaths(t *testing.T) {
 	}
 	slices.Sort(want)
 	if got := chartPaths(); !slices.Equal(got, want) {
-		t.Errorf("chartPaths returns %q, want those of the chart %q", got, want)
+		t.Errorf("chartPaths returns %q, want the paths of the chart: %q", got, want)
 	}
 }
 
@@ -106,7 +106,7 @@ func TestChartShapes(t *testing.T) {
 		walk(name, raw)
 	}
 	if got := chartShapes(); !maps.Equal(got, want) {
-		t.Errorf("chartShapes returns %v, want those of the chart %v", got, want)
+		t.Errorf("chartShapes returns %v, want the types of the chart: %v", got, want)
 	}
 	var settings typed
 	if err := json.Unmarshal(root.Properties["settings"], &settings); err != nil {
@@ -123,7 +123,7 @@ func TestChartShapes(t *testing.T) {
 	}
 }
 
-// TestChartValues: the problem of a refused value has its path and the valid values. Names are case-sensitive.
+// TestChartValues: the problem of a refused value has its path and the valid values. An empty want is no problem.
 func TestChartValues(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

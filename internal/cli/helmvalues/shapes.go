@@ -16,7 +16,7 @@ const (
 	shapeText    = "a text"
 )
 
-// chartShapes returns the types of values of Joiner's chart, by path. The types of other values are not checked.
+// chartShapes returns the types of values of Joiner's chart, by path. Values without an entry may have any type.
 // TestChartShapes compares the result with the chart.
 func chartShapes() map[string]string {
 	out := map[string]string{}
@@ -65,7 +65,7 @@ func shapeProblems(tree map[string]any) []string {
 			value := tree[name]
 			want, actual := shapes[path+name], shapeOf(value)
 			switch {
-			case value == nil:
+			case value == nil: // null removes a default, whatever its type
 			case want != "" && want != actual:
 				text := fmt.Sprintf("value %s is %s: want %s", path+name, actual, want)
 				if actual == shapeText && (want == shapeBool || want == shapeWhole) {
@@ -89,7 +89,7 @@ func shapeOf(value any) string {
 		return shapeList
 	case bool:
 		return shapeBool
-	case float64:
+	case float64: // YAML is decoded as JSON, so integers are float64, too
 		if v == float64(int64(v)) {
 			return shapeWhole
 		}

@@ -11,8 +11,8 @@ import (
 )
 
 // chartPaths returns the paths of the values of Joiner's chart, except those below settings. A path whose value is a
-// free-form map or list, such as nodeSelector, stands for all paths below it, too. TestChartPaths compares them with
-// the chart.
+// free-form map or list, such as nodeSelector, stands for all paths below it, too. TestChartPaths compares the
+// result with the chart.
 func chartPaths() []string {
 	return []string{
 		"additionalAnnotations", "additionalClusterRoleRules", "additionalLabels", "affinity.nodeAffinity", "affinity.podAffinity",
@@ -37,8 +37,7 @@ func chartPaths() []string {
 }
 
 // UnknownValues returns the values that are not in chartPaths, sorted by path, each with the path that the user
-// probably meant. It does not check values below settings: ReadValues checks them when it converts them to environment
-// variables.
+// probably meant. It does not check values below settings: ReadValues checks those.
 func UnknownValues(flat map[string]string) []migration.UnknownValue {
 	paths := chartPaths()
 	var out []migration.UnknownValue

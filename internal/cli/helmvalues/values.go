@@ -1,7 +1,7 @@
 // Package helmvalues reads values files of Karpenter's and Joiner's Helm charts for joiner migrate.
 //
 // In: values files and the shapes that the chart allows.
-// Out: the settings that the values result in, and the values that no chart knows.
+// Out: the settings that the values result in, and the values that Joiner's chart does not have.
 // Never: a call of Helm, of a cluster or of AWS.
 package helmvalues
 
@@ -64,8 +64,8 @@ func ReadValues(files []string) (ChartValues, error) {
 	return out, nil
 }
 
-// takeLeftovers removes the values of config.Leftovers from flat, and returns them with what to set instead. A cluster
-// name among them is kept as settings.clusterName.
+// takeLeftovers removes the values of config.Leftovers from flat, and returns them with what to set instead. It keeps a
+// cluster name as settings.clusterName.
 func takeLeftovers(flat map[string]string) []migration.Ignored {
 	var out []migration.Ignored
 	for _, l := range config.Leftovers() {
@@ -120,7 +120,7 @@ func environOf(flat map[string]string) (environ []string, problem string) {
 		switch gate, isGate := strings.CutPrefix(path, "settings.featureGates."); {
 		case path == "logLevel", path == "logOutputPaths", path == "logErrorOutputPaths":
 			environ = append(environ, variables[path]+"="+flat[path])
-		case !isSetting:
+		case !isSetting: // about the Deployment, not a setting of the controller
 		case isGate:
 			gates = append(gates, strings.ToUpper(gate[:1])+gate[1:]+"="+flat[path])
 		case strings.HasPrefix(setting, "awsFeatureGates."):
@@ -152,10 +152,10 @@ func (v ChartValues) installed() evidence.InstalledController {
 	return out
 }
 
-// AddControllers adds the installed controllers to seen, each with its settings that Joiner ignores. If there are
+// AddControllers adds the installed controllers to found, each with its settings that Joiner ignores. If there are
 // values but no controller of Karpenter is installed, it also adds the controller that the chart renders. It returns
 // Karpenter's settings; if they are invalid, only the cluster name.
-func AddControllers(seen *migration.Installation, installed []evidence.InstalledController, chart ChartValues) config.Settings {
+func AddControllers(found *migration.Installation, installed []evidence.InstalledController, chart ChartValues) config.Settings {
 	isKarpenter := func(i evidence.InstalledController) bool { return i.Product == migration.Karpenter }
 	if chart.Flat != nil && !slices.ContainsFunc(installed, isKarpenter) {
 		installed = append(installed, chart.installed())
@@ -183,7 +183,7 @@ func AddControllers(seen *migration.Installation, installed []evidence.Installed
 		if settings.LeaderElection {
 			c.Lease = cmp.Or(settings.LeaderElectionNamespace, c.Namespace) + "/" + settings.LeaderElectionName
 		}
-		seen.Controllers = append(seen.Controllers, c)
+		found.Controllers = append(found.Controllers, c)
 	}
 	return karpenter
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestRead: a file is read whole, and one without an end is refused.
+// TestRead: a file is read whole; an endless file is refused.
 func TestRead(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "values.yaml")

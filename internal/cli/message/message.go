@@ -18,9 +18,9 @@ import (
 // WithoutSyscall returns an error about a file without the name of the system call: "open x: no such file" becomes "x:
 // no such file".
 func WithoutSyscall(err error) error {
-	var path *os.PathError
-	if errors.As(err, &path) {
-		return fmt.Errorf("%s: %w", path.Path, path.Err)
+	var pathErr *os.PathError
+	if errors.As(err, &pathErr) {
+		return fmt.Errorf("%s: %w", pathErr.Path, pathErr.Err)
 	}
 	return err
 }

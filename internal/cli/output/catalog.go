@@ -116,7 +116,7 @@ func (t Type) read() (catalog.Type, error) {
 		}
 		out.Offerings = append(out.Offerings, offering)
 	}
-	return out.WithOfferings(out.Offerings), nil
+	return out.WithOfferings(out.Offerings), nil // sorts them
 }
 
 // read converts the offering to a catalog.Offering. The error says what is invalid.
@@ -170,7 +170,7 @@ func TypesTable(c catalog.Catalog) Table {
 	for _, typ := range c.Types {
 		var devices []string
 		for _, e := range typ.Capacity.Extended {
-			if !strings.HasPrefix(e.Name, "vpc.amazonaws.com/") {
+			if !strings.HasPrefix(e.Name, "vpc.amazonaws.com/") { // network interfaces and addresses
 				devices = append(devices, fmt.Sprintf("%d %s", e.Value, e.Name))
 			}
 		}

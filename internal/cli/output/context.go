@@ -68,13 +68,13 @@ const maxLaunchingClaims = 5
 // launchingClaimsText returns the NodeClaims as text: name, step and age of each.
 func launchingClaimsText(all []LaunchingClaim) string {
 	var out []string
-	for i, f := range all {
+	for i, c := range all {
 		if i == maxLaunchingClaims {
 			out = append(out, fmt.Sprintf("and %d more", len(all)-i))
 			break
 		}
-		age := time.Duration(f.AgeSeconds * float64(time.Second)).Truncate(time.Second)
-		out = append(out, fmt.Sprintf("%s (%s, %s old)", escapeInvisible(f.Name), f.Step, age))
+		age := time.Duration(c.AgeSeconds * float64(time.Second)).Truncate(time.Second)
+		out = append(out, fmt.Sprintf("%s (%s, %s old)", escapeInvisible(c.Name), c.Step, age))
 	}
 	return strings.Join(out, ", ")
 }

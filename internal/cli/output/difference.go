@@ -6,12 +6,12 @@ import "strings"
 const contextLines = 2
 
 // Difference returns the line-by-line difference of two texts: removed lines start with "- ", added lines with "+ ",
-// and unchanged lines with two spaces. Unchanged lines farther than contextLines from a change are left out. If both
+// and unchanged lines with two spaces. Unchanged lines farther than contextLines from a change are left out. If the
 // texts are too long for commonSubsequence, all lines are shown as removed and added.
 func Difference(before, after string) []string {
 	a, b := lines(before), lines(after)
 	var all []string
-	i, j := 0, 0
+	i, j := 0, 0 // next lines of a and b; the pair added below is the end of both
 	for _, same := range append(commonSubsequence(a, b), [2]int{len(a), len(b)}) {
 		for ; i < same[0]; i++ {
 			all = append(all, "- "+a[i])

@@ -37,6 +37,7 @@ n1                                           5  it is not ready
 				t.Errorf("width %d: a line has %d characters:\n%s", width, n, text)
 			}
 		}
+		// From 70 characters on, no name needs to be split.
 		if withoutBlanks := func(s string) string { return strings.Join(strings.Fields(s), "") }; width >= 70 &&
 			!strings.Contains(withoutBlanks(text), "ip-10-0-1-17.eu-west-1.compute.internal") {
 			t.Errorf("width %d: the name of the node is split or missing:\n%s", width, text)

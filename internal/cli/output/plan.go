@@ -18,7 +18,7 @@ type Plan struct {
 	LowerBoundPerHour float64 `json:"lowerBoundPerHour"` // US dollars; no plan can cost less
 	SolveSeconds      float64 `json:"solveSeconds"`      // duration of the planning
 	Pods              int     `json:"pods"`              // number of pods, including unschedulable pods
-	PodClasses        int     `json:"podClasses"`        // number of groups of equal pods
+	PodClasses        int     `json:"podClasses"`        // number of classes: groups of equal pods
 
 	Context
 }

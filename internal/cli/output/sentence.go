@@ -13,24 +13,24 @@ import (
 // 812 have the wrong architecture, 410 are too small (cpu), EC2 is short of 180". Events, conditions and the command
 // line use the same sentence.
 func Sentence(r packing.Refusal) string {
-	var parts, others []string
+	var counted, uncounted []string
 	offerings := 0
 	for _, reason := range r.Reasons {
 		if text := uncountedText(reason); text != "" {
-			others = append(others, text)
+			uncounted = append(uncounted, text)
 			continue
 		}
 		offerings += reason.Count
-		parts = append(parts, countedText(reason))
+		counted = append(counted, countedText(reason))
 	}
-	if len(parts) > 0 {
-		text := fmt.Sprintf("of %s: %s", Count(offerings, "offering"), strings.Join(parts, ", "))
-		others = append([]string{text}, others...)
+	if len(counted) > 0 {
+		text := fmt.Sprintf("of %s: %s", Count(offerings, "offering"), strings.Join(counted, ", "))
+		uncounted = append([]string{text}, uncounted...)
 	}
-	if len(others) == 0 {
+	if len(uncounted) == 0 {
 		return "no reason is known"
 	}
-	return strings.Join(others, "; ")
+	return strings.Join(uncounted, "; ")
 }
 
 // uncountedText returns the text of a reason that is not about a number of offerings; empty for other reasons.
@@ -45,7 +45,7 @@ func uncountedText(r packing.Reason) string {
 	case packing.Unplannable:
 		return "it cannot be planned for: " + r.Detail
 	case packing.EffortSpent:
-		if r.Detail != "" {
+		if r.Detail != "" { // the pod was left out of this plan, so no offering was compared with it
 			return "a later plan places it: " + r.Detail
 		}
 	default:
@@ -87,7 +87,7 @@ func countedText(r packing.Reason) string {
 		return fmt.Sprintf("%s would be in a %s with a pod that it must not be near", n, labelName(r.Detail))
 	case packing.EffortSpent:
 		return fmt.Sprintf("%s were not considered: the plan reached its limit of work", n)
-	case packing.NoPool, packing.PoolUnusable, packing.PoolEmpty, packing.Unplannable:
+	case packing.NoPool, packing.PoolUnusable, packing.PoolEmpty, packing.Unplannable: // see uncountedText
 	}
 	return fmt.Sprintf("%s: %s %s", n, r.Code, r.Detail)
 }

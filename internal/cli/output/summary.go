@@ -106,8 +106,8 @@ func duration(seconds float64) string {
 // dollars returns a price with four decimals.
 func dollars(p catalog.Price) string { return fmt.Sprintf("%.4f", p.Dollars()) }
 
-// NodeClaimsTable returns the table of the nodes to launch. Nodes with the same NodePool, instance type, zone and
-// capacity type share a row. The rows with the highest price come first.
+// NodeClaimsTable returns the table of the nodes to launch. Nodes with the same NodePool, instance type, zone,
+// capacity type and reservation share a row. The rows with the highest price come first.
 func NodeClaimsTable(p packing.Plan) Table {
 	groups := groupNodes(p.PlannedNodes)
 	slices.SortStableFunc(groups, func(a, b []packing.PlannedNode) int { return cmp.Compare(totalPrice(b), totalPrice(a)) })
@@ -139,8 +139,7 @@ func capacityText(c packing.Choice) string {
 	return c.CapacityType + " " + c.Reservation
 }
 
-// groupNodes groups planned nodes by NodePool and by the instance type, zone and capacity type of their cheapest
-// offering.
+// groupNodes groups planned nodes by NodePool and cheapest offering.
 func groupNodes(planned []packing.PlannedNode) [][]packing.PlannedNode {
 	index := map[string]int{}
 	var out [][]packing.PlannedNode
@@ -249,7 +248,7 @@ func refusalsText(all []packing.Refusal) string {
 	return b.String()
 }
 
-// repeats reports whether a hint only repeats the sentence: whether it is "fix " and a part of the sentence.
+// repeats reports whether a hint is only "fix " and a part of the sentence.
 func repeats(hint, sentence string) bool {
 	what, ok := strings.CutPrefix(hint, "fix ")
 	return ok && strings.Contains(sentence, what)

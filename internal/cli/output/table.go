@@ -92,7 +92,7 @@ func (t Table) widths() (cells, words []int) {
 	return cells, words
 }
 
-// line returns the line with this index of a row. cells has the lines of each cell of the row.
+// line returns one line of a row: the lines with this index of all its cells.
 func (t Table) line(cells [][]string, widths []int, index int) string {
 	var b strings.Builder
 	for i, lines := range cells {

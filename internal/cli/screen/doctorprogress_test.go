@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestProgress: the source being read is shown with its duration: on a terminal in one line that is updated, elsewhere
-// in a line for each slow item.
+// TestProgress: a terminal has one line, updated with the oldest source and the time since the start. Elsewhere, each
+// slow source has a line with its own time.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -43,7 +43,7 @@ func TestProgress(t *testing.T) {
 			}
 		})
 	}
-	var nilProgress *Progress
+	var nilProgress *Progress // its methods do nothing
 	nilProgress.Note("pods", false)
 	nilProgress.Watch()()
 }

@@ -17,11 +17,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
-// Limits of the text output. Evidence is left out if the output would exceed screenLines, the height of a default
-// terminal. Fixes are always printed.
+// Limits of the text output. Evidence, except that of the first cause, is left out if the output would exceed
+// screenLines, the height of a default terminal. Fixes are always printed.
 const (
 	screenLines = 24
-	maxLines    = 2  // lines of evidence for one cause before "and … more"; three lines are printed in full
+	maxLines    = 2  // lines of evidence, or of following findings, before "and … more"; three lines are printed in full
 	maxCauses   = 20 // maximum number of causes
 	maxNames    = 4  // maximum number of subjects of one kind in a line
 	maxReasons  = 3  // maximum number of reasons why checks could not run
@@ -80,8 +80,8 @@ func appendSteps(lines []string, steps []fix.Step) []string {
 }
 
 // Findings returns the text output: one block for each cause with its subjects, fix and, if there is room, evidence.
-// The worst cause comes first; causes of EC2NodeClasses that no NodePool uses come last. The last lines are those of
-// closingLines.
+// The worst cause comes first; causes of EC2NodeClasses that no NodePool uses come last. closingLines makes the last
+// lines. truncated has a line for each list that was read only in part.
 func Findings(findings []diagnosis.Finding, unseen []diagnosis.UnreadableSystem, truncated []string) string {
 	all := causes(diagnosis.Actionable(findings))
 	tail := closingLines(findings, unseen, truncated)

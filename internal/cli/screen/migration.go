@@ -9,15 +9,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/migration"
 )
 
-// Limits of the findings with the weight Stays. Migration prints at most maxStays minus the number of other findings,
-// but at least minStays.
+// Limits of the findings with the weight Stays. The limit is maxStays minus the number of findings with other weights,
+// but not less than minStays.
 const (
 	maxStays = 10
 	minStays = 3
 )
 
 // minDiffers is the least value of the limit for findings with the weight Differs. Each finding that stops the
-// migration reduces that limit.
+// migration reduces that limit by its two lines.
 const minDiffers = 6
 
 // Migration returns the text output: the findings by weight, limited to about one screen, then the commands.

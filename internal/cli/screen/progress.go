@@ -15,12 +15,12 @@ import (
 const (
 	progressInterval = 250 * time.Millisecond // time between two updates
 	progressDelay    = time.Second            // time before the first update
-	slowAfter        = 3 * time.Second        // reading time after which an item gets a line of its own, without a terminal
+	slowAfter        = 3 * time.Second        // reading time after which a source gets its own line, without a terminal
 	progressWidth    = 78                     // maximum number of characters of the line on a terminal
 )
 
-// Progress prints to w what is being read, and for how long. On a terminal it updates one line; elsewhere it prints a
-// line for each slow item. Its methods may be called concurrently.
+// Progress prints to w what is being read. On a terminal it updates one line, with the time since NewProgress;
+// elsewhere it prints a line for each slow source. Its methods may be called concurrently.
 type Progress struct {
 	w          io.Writer
 	isTerminal bool
@@ -73,7 +73,7 @@ func (p *Progress) Note(source string, isDone bool) {
 	}
 }
 
-// show updates the line on the terminal, or prints a line for each item that has become slow.
+// show updates the line on the terminal, or prints a line for each source that has become slow.
 func (p *Progress) show() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
