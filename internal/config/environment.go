@@ -11,8 +11,8 @@ import (
 )
 
 // checkVariableNames returns an error about the first variable, by name, that is probably a misspelled setting. A
-// variable without the prefix JOINER_ or KARPENTER_ may belong to another program: it is no error if the setting that it
-// resembles has a value. Invalid args are no error here, because Load reports them.
+// variable without the prefix JOINER_ or KARPENTER_ may belong to another program: it is no error if the setting that
+// it resembles has a value. Invalid args are no error here, because Load reports them.
 func checkVariableNames(args []string, variables map[string]string) error {
 	flags := (&Settings{}).byFlag()
 	given, err := parse(args, flags)

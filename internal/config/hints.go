@@ -42,7 +42,6 @@ func durationHint(s string) string {
 // unitWord matches a duration whose unit is a word, or follows a blank: 10 sec, 5min, 2 hours.
 var unitWord = regexp.MustCompile(`^(\d+(?:\.\d+)?) ?([smh])(?:|ecs?|econds?|ins?|inutes?|rs?|ours?)$`)
 
-// booleanHint returns a hint for booleans like yes and off.
 func booleanHint(s string) string {
 	switch strings.ToLower(strings.TrimSpace(s)) {
 	case "yes", "y", "on", "enabled":
@@ -185,7 +184,8 @@ func schemeHint(s string) string {
 	return ""
 }
 
-// objectName returns a parser of the name of a Kubernetes object: lower-case letters, digits, hyphens and dots.
+// objectName returns a parser of the name of a Kubernetes object: lower-case letters, digits, hyphens and dots; empty
+// is allowed.
 func objectName(to *string) func(string) error {
 	name := regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
 	return func(s string) error {

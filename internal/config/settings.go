@@ -102,7 +102,8 @@ type Settings struct {
 	MemoryLimit int64
 
 	// LeaderElection enables leader election with the Lease LeaderElectionName. The Lease has Karpenter's name by
-	// default, so that only one of Joiner and Karpenter is active. An empty LeaderElectionNamespace means the pod's namespace.
+	// default, so that only one of Joiner and Karpenter is active. An empty LeaderElectionNamespace means the pod's
+	// namespace.
 	LeaderElection                              bool
 	LeaderElectionName, LeaderElectionNamespace string
 

@@ -155,7 +155,6 @@ func (c *Settings) table() []setting {
 	}
 }
 
-// byFlag returns the rows of table by flag.
 func (c *Settings) byFlag() map[string]setting {
 	out := map[string]setting{}
 	for _, s := range c.table() {
@@ -182,7 +181,6 @@ func (c *Settings) unsupportedGates() map[string]string {
 	}
 }
 
-// gateNames returns the names of the supported feature gates, separated by commas.
 func gateNames() string { return strings.Join(slices.Sorted(maps.Keys((&Settings{}).gates())), ", ") }
 
 // check validates combinations of settings.
@@ -225,7 +223,6 @@ type unsupportedSetting struct {
 	note     string // the note for any value but harmless; empty: all values are harmless
 }
 
-// text returns a parser that stores any text.
 func text(to *string) func(string) error {
 	return func(s string) error {
 		*to = s

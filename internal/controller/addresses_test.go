@@ -51,12 +51,14 @@ func TestLaunchesShareSubnets(t *testing.T) {
 	if want := []string{first.ID, second.ID, first.ID, second.ID}; !slices.Equal(got, want) {
 		t.Errorf("four concurrent launches use subnets %v, want %v", got, want)
 	}
-	// 4 addresses are left in the first subnet, none in the second. The fourth launch fails, and frees 12 in the second.
+	// 4 addresses are left in the first subnet, none in the second. The fourth launch fails, and frees 12 in the
+	// second.
 	r.Claims.Offers.EndLaunch(&claims[3])
 	if subnet, _ := requestFor(&claims[4]); subnet != second.ID {
 		t.Errorf("the launch after a failed one uses subnet %s, want %s", subnet, second.ID)
 	}
-	// EC2 places the third launch in the second subnet. This frees the addresses that were reserved for it in the first.
+	// EC2 places the third launch in the second subnet. This frees the addresses that were reserved for it in the
+	// first.
 	r.Claims.Offers.NoteLaunched(now, ec2.Instance{Type: "t3.medium", Zone: zone, SubnetID: second.ID}, &requests[2])
 	if subnet, _ := requestFor(&claims[5]); subnet != first.ID {
 		t.Errorf("the launch after one that EC2 placed in the other subnet uses %s, want %s", subnet, first.ID)

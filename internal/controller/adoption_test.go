@@ -27,8 +27,8 @@ const (
 )
 
 // TestKarpentersNodesAreTakenOver: a node that Karpenter has created, with Karpenter's tags, hashes and names, stays in
-// service. It is not replaced, does not drift, is not garbage-collected, and takes new pods. Spec, labels and annotations
-// of its claim do not change. When the claim is deleted, the instance is terminated.
+// service. It is not replaced, does not drift, is not garbage-collected, and takes new pods. Spec, labels and
+// annotations of its claim do not change. When the claim is deleted, the instance is terminated.
 func TestKarpentersNodesAreTakenOver(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -102,7 +102,6 @@ func TestKarpentersNodesAreTakenOver(t *testing.T) {
 	}
 }
 
-// wantAWSUnchanged asserts that the controller changed no resource in AWS.
 func (r *rig) wantAWSUnchanged(t *testing.T, instance world.Instance) {
 	t.Helper()
 	calls := r.Calls()
@@ -126,8 +125,8 @@ func (r *rig) wantAWSUnchanged(t *testing.T, instance world.Instance) {
 	})
 }
 
-// launchAsKarpenter creates an instance, its launch template and its instance profile as Karpenter does: tagged with the
-// name of the cluster, and not with the cluster's UID.
+// launchAsKarpenter creates an instance, its launch template and its instance profile as Karpenter does: tagged with
+// the name of the cluster, and not with the cluster's UID.
 func (r *rig) launchAsKarpenter(t *testing.T) world.Instance {
 	t.Helper()
 	tags := map[string]string{
@@ -171,8 +170,8 @@ func (r *rig) launchAsKarpenter(t *testing.T) world.Instance {
 	return out
 }
 
-// createAsKarpenter creates the claim and the Node of the instance as Karpenter does, and a pod on the Node. It annotates
-// the pool and the class with Karpenter's hashes.
+// createAsKarpenter creates the claim and the Node of the instance as Karpenter does, and a pod on the Node. It
+// annotates the pool and the class with Karpenter's hashes.
 func (r *rig) createAsKarpenter(t *testing.T, i world.Instance) {
 	t.Helper()
 	pool, class := r.pool(t), r.class(t)

@@ -19,9 +19,9 @@ func TestBurst(t *testing.T) {
 	t.Parallel()
 	embedded(t) // loads the table that the synctest bubbles share
 	for name, c := range map[string]struct {
-		nodes  int
-		limits ratelimit.Limits
-		least  time.Duration // minimum time until all instances are launched
+		nodes   int
+		limits  ratelimit.Limits
+		minWait time.Duration // until all instances are launched
 	}{
 		// Like 2,000 nodes at EC2's default of 5 launches a second: the last one is launched after about 400 s.
 		"a large burst": {500, slower(12, 1.25), 6 * time.Minute},
@@ -49,10 +49,10 @@ func TestBurst(t *testing.T) {
 					}
 				}
 				if launched != c.nodes || len(r.instances()) != c.nodes {
-					t.Errorf("%d claims of %d have an instance, and there are %d instances", launched, c.nodes, len(r.instances()))
+					t.Errorf("%d claims have an instance, and EC2 has %d; want %d", launched, len(r.instances()), c.nodes)
 				}
-				if took := time.Since(start); took < c.least {
-					t.Errorf("the launches took only %s, want at least %s: EC2 did not throttle them", took, c.least)
+				if took := time.Since(start); took < c.minWait {
+					t.Errorf("the launches took only %s, want at least %s: EC2 did not throttle them", took, c.minWait)
 				}
 			})
 		})
@@ -96,7 +96,7 @@ func (r *rig) launchAll(t *testing.T) {
 }
 
 // reconcileOne reconciles a claim, and returns the pause until the next reconcile. isDone reports whether the claim is
-// gone, is being deleted, or had its instance before this reconcile.
+// gone, is being deleted, or had its instance before.
 func (r *rig) reconcileOne(t *testing.T, name string) (pause time.Duration, isDone bool) {
 	claim, err := r.Claims.Read(t.Context(), name)
 	if claim == nil || err != nil {

@@ -22,36 +22,37 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// fullCrash names the environment variable that `make crash` sets. Without it, the process dies only after each write,
-// and before the first one: dying before another write leaves the same state as dying after the previous write. Without
-// it, the scenario also ends after the phase in which the process died.
+// fullCrash names the environment variable that `make crash` sets. Without it, the process dies after each write, and
+// before the first one: dying before a later write leaves the same state as dying after the previous write. Without it,
+// the scenario also ends after the phase in which the process died.
 const fullCrash = "CRASH_FULL"
 
 // TestCrashAtEveryWrite runs a scenario with a node class and its nodes, and records the controller's writes to the API
-// server and to AWS. It then runs the scenario twice for each write: the process dies just before the write, or after
-// the write and before the answer arrives. The next process knows only what is stored. Each phase must end as in the run
-// without a crash.
+// server and to AWS. It then runs the scenario again for each write (see fullCrash): the process dies just before the
+// write, or between the write and its answer. The next process knows only what is stored. Each phase must end as in the
+// run without a crash.
 func TestCrashAtEveryWrite(t *testing.T) {
 	t.Parallel()
 	embedded(t) // loads the table that the synctest bubbles share
 	want := runScenario(t, 0, false)
-	if len(want.writes) < 50 || len(want.endStates) != len(scenario()) {
+	if len(want.writes) < 50 || // too few: a phase did nothing
+		len(want.endStates) != len(scenario()) {
 		t.Fatalf("only %d writes in %d of %d phases:\n%s\n%s", len(want.writes), len(want.endStates), len(scenario()),
 			strings.Join(want.writes, "\n"), want.log)
 	}
 	t.Logf("%d writes:\n%s", len(want.writes), strings.Join(want.writes, "\n"))
 	for n, name := range want.writes {
-		for _, late := range []bool{false, true} {
+		for _, isAfter := range []bool{false, true} {
 			when := "before"
 			switch {
-			case late:
+			case isAfter:
 				when = "after"
 			case n > 0 && os.Getenv(fullCrash) == "":
 				continue
 			}
 			t.Run(fmt.Sprintf("%s %d %s", when, n+1, name), func(t *testing.T) {
 				t.Parallel()
-				got := runScenario(t, n+1, late)
+				got := runScenario(t, n+1, isAfter)
 				if len(got.writes) != n+1 || got.writes[n] != name {
 					t.Fatalf("write %d is not %s, as without a crash; the last writes are %v", n+1, name, got.writes[max(0, len(got.writes)-3):])
 				}
@@ -69,8 +70,8 @@ func TestCrashAtEveryWrite(t *testing.T) {
 
 type phase struct {
 	name   string
-	act    func(s *stage)
-	isDone func(s *stage) bool
+	act    func(s *stage)      // starts the phase
+	isDone func(s *stage) bool // ends it
 }
 
 func scenario() []phase {
@@ -115,14 +116,14 @@ const (
 	longPause    = time.Minute     // after each of sweepRounds
 )
 
-// runScenario runs the scenario in fake time. The first process dies at write number at: just before it, or after it if
-// late is true. With at 0, the process does not die.
-func runScenario(t *testing.T, at int, late bool) runResult {
+// runScenario runs the scenario in fake time. The first process dies just before the write with this number, or just
+// after it if isAfter is true. With number 0, the process does not die.
+func runScenario(t *testing.T, number int, isAfter bool) runResult {
 	t.Helper()
 	var out runResult
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)))
-		f := newFuse(at, late)
+		f := newFuse(number, isAfter)
 		s := newStage(t, f)
 		defer s.endDeadProcesses()
 		for _, p := range scenario() {
@@ -141,8 +142,7 @@ func runScenario(t *testing.T, at int, late bool) runResult {
 	return out
 }
 
-// stage is a rig in fake time. It simulates what surrounds the controller: kubelets, the cloud controller manager, a
-// ReplicaSet, kube-scheduler.
+// stage is a rig in fake time. It simulates kubelets, the cloud controller manager, a ReplicaSet and kube-scheduler.
 type stage struct {
 	*rig
 	t            *testing.T

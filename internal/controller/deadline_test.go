@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
 )
 
-// TestDeadlineOfAnAbandonedRepair: a node repair wrote the deadline after which pods are deleted by force, and then did not
-// delete the claim. The deadline does not apply if the claim is deleted days later for another reason.
+// TestDeadlineOfAnAbandonedRepair: a node repair wrote the deadline after which pods are deleted by force, and then did
+// not delete the claim. If the claim is deleted days later for another reason, the deadline does not apply.
 func TestDeadlineOfAnAbandonedRepair(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

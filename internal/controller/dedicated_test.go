@@ -13,7 +13,7 @@ import (
 
 func tenancyRig(t *testing.T, tenancies ...string) *rig {
 	t.Helper()
-	r := newRig(t, "t2.large", "m5.large")
+	r := newRig(t, "t2.large", "m5.large") // t2.large is cheaper, and has no dedicated hardware
 	pool := r.pool(t)
 	pool.Spec.Template.Spec.Requirements = append(pool.Spec.Template.Spec.Requirements, karpv1.Requirement{
 		Key: awsv1.LabelInstanceTenancy, Operator: corev1.NodeSelectorOpIn, Values: tenancies})
@@ -66,7 +66,6 @@ func TestTenancy(t *testing.T) {
 	}
 }
 
-// onDemandPrice returns the first on-demand price of the type; 0 if there is none.
 func onDemandPrice(types []catalog.Type, name string) catalog.Price {
 	for _, t := range types {
 		for _, o := range t.Offerings {
@@ -99,13 +98,13 @@ func TestWantsDedicated(t *testing.T) {
 			t.Fatal(problem)
 		}
 		if got := catalog.WantsDedicated(reqs); got != c.want {
-			t.Errorf("%s: WantsDedicated is %t, want the opposite", name, got)
+			t.Errorf("%s: WantsDedicated is %t, want %t", name, got, c.want)
 		}
 	}
 }
 
-// TestDedicatedType: dedicated hardware has a higher on-demand price, except for bare metal, which always is dedicated. The
-// spot price is the same. Reserved offerings are removed.
+// TestDedicatedType: dedicated hardware has a higher on-demand price, except for bare metal, which is always dedicated.
+// The spot price is the same. Reserved offerings are removed.
 func TestDedicatedType(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]catalog.Price{"m5.large": 110, "m5.metal": 100} {
@@ -116,7 +115,8 @@ func TestDedicatedType(t *testing.T) {
 		if len(out.Offerings) != 2 || out.Offerings[0].Price != 40 || out.Offerings[1].Price != want ||
 			out.Labels[catalog.LabelTenancy] != "dedicated" ||
 			in.Labels[catalog.LabelTenancy] != "default" || in.Offerings[2].Price != 100 {
-			t.Errorf("%s: the dedicated type %+v is wrong, or the original %+v was changed", name, out, in)
+			t.Errorf("%s: the dedicated type is %+v, want spot at 40 and on-demand at %d;\nthe original, which must not change: %+v",
+				name, out, want, in)
 		}
 	}
 }

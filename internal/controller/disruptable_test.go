@@ -8,9 +8,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/controller/disruptor"
 )
 
-// TestDisruptableConditionIsKeptCurrent: a cause that prevents the disruption of a node for at least MinCauseAge is written
-// to the claim's condition Disruptable, counted and reported by an event. When another cause takes its place, the condition
-// changes.
+// TestDisruptableConditionIsKeptCurrent: a cause that prevents the disruption of a node for at least MinCauseAge is
+// written to the claim's condition Disruptable, counted and reported by an event. When another cause takes its place,
+// the condition changes.
 func TestDisruptableConditionIsKeptCurrent(t *testing.T) {
 	t.Parallel()
 	f := newReplicaRig(t, 4, "1500m", "400m", "t3.medium")

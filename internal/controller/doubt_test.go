@@ -26,8 +26,9 @@ func (l lossyLauncher) Launch(ctx context.Context, request ec2.LaunchRequest) (e
 	return ec2.Launch{}, &awserr.Error{Op: "CreateFleet", Kind: awserr.Transient, Reason: "Timeout"}
 }
 
-// TestInstanceOfAClaimDeletedDuringItsLaunchIsTerminated: the claim is deleted during the launch call, the answer is lost,
-// and EC2 does not show the instance at once. The claim stays until EC2 shows the instance, which is then terminated.
+// TestInstanceOfAClaimDeletedDuringItsLaunchIsTerminated: the claim is deleted during the launch call, the answer is
+// lost, and EC2 does not show the instance at once. The claim stays until EC2 shows the instance, which is then
+// terminated.
 func TestInstanceOfAClaimDeletedDuringItsLaunchIsTerminated(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -49,12 +50,13 @@ func TestInstanceOfAClaimDeletedDuringItsLaunchIsTerminated(t *testing.T) {
 	}
 	r.finish(t)
 	if len(r.instances())+len(r.claims(t)) > 0 {
-		t.Errorf("remaining: %d instances, %d claims\n%s", len(r.instances()), len(r.claims(t)), r.log)
+		t.Errorf("%d instances and %d claims are left, want none\n%s", len(r.instances()), len(r.claims(t)), r.log)
 	}
 }
 
-// TestInstanceIsRecordedInFull: a process that has just started finds the instance of an earlier launch, and does not know
-// the instance types yet. It must not record the instance without its capacity, which would never be written later.
+// TestInstanceIsRecordedInFull: a process that has just started finds the instance of an earlier launch, and does not
+// know the instance types yet. It must not record the instance without its capacity, which would never be written
+// later.
 func TestInstanceIsRecordedInFull(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -80,7 +82,7 @@ func TestInstanceIsRecordedInFull(t *testing.T) {
 }
 
 // TestSweeperAsksTheServer: before the sweeper terminates an instance without claim, it checks with the API server that
-// there is no claim. So a cache that lags behind does no harm.
+// there is no claim, because its cache may lag behind.
 func TestSweeperAsksTheServer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -118,14 +120,14 @@ func TestErrorWithoutOfferingHoldsThePool(t *testing.T) {
 				created += len(r.claims(t))
 				r.reconcileClaims(t)
 				for _, c := range r.claims(t) {
-					c.Finalizers = nil
+					c.Finalizers = nil // completes its deletion
 					if err := r.api.Update(t.Context(), &c); err != nil {
 						t.Fatal(err)
 					}
 				}
 			}
 			if created > 1 {
-				t.Errorf("%d claims were created one after the other, want 1\n%s", created, r.log)
+				t.Errorf("%d claims were created, want 1\n%s", created, r.log)
 			}
 			if until, why := r.Provisioner.LaunchBackoff.Held(r.now(), "apps"); until.IsZero() {
 				t.Errorf("the pool is not held: %q", why)
@@ -165,7 +167,7 @@ func TestOneUnjoinedInstanceHoldsNoPool(t *testing.T) {
 		}
 	}
 	r.reconcileClaims(t)
-	r.ahead += 6 * time.Minute
+	r.ahead += 6 * time.Minute // past RegistrationTimeout
 	r.reconcileClaims(t)
 	if until, why := r.Provisioner.LaunchBackoff.Held(r.now(), "apps"); !until.IsZero() {
 		t.Errorf("the pool is held: %s", why)
@@ -175,8 +177,8 @@ func TestOneUnjoinedInstanceHoldsNoPool(t *testing.T) {
 	}
 }
 
-// TestFixedClassIsUsedAtOnce: EC2 has refused a claim's launch. Then the class is changed, and EC2 accepts launches again.
-// The claim's next launch uses the changed class.
+// TestFixedClassIsUsedAtOnce: EC2 has refused a claim's launch. Then the class is changed, and EC2 accepts launches
+// again. The claim's next launch uses the changed class.
 func TestFixedClassIsUsedAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")

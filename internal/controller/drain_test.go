@@ -62,8 +62,8 @@ func (b *evictionRecorder) order() string {
 	return strings.Join(b.evicted, " ")
 }
 
-// leavingNode creates a ready node with the pod "web" and the other pods, sets the grace period of its claim (nil: none),
-// and deletes the claim. It returns the claim's name.
+// leavingNode creates a ready node with the pod "web" and the other pods, sets the grace period of its claim (nil:
+// none), and deletes the claim. It returns its rig, the recorded evictions and the claim's name.
 func leavingNode(t *testing.T, grace *karpv1.Duration, others ...*corev1.Pod) (*rig, *evictionRecorder, string) {
 	t.Helper()
 	r := newRig(t, "t3.medium")
@@ -94,18 +94,19 @@ func (r *rig) reconcileEachSecond(t *testing.T, name string, seconds int) {
 	}
 }
 
-// resident returns a pod with an owner of the given kind (empty: without owner) and a priority class (empty: none).
-func resident(name, kind, class string) *corev1.Pod {
+// resident returns a pod with an owner of the given kind and a priority class; each may be empty.
+func resident(name, ownerKind, priorityClass string) *corev1.Pod {
 	yes := true
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Spec: corev1.PodSpec{PriorityClassName: class}}
-	if kind != "" {
-		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: "owner", UID: "uid-owner", Controller: &yes}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Spec: corev1.PodSpec{PriorityClassName: priorityClass}}
+	if ownerKind != "" {
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: ownerKind, Name: "owner", UID: "uid-owner",
+			Controller: &yes}}
 	}
 	return pod
 }
 
-// TestDeniedEvictionHoldsUpNoOther: while a webhook denies the eviction of one pod, the evictions of other pods are tried
-// as often as before, and an event reports the denial.
+// TestDeniedEvictionHoldsUpNoOther: while a webhook denies the eviction of one pod, the evictions of other pods are
+// tried as often as before, and an event reports the denial.
 func TestDeniedEvictionHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	r, b, name := leavingNode(t, nil, resident("denied", "ReplicaSet", ""), resident("held", "ReplicaSet", ""))
@@ -134,14 +135,15 @@ func TestPodsAreEvictedInOrder(t *testing.T) {
 	t.Parallel()
 	r, b, name := leavingNode(t, nil,
 		resident("agent", "DaemonSet", ""), resident("dns", "ReplicaSet", "system-cluster-critical"),
-		resident("cni", "DaemonSet", "system-node-critical"), resident("static", "Node", "system-node-critical"))
+		resident("cni", "DaemonSet", "system-node-critical"),
+		resident("static", "Node", "system-node-critical")) // a static pod: never evicted
 	for range 4 {
 		r.reconcileClaim(t, name)
 	}
 	node := r.nodes(t)[0]
 	if node.Labels[karpv1.LabelExcludeFromLoadBalancers] != karpv1.ExcludedFromLoadBalancers ||
 		!nodeclaim.HasTaint(&node, karpv1.TaintDisrupted) {
-		t.Errorf("the node is not out of service: %v %v", node.Labels, node.Spec.Taints)
+		t.Errorf("labels %v and taints %v do not take the node out of service", node.Labels, node.Spec.Taints)
 	}
 	r.reconcileEachSecond(t, name, 30)
 	if got := b.order(); got != "web agent dns cni" {
@@ -152,8 +154,8 @@ func TestPodsAreEvictedInOrder(t *testing.T) {
 	}
 }
 
-// TestPodDisruptionBudgetHoldsNode: without a grace period, the drain waits for a PodDisruptionBudget as long as necessary,
-// and an event reports the wait.
+// TestPodDisruptionBudgetHoldsNode: without a grace period, the drain waits for a PodDisruptionBudget as long as
+// necessary, and an event reports the wait.
 func TestPodDisruptionBudgetHoldsNode(t *testing.T) {
 	t.Parallel()
 	r, b, name := leavingNode(t, nil)
@@ -206,7 +208,8 @@ func TestGracePeriodEndsAllProtection(t *testing.T) {
 	}
 }
 
-// TestVolumesAreDetachedFirst: the instance of a node stays until its volumes are detached, or its grace period is over.
+// TestVolumesAreDetachedFirst: the instance of a node stays until its volumes are detached, or its grace period is
+// over.
 func TestVolumesAreDetachedFirst(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -245,7 +248,7 @@ func TestVolumesAreDetachedFirst(t *testing.T) {
 			}
 			r.reconcileEachSecond(t, name, 40)
 			if terminated := len(r.instances()) == 0; terminated != c.wantTerminated {
-				t.Errorf("the instance was terminated: %t, want the opposite\n%s", terminated, r.log)
+				t.Errorf("the instance was terminated: %t, want %t\n%s", terminated, c.wantTerminated, r.log)
 			}
 		})
 	}

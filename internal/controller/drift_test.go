@@ -40,7 +40,7 @@ func (r *rig) editPool(t *testing.T, change func(*karpv1.NodePool)) {
 	}
 }
 
-// editClass changes the spec of the class, as a user does, and reconciles the class.
+// editClass changes the class as a user does, and reconciles it.
 func (r *rig) editClass(t *testing.T, change func(*awsv1.EC2NodeClass)) {
 	t.Helper()
 	class := r.class(t)
@@ -66,7 +66,7 @@ func (r *rig) conditionTexts(t *testing.T, condition string) map[string]string {
 }
 
 // TestDriftFollowsEdits: a change of a pool or class field that nodes are made from is reported on the nodes' claims,
-// with the field, until the change is reverted.
+// with the name of the field, until the user reverts it.
 func TestDriftFollowsEdits(t *testing.T) {
 	t.Parallel()
 	text := "echo hello"
@@ -168,14 +168,14 @@ func TestDriftSettingsOfAPool(t *testing.T) {
 	}
 }
 
-// TestInvalidDriftSettings: a drift setting that cannot be parsed is reported on the pool, and blocks all replacements. Drift
-// is still reported, and the parts of the setting that can be parsed have their effect.
+// TestInvalidDriftSettings: a drift setting that cannot be parsed is reported on the pool, and blocks all replacements.
+// Drift is still reported, and the parts of the setting that can be parsed have their effect.
 func TestInvalidDriftSettings(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		key, value string
 		want       string // part of the pool's condition
-		drifts     bool   // whether the claim's condition Drifted is true
+		wantDrift  bool   // whether the claim's condition Drifted is true
 	}{
 		"one unknown and one known field": {karpv1.AnnotationDriftIgnore, "spec.tags, amiSelector",
 			`"amiSelector" (did you mean amiSelectorTerms?) is not a field`, false},
@@ -199,8 +199,8 @@ func TestInvalidDriftSettings(t *testing.T) {
 			if valid.Status != metav1.ConditionFalse || !strings.Contains(valid.Message, c.key+": ") || !strings.Contains(valid.Message, c.want) {
 				t.Errorf("the condition of the pool is %q, want %q in it", valid.Message, c.want)
 			}
-			if got := r.conditionTexts(t, karpv1.ConditionDrifted)[claim]; (got != "") != c.drifts {
-				t.Errorf("the claim drifts by %q, want drift: %t", got, c.drifts)
+			if got := r.conditionTexts(t, karpv1.ConditionDrifted)[claim]; (got != "") != c.wantDrift {
+				t.Errorf("the condition Drifted is %q, want drift: %t", got, c.wantDrift)
 			}
 			allowed, stays := r.Drift.Waves("apps", nil, nil)
 			if len(allowed) > 0 {
@@ -211,7 +211,7 @@ func TestInvalidDriftSettings(t *testing.T) {
 					t.Errorf("%s stays because of %q, want the invalid setting", node, why)
 				}
 			}
-			if c.drifts && len(stays) != 1 {
+			if c.wantDrift && len(stays) != 1 {
 				t.Errorf("%v stay, want the drifted node alone", stays)
 			}
 			if ready := r.pool(t).StatusConditions().IsReady(); !ready {
@@ -245,13 +245,13 @@ func TestFieldsOfDriftAreThoseOfTheAPI(t *testing.T) {
 	}
 	for name, path := range want {
 		if got, ok := drift.FieldOf(path + name); !ok || got != name {
-			t.Errorf("%s%s is read as field %q, want its name", path, name, got)
+			t.Errorf("%s%s is read as field %q, want %s", path, name, got, name)
 		}
 	}
 }
 
 // TestHashesOfAnotherVersion: claims with hashes of another version get hashes of the current version, and do not drift
-// because of it. A claim that drifted before still drifts.
+// by this. A claim that drifted before still drifts.
 func TestHashesOfAnotherVersion(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -265,7 +265,7 @@ func TestHashesOfAnotherVersion(t *testing.T) {
 		if err := r.api.Update(t.Context(), claim); err != nil {
 			t.Fatal(err)
 		}
-		if i > 0 {
+		if i > 0 { // only the first claim drifted before
 			continue
 		}
 		claim = r.claim(t, c.Name)
@@ -295,7 +295,8 @@ func podNames(n int) []string {
 	return out
 }
 
-// addTaggedGroup adds a security group that the class selects, as if a user tagged a group of another cluster by mistake.
+// addTaggedGroup adds a security group that the class selects, as if a user tagged a group of another cluster by
+// mistake.
 func (r *rig) addTaggedGroup(t *testing.T, name string) string {
 	t.Helper()
 	var id string
@@ -311,8 +312,8 @@ func (r *rig) addTaggedGroup(t *testing.T, name string) string {
 	return id
 }
 
-// TestMassDriftWaitsForTheUser: a security group that is tagged by mistake makes all nodes drift at once. None of them is
-// replaced before the user allows exactly this drift. Drift because the user changes the class is not held.
+// TestMassDriftWaitsForTheUser: a security group that is tagged by mistake makes all nodes drift at once. None of them
+// is replaced before the user allows this drift. Drift by a user's change of the class is not held.
 func TestMassDriftWaitsForTheUser(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -474,8 +475,8 @@ func TestGroupThatIsNoLongerSelected(t *testing.T) {
 	}
 }
 
-// TestDriftStaysWhileOfferingsAreUnknown: until AWS has reported the offerings after a start, a node that drifted by its
-// instance type stays drifted, so that its replacement continues. Once the offerings are known, they decide.
+// TestDriftStaysWhileOfferingsAreUnknown: until AWS has reported the offerings after a start, a node that drifted by
+// its instance type stays drifted, so that its replacement continues. Once the offerings are known, they decide.
 func TestDriftStaysWhileOfferingsAreUnknown(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")

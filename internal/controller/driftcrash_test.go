@@ -37,16 +37,16 @@ func refreshWithCrash(t *testing.T, crashAfter int) int {
 	return writes
 }
 
-// TestCrashWhileRollingBack kills the process likewise, from the moment at which an image is found with which no
-// kubelet starts. The canary fails, the image is stored as bad, and the previous image is used again. Then a better
-// image is found, the bad one is forgotten, and all nodes get the better one.
+// TestCrashWhileRollingBack kills the process after each of its writes in turn, from the moment at which an image is
+// found with which no kubelet starts. The canary fails, the image is stored as bad, and the previous image is used
+// again. Then a better image is found, the bad one is forgotten, and all nodes get the better one.
 func TestCrashWhileRollingBack(t *testing.T) {
 	t.Parallel()
 	crashAfterEachWrite(t, 40, rollBackWithCrash)
 }
 
-// rollBackWithCrash rolls out a broken image and then a better one; the process dies after the given number of writes. It
-// returns the number of writes.
+// rollBackWithCrash rolls out a broken image and then a better one; the process dies after the given number of writes.
+// It returns the number of writes.
 func rollBackWithCrash(t *testing.T, crashAfter int) int {
 	t.Helper()
 	f, first := goldenRig(t, 2)
@@ -63,13 +63,13 @@ func rollBackWithCrash(t *testing.T, crashAfter int) int {
 	f.retryAfterCrash(t, func() { f.until(t, func() bool { return f.byImage(t)[better] == 2 }) })
 	writes := f.fuse.writes()
 	f.wantRefreshed(t, better)
-	if m := driftcheck.ImageHistoryOf(f.class(t)); len(m.Bad) > 0 || len(m.Good) != 1 || m.Good[0].ID != better {
-		t.Errorf("the class remembers %+v, want %s as good and nothing bad", m, better)
+	if h := driftcheck.ImageHistoryOf(f.class(t)); len(h.Bad) > 0 || len(h.Good) != 1 || h.Good[0].ID != better {
+		t.Errorf("the class stores %+v, want %s as good and nothing bad", h, better)
 	}
 	return writes
 }
 
-// retryAfterCrash calls do. If the process dies meanwhile, it starts a new one and calls do again.
+// retryAfterCrash calls do. If the process dies meanwhile, it starts the next process and calls do again.
 func (f *replicaRig) retryAfterCrash(t *testing.T, do func()) {
 	t.Helper()
 	do()
@@ -87,8 +87,8 @@ func (f *replicaRig) isRolledBack(t *testing.T, image string) bool {
 	return isHeld && len(class.Status.AMIs) == 1 && class.Status.AMIs[0].ID == image && len(driftcheck.ImageHistoryOf(class).Bad) == 1
 }
 
-// until runs rounds until isDone is true and no change is in progress, or the process is dead. After a round that changes
-// nothing, the pause is longer. Each round fails the test if a pod finds no node.
+// until runs rounds until isDone is true and no change is in progress, or the process is dead. After a round that
+// changes nothing, the pause is longer. Each round fails the test if a pod finds no node.
 func (f *replicaRig) until(t *testing.T, isDone func() bool) {
 	t.Helper()
 	for range 120 {
@@ -104,7 +104,7 @@ func (f *replicaRig) until(t *testing.T, isDone func() bool) {
 	t.Fatalf("the nodes do not converge: %s, %v\n%s\n%s", f.unfinished(t), f.byImage(t), f.describe(t), f.tail())
 }
 
-// wantRefreshed runs three more rounds, and then fails the test unless both nodes run the image and are untainted, no claim
+// wantRefreshed runs three more rounds, then fails the test unless both nodes run the image and are untainted, no claim
 // drifts, and the image is stored as good.
 func (f *replicaRig) wantRefreshed(t *testing.T, image string) {
 	t.Helper()

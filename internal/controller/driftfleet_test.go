@@ -16,8 +16,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// goldenRig returns a rig whose nodes have run the user's own image golden-1 for long enough that the class stores it as
-// good. It also returns the ID of the image.
+// goldenRig returns a rig whose nodes have run the user's own image golden-1 for long enough that the class stores it
+// as good. It also returns the ID of the image.
 func goldenRig(t *testing.T, nodes int) (f *replicaRig, image string) {
 	t.Helper()
 	r := newRig(t, "t3.medium")
@@ -31,8 +31,8 @@ func goldenRig(t *testing.T, nodes int) (f *replicaRig, image string) {
 		f.ahead += driftcheck.MaxListAge
 		f.runDisruption(t)
 	}
-	if in := f.class(t).Status.AMIs; len(in) != 1 || in[0].ID != image || len(driftcheck.ImageHistoryOf(f.class(t)).Good) != 1 {
-		t.Fatalf("the class uses %v and remembers %+v, want %s\n%s", in, driftcheck.ImageHistoryOf(f.class(t)), image, f.tail())
+	if used := f.class(t).Status.AMIs; len(used) != 1 || used[0].ID != image || len(driftcheck.ImageHistoryOf(f.class(t)).Good) != 1 {
+		t.Fatalf("the class uses %v and stores %+v, want %s\n%s", used, driftcheck.ImageHistoryOf(f.class(t)), image, f.tail())
 	}
 	return f, image
 }
@@ -68,7 +68,6 @@ func (r *rig) byImage(t *testing.T) map[string]int {
 	return out
 }
 
-// poolMessage returns the message of a condition of the pool; empty without it.
 func (r *rig) poolMessage(t *testing.T, condition string) string {
 	t.Helper()
 	c, _ := r.pool(t).StatusConditions().Find(condition)
@@ -89,9 +88,10 @@ func pausesUntilSettled() []time.Duration {
 		disruptor.MaxHold, time.Minute)
 }
 
-// TestBrokenImageStopsAfterOneLaunch: three hundred nodes drift because of an image with which no kubelet starts. The loops
-// launch one instance with it. No pod loses its node, and no node stays tainted. The pool and the class report the reason,
-// and later launches use the last good image. The next image is rolled out to one node first, and then within the budget.
+// TestBrokenImageStopsAfterOneLaunch: three hundred nodes drift because of an image with which no kubelet starts. One
+// instance is launched with it. No pod loses its node, and no node stays tainted. The pool and the class report the
+// reason, and later launches use the last good image. The next image is rolled out to one node first, and then within
+// the budget.
 func TestBrokenImageStopsAfterOneLaunch(t *testing.T) {
 	t.Parallel()
 	const nodes = 300
@@ -117,7 +117,7 @@ func TestBrokenImageStopsAfterOneLaunch(t *testing.T) {
 			tried, len(launched), f.mostTainted, nodes+1, f.tail())
 	}
 	if why := f.unfinished(t); why != "" || !maps.Equal(f.nodesOfPods(t), before) {
-		t.Errorf("the pool is not in its former state: %s", why)
+		t.Errorf("pods changed their nodes, or changes are unfinished: %s", why)
 	}
 	held, _ := f.class(t).StatusConditions().Find(awsv1.ConditionImageHeldBack)
 	for kind, message := range map[string]string{"EC2NodeClass": held.Message, "NodePool": f.poolMessage(t, karpv1.ConditionDriftHeld)} {
@@ -146,7 +146,7 @@ func TestBrokenImageStopsAfterOneLaunch(t *testing.T) {
 	f.checkNextRollout(t, nodes/10+1)
 }
 
-// checkNextRollout publishes one more image, and checks the first two waves of its rollout: one node, then the given number.
+// checkNextRollout publishes one more image, and checks the first two waves of its rollout: one node, then wave nodes.
 func (f *replicaRig) checkNextRollout(t *testing.T, wave int) {
 	t.Helper()
 	next := f.publish(t, "golden-3")
@@ -183,7 +183,6 @@ func (f *replicaRig) settle(t *testing.T, rounds int) {
 	}
 }
 
-// nodesOfPods returns the name of each pod's node, by name of pod; empty for a pending pod.
 func (f *replicaRig) nodesOfPods(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}

@@ -22,21 +22,20 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
-// imageRollout is a cluster in fake time whose nodes run an image that the user owns. It simulates the replacement of drifted
-// nodes, up to the budget at once: a node is deleted when its replacement is ready; if the replacement fails, the move is
-// undone.
+// imageRollout is a cluster in fake time whose nodes run an image that the user owns. It simulates the replacement of
+// drifted nodes: a node is deleted when its replacement is ready; if the replacement fails, the move is undone.
 type imageRollout struct {
 	*rig
 	t         *testing.T
-	broken    map[string]bool // images with which no kubelet starts
-	budget    int
+	broken    map[string]bool   // images with which no kubelet starts
+	budget    int               // maximum number of concurrent moves
 	moves     map[string]string // by name of the Node to be removed: the pod for which its replacement is launched
 	mostMoves int               // largest number of concurrent moves so far
 	started   int               // number of moves started so far
 	undone    int               // number of moves undone so far
 }
 
-func newRefresh(t *testing.T, nodes, budget int) *imageRollout {
+func newImageRollout(t *testing.T, nodes, budget int) *imageRollout {
 	t.Helper()
 	r := &imageRollout{rig: makeRig(t, []string{"t3.medium"}), t: t, broken: map[string]bool{}, budget: budget, moves: map[string]string{}}
 	r.url, r.transport, r.log = "http://aws.example", inProcess{r.Server}, &bytes.Buffer{}
@@ -97,8 +96,7 @@ func (r *imageRollout) runMinutes(n int) {
 	}
 }
 
-// startMoves starts the moves that the drift loop allows, within the budget. It creates a pod for which the replacement is
-// launched.
+// startMoves starts the moves that the drift loop allows, within the budget. The replacement is launched for a new pod.
 func (r *imageRollout) startMoves() {
 	moving := []string{}
 	for node := range r.moves {
@@ -161,7 +159,7 @@ func (r *imageRollout) finishMoves() {
 	}
 }
 
-// hasWaited reports whether the pod is gone or older than ten minutes: its claim was created and given up by then.
+// hasWaited reports whether the pod is gone, or so old (ten minutes) that its claim has failed.
 func (r *imageRollout) hasWaited(pod string) bool {
 	var p corev1.Pod
 	if err := r.api.Get(r.t.Context(), client.ObjectKey{Namespace: "ns", Name: pod}, &p); err != nil {
@@ -174,17 +172,17 @@ func (r *imageRollout) deletePod(pod string) {
 	_ = r.api.Delete(r.t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: pod}})
 }
 
-// TestBrokenImageStopsAtTheCanary: many nodes drift because of an image with which no kubelet starts, and none of them is
-// lost. One replacement is launched; when it fails, conditions of the pool and the class report why the rollout stopped. The
-// last good image is used again, also by a restarted process. The next image is rolled out: first to a canary, then in waves
-// within the budget.
+// TestBrokenImageStopsAtTheCanary: many nodes drift because of an image with which no kubelet starts, and none of them
+// is lost. One replacement is launched; when it fails, conditions of the pool and the class report why the rollout
+// stopped. The last good image is used again, also by a restarted process. The next image is rolled out: first to a
+// canary, then in waves within the budget.
 func TestBrokenImageStopsAtTheCanary(t *testing.T) {
 	t.Parallel()
 	embedded(t) // loads the table that the synctest bubbles share
 	const nodes, budget = 40, 4
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)))
-		r := newRefresh(t, nodes, budget)
+		r := newImageRollout(t, nodes, budget)
 		first := r.claims(t)[0].Status.ImageID
 		if got := r.byImage(t); got[first] != nodes {
 			t.Fatalf("the nodes run %v, want one image\n%s", got, r.log)
@@ -196,7 +194,7 @@ func TestBrokenImageStopsAtTheCanary(t *testing.T) {
 			t.Fatalf("%d nodes drift, want all %d\n%s", n, nodes, r.log)
 		}
 		r.runMinutes(2)
-		time.Sleep(12 * time.Minute)
+		time.Sleep(12 * time.Minute) // with the runs before and after: past RegistrationTimeout
 		r.runMinutes(5)
 		if r.mostMoves != 1 || r.started != 1 {
 			t.Errorf("%d moves at once and %d in all, want one", r.mostMoves, r.started)
@@ -227,7 +225,7 @@ func TestBrokenImageStopsAtTheCanary(t *testing.T) {
 			t.Errorf("after a restart the class uses %v, want %s", in, first)
 		}
 		if r.started != 1 {
-			t.Errorf("%d moves were started in all, want no further one after the restart", r.started)
+			t.Errorf("%d moves were started in all, want still 1 after the restart", r.started)
 		}
 
 		good := r.releaseImage("golden-3")

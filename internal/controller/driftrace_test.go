@@ -29,8 +29,8 @@ func (m *racingImages) Images(ctx context.Context, version string, terms []ami.T
 	return m.ImageClient.Images(ctx, version, terms)
 }
 
-// TestForgettingImagesOverwritesNothing: while a reconcile of the class waits for AWS, an image fails and is stored as bad.
-// The reconcile forgets an older bad image that the class no longer finds, and keeps the new one.
+// TestForgettingImagesOverwritesNothing: while a reconcile of the class waits for AWS, an image fails and is stored as
+// bad. The reconcile forgets an older bad image that the class no longer finds, and keeps the new one.
 func TestForgettingImagesOverwritesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -40,11 +40,11 @@ func TestForgettingImagesOverwritesNothing(t *testing.T) {
 		t.Fatalf("the class finds %v, want images of two kinds", found)
 	}
 	class := r.class(t)
-	memory := drift.ImageHistory{
+	history := drift.ImageHistory{
 		Good: []drift.Image{{ID: "ami-good", Slot: found[0].Slot}, {ID: "ami-fine", Slot: found[1].Slot}},
 		Bad:  []drift.BadImage{{Image: drift.Image{ID: "ami-gone", Slot: found[0].Slot}, Generation: class.Generation}},
 	}
-	driftcheck.StoreImages(class, memory)
+	driftcheck.StoreImages(class, history)
 	if err := r.api.Update(t.Context(), class); err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestForgettingImagesOverwritesNothing(t *testing.T) {
 		}
 	}
 	if left := driftcheck.ImageHistoryOf(r.class(t)).Bad; len(left) != 1 || left[0].Image != found[1] {
-		t.Errorf("stored as bad are %+v, want %s alone", left, found[1].ID)
+		t.Errorf("the bad images are %+v, want %s alone", left, found[1].ID)
 	}
 	used := map[string]bool{}
 	for _, i := range r.class(t).Status.AMIs {
@@ -74,7 +74,7 @@ func TestForgettingImagesOverwritesNothing(t *testing.T) {
 }
 
 // TestFailuresAddUp: the failures of two claims are both stored on the pool, and count before the next pass: no other
-// replacement with the same target starts. For a while, they also count where the cache still shows an older pool.
+// replacement with the same target starts. For MaxCacheLag, they also count if the cache shows an older pool.
 func TestFailuresAddUp(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -111,10 +111,11 @@ func TestFailuresAddUp(t *testing.T) {
 	}
 }
 
-// TestMovesOutlastTheirClaims: if a claim does not become a node, its reconciler gives it up and records why, before the
-// claim's move is undone.
+// TestMovesOutlastTheirClaims: if a claim does not become a node, its reconciler gives it up and records why, before
+// the claim's move is undone.
 func TestMovesOutlastTheirClaims(t *testing.T) {
 	t.Parallel()
+	// RegistrationTimeout counts twice: to register, and to initialize.
 	if least := lifecycle.LaunchTimeout + 2*lifecycle.RegistrationTimeout; replacement.ReadyWithin < least {
 		t.Errorf("a move is undone after %s, but its claims may take %s", replacement.ReadyWithin, least)
 	}

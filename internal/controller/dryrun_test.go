@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// newDryRunRig returns a rig whose node classes are checked by dry runs of EC2, as in the controller.
+// newDryRunRig returns a rig that checks node classes by dry runs of EC2.
 func newDryRunRig(t *testing.T) *rig {
 	t.Helper()
 	r := newRig(t, "t3.medium", "t4g.medium")
@@ -23,8 +23,8 @@ func newDryRunRig(t *testing.T) *rig {
 	return r
 }
 
-// TestDryRunFindsErrors: an error that EC2 would return at a launch is in the class's condition before the first launch. The
-// class becomes ready when the cause is fixed.
+// TestDryRunFindsErrors: an error that EC2 would return at a launch is in the class's condition before the first
+// launch. The class becomes ready when the cause is fixed.
 func TestDryRunFindsErrors(t *testing.T) {
 	t.Parallel()
 	deny := func(call string) world.Faults { return world.Faults{Denials: []world.Denial{{Call: call}}} }
@@ -53,10 +53,10 @@ func TestDryRunFindsErrors(t *testing.T) {
 				t.Errorf("%s %s %q, want %s", got.Status, got.Reason, got.Message, c.want)
 			}
 			if n := len(r.instances()); n > 0 {
-				t.Errorf("%d instances were launched", n)
+				t.Errorf("%d instances were launched, want none", n)
 			}
 			r.Do(func(w *world.World, _ time.Time) { w.Faults = world.Faults{} })
-			r.NodeClasses.DryRuns.ByClass = nil // as after a minute
+			r.NodeClasses.DryRuns.ByClass = nil // forgets the dry run, as after a minute
 			r.reconcileClassAndPool(t)
 			if !r.class(t).StatusConditions().IsReady() {
 				t.Errorf("the class is not ready although the cause is fixed: %+v", r.class(t).Status.Conditions)
@@ -82,12 +82,12 @@ func TestDryRunIsRemembered(t *testing.T) {
 	}
 	r.reconcileClassAndPool(t)
 	if dryRuns() != 2 {
-		t.Errorf("%d dry runs before and after the class was changed, want 2", dryRuns())
+		t.Errorf("%d dry runs in all after a change of the class, want 2", dryRuns())
 	}
 }
 
-// TestDryRunWaitsForTheMarket: a new process does not know the instance types yet. Until then a new class waits, and a class
-// that was ready stays ready.
+// TestDryRunWaitsForTheMarket: a new process does not know the instance types yet. Until then a new class waits, and a
+// class that was ready stays ready.
 func TestDryRunWaitsForTheMarket(t *testing.T) {
 	t.Parallel()
 	r := newDryRunRig(t)

@@ -44,7 +44,7 @@ func TestEFA(t *testing.T) {
 		}
 		// The interface of the first card has device index 0, those of other cards have 1.
 		if len(devices) != want || want > 0 && (devices[0] != 0 || devices[1] != 1 || devices[3] != 1) {
-			t.Errorf("efa %q: device indexes of EFA interfaces by card: %v, want %d", efa, devices, want)
+			t.Errorf("efa %q: device indexes of EFA interfaces by card: %v, want %d, with the indexes 0, 1, 1, 1", efa, devices, want)
 		}
 		capacity := onlyClaim(t, r).Status.Capacity[awsv1.ResourceEFA]
 		if capacity.Value() != int64(want) {

@@ -23,8 +23,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// newManyNodes returns a rig with the given number of nodes. It launches one, and copies its claim and its Node. A pod fills
-// each node, so that no move is worthwhile.
+// newManyNodes returns a rig with the given number of nodes: one is launched, and its claim and Node are copied. A pod
+// fills each node, so that no move is worthwhile.
 func newManyNodes(t *testing.T, nodes int) *rig {
 	t.Helper()
 	r := newRig(t, "m5.large")
@@ -78,7 +78,7 @@ func podThatFills(node, name string) *corev1.Pod {
 }
 
 // TestEmptyNodeIsDeletedAtTheSecondPass: one of two thousand nodes becomes empty, and the second pass of the loop for
-// empty nodes deletes it. The consolidation loop does not delete it before that. No other node is deleted.
+// empty nodes deletes it. The consolidation loop does not, and no other node is deleted.
 func TestEmptyNodeIsDeletedAtTheSecondPass(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -193,13 +193,13 @@ func TestConflictReopensNode(t *testing.T) {
 	r.Emptiness.Live = changer
 	hasFailed := false
 	for range 5 {
-		isFirst := changer.node == ""
+		isUnchanged := changer.node == ""
 		err := r.Emptiness.Pass(t.Context(), r.now())
 		r.ahead += disruptor.EmptinessConfirmInterval
-		if !isFirst || changer.node == "" {
+		if !isUnchanged || changer.node == "" {
 			continue
 		}
-		hasFailed = err != nil // in the pass in which the claims were changed
+		hasFailed = err != nil // this pass changed the claims
 		var node corev1.Node
 		if err := r.api.Get(t.Context(), client.ObjectKey{Name: changer.node}, &node); err != nil || !nodestate.IsOpen(&node) {
 			t.Errorf("the Node is tainted, or gone, after its claim could not be deleted: %v, taints %v", err, node.Spec.Taints)
@@ -258,8 +258,7 @@ func TestDelayBetweenPasses(t *testing.T) {
 	}
 }
 
-// TestNoPodMovesToAnEmptyNode: one of two nodes is empty, and is removed. The pod of the other node is not moved to the empty
-// node.
+// TestNoPodMovesToAnEmptyNode: one of two nodes is empty, and is removed. The other node's pod is not moved to it.
 func TestNoPodMovesToAnEmptyNode(t *testing.T) {
 	t.Parallel()
 	f := newReplicaRig(t, 2, "1500m", "1500m", "t3.medium")
@@ -276,7 +275,8 @@ func TestNoPodMovesToAnEmptyNode(t *testing.T) {
 	left := f.pods(t)
 	if got := f.typeCounts(); got != "1 t3.medium" || len(left) != 1 || left[0].Name != pods[1].Name ||
 		left[0].Spec.NodeName != pods[1].Spec.NodeName {
-		t.Errorf("remaining: %s and pods %v; want 1 t3.medium, and %s still on %s\n%s", got, podNamesAndNodes(left), pods[1].Name, pods[1].Spec.NodeName, f.log)
+		t.Errorf("%s and pods %v are left; want 1 t3.medium, and %s still on %s\n%s",
+			got, podNamesAndNodes(left), pods[1].Name, pods[1].Spec.NodeName, f.log)
 	}
 }
 
@@ -287,8 +287,8 @@ func podNamesAndNodes(pods []corev1.Pod) (out []string) {
 	return out
 }
 
-// TestEmptyNodeDoesNotWaitForPlans: while the consolidation loop makes a plan, which may take long, empty nodes are removed.
-// A node that a plan uses for a pending pod is kept.
+// TestEmptyNodeDoesNotWaitForPlans: while the consolidation loop makes a plan, which may take long, empty nodes are
+// removed. A node that a plan uses for a pending pod is kept.
 func TestEmptyNodeDoesNotWaitForPlans(t *testing.T) {
 	t.Parallel()
 	r := newManyNodes(t, 4)

@@ -39,8 +39,8 @@ type serviceToken struct {
 	Expires   int64  `json:"exp"` // seconds since 1970
 }
 
-// readServiceToken reads a token from its file. The claims stay empty if that fails: the error of STS is more helpful than
-// an error about the file.
+// readServiceToken reads a token from its file. The claims stay empty if that fails: the error of STS is more helpful
+// than an error about the file.
 func readServiceToken(file string) serviceToken {
 	out := serviceToken{file: file}
 	text, err := os.ReadFile(file)

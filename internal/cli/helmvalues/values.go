@@ -188,7 +188,6 @@ func AddControllers(found *migration.Installation, installed []evidence.Installe
 	return karpenter
 }
 
-// variableOf returns the value of a variable in an environment; empty if it is not set.
 func variableOf(environ []string, name string) string {
 	for _, v := range environ {
 		if key, value, _ := strings.Cut(v, "="); key == name {

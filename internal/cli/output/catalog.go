@@ -148,7 +148,6 @@ func reservationOf(r catalog.Reservation) *Reservation {
 	return &Reservation{ID: r.ID, Type: r.Type, Interruptible: r.Interruptible, InstancesLeft: r.Left}
 }
 
-// amounts parses Kubernetes quantities by resource name.
 func amounts(quantities map[string]string) (resources.Amounts, error) {
 	var out resources.Amounts
 	for _, name := range slices.Sorted(maps.Keys(quantities)) {

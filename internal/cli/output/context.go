@@ -39,7 +39,6 @@ type LaunchingClaim struct {
 // bound may be too low.
 const largeGap = 0.10
 
-// text returns a line for each fact of the context.
 func (c Context) text(p packing.Plan) string {
 	var b strings.Builder
 	if p.LowerBound > 0 && p.Price.Dollars()/p.LowerBound.Dollars() > 1+largeGap {

@@ -27,7 +27,6 @@ func Difference(before, after string) []string {
 	return changedLines(all)
 }
 
-// lines returns the lines of a text, without their line ends.
 func lines(text string) []string {
 	if text == "" {
 		return nil

@@ -92,7 +92,6 @@ func countedText(r packing.Reason) string {
 	return fmt.Sprintf("%s: %s %s", n, r.Code, r.Detail)
 }
 
-// labelName returns the common name of a label.
 func labelName(key string) string {
 	switch key {
 	case catalog.LabelArch:

@@ -103,7 +103,6 @@ func duration(seconds float64) string {
 	return fmt.Sprintf("%.1f s", seconds)
 }
 
-// dollars returns a price with four decimals.
 func dollars(p catalog.Price) string { return fmt.Sprintf("%.4f", p.Dollars()) }
 
 // NodeClaimsTable returns the table of the nodes to launch. Nodes with the same NodePool, instance type, zone,
@@ -157,7 +156,6 @@ func groupNodes(planned []packing.PlannedNode) [][]packing.PlannedNode {
 	return out
 }
 
-// totalPrice returns the price of all the planned nodes together.
 func totalPrice(planned []packing.PlannedNode) catalog.Price {
 	var total catalog.Price
 	for _, node := range planned {
@@ -188,7 +186,6 @@ func gibibytes(bytes int64) string {
 	return fmt.Sprintf("%.1fGi", float64(bytes)/(1<<30))
 }
 
-// placementTable returns the table of the existing nodes that get pods.
 func placementTable(p packing.Plan) Table {
 	t := Table{Header: []string{"NODE", "PODS", "WHICH"}, Right: []int{1}}
 	index := map[string]int{}

@@ -155,7 +155,6 @@ func escapeInvisible(text string) string {
 
 func isUnprintable(r rune) bool { return !unicode.IsPrint(r) }
 
-// indent adds two blanks before each line.
 func indent(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

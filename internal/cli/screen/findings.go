@@ -170,7 +170,6 @@ func subjectsText(subjects []string) string {
 	return strings.Join(out, "; ")
 }
 
-// shortFinding returns a finding as one line.
 func shortFinding(f diagnosis.Finding) string {
 	text := fmt.Sprintf("%s %s", f.Check, f.Verdict)
 	if f.Subject != "" {

@@ -78,7 +78,6 @@ func findingLines(head string, all []migration.Finding, limit int) []string {
 	return out
 }
 
-// commandLines returns the commands, indented below a heading.
 func commandLines(head string, all []string) []string {
 	out := []string{"", head + ":"}
 	for _, c := range all {

@@ -131,10 +131,8 @@ func (p *Progress) Watch() (end func()) {
 	}
 }
 
-// seconds returns a duration in whole seconds, with the unit.
 func seconds(d time.Duration) string { return fmt.Sprintf("%d s", int(d.Seconds())) }
 
-// cutRunes shortens a text to at most n characters.
 func cutRunes(text string, n int) string {
 	all := []rune(text)
 	if len(all) <= n {
