@@ -373,7 +373,6 @@ func boolean(to *bool) func(string) error {
 	}
 }
 
-// negatedBoolean returns a parser of a boolean that stores the opposite.
 func negatedBoolean(to *bool) func(string) error {
 	set := boolean(to)
 	return func(s string) error {

@@ -241,16 +241,16 @@ func (s *stage) settle() {
 // endDeadProcesses ends the running process, and the goroutines of the processes that have died.
 func (s *stage) endDeadProcesses() {
 	s.kill()
-	for _, l := range s.died {
-		close(l.fuse.released)
-		<-l.ended
+	for _, d := range s.died {
+		close(d.fuse.released)
+		<-d.ended
 	}
 }
 
 func (s *stage) logs() string {
 	var all strings.Builder
-	for _, l := range s.died {
-		all.WriteString(l.log + "--- the process died; the next one:\n")
+	for _, d := range s.died {
+		all.WriteString(d.log + "--- the process died; the next one:\n")
 	}
 	all.WriteString(s.log.String())
 	return all.String()

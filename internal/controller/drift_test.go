@@ -66,7 +66,7 @@ func (r *rig) conditionTexts(t *testing.T, condition string) map[string]string {
 }
 
 // TestDriftFollowsEdits: a change of a pool or class field that nodes are made from is reported on the nodes' claims,
-// with the name of the field, until the user reverts it.
+// with the field's name, until the user reverts the change.
 func TestDriftFollowsEdits(t *testing.T) {
 	t.Parallel()
 	text := "echo hello"

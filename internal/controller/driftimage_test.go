@@ -199,9 +199,9 @@ func TestBrokenImageStopsAtTheCanary(t *testing.T) {
 		if r.mostMoves != 1 || r.started != 1 {
 			t.Errorf("%d moves at once and %d in all, want one", r.mostMoves, r.started)
 		}
-		class, _ := r.class(t).StatusConditions().Find(awsv1.ConditionImageHeldBack)
-		pool, _ := r.pool(t).StatusConditions().Find(karpv1.ConditionDriftHeld)
-		for kind, c := range map[string]metav1.Condition{"EC2NodeClass": class, "NodePool": pool} {
+		heldBack, _ := r.class(t).StatusConditions().Find(awsv1.ConditionImageHeldBack)
+		driftHeld, _ := r.pool(t).StatusConditions().Find(karpv1.ConditionDriftHeld)
+		for kind, c := range map[string]metav1.Condition{"EC2NodeClass": heldBack, "NodePool": driftHeld} {
 			for _, part := range []string{bad + " (golden-2)", first + " (golden-1) is used again",
 				"has not joined the cluster within 15m0s", "kubectl annotate ec2nodeclass default"} {
 				if !strings.Contains(c.Message, part) {

@@ -34,13 +34,13 @@ const minColumnWidth = 12
 // widest columns at blanks. If that is not enough, it also splits words, in columns wider than minColumnWidth. A width
 // of 0 means no limit.
 func (t Table) Fit(width int) string {
-	widths, words := t.widths()
+	widths, minimums := t.widths() // columns are first narrowed to their widest words
 	if width > 0 {
-		narrowColumns(widths, words, width)
-		for i := range words {
-			words[i] = min(words[i], minColumnWidth)
+		narrowColumns(widths, minimums, width)
+		for i := range minimums {
+			minimums[i] = min(minimums[i], minColumnWidth)
 		}
-		narrowColumns(widths, words, width)
+		narrowColumns(widths, minimums, width)
 	}
 	var b strings.Builder
 	for _, row := range append([][]string{t.Header}, t.Rows...) {

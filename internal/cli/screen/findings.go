@@ -105,8 +105,8 @@ func FindingInFull(f diagnosis.Finding) []string {
 	return append(causes([]diagnosis.Finding{f})[0].lines(true), "")
 }
 
-// lines returns the block of a cause. If isRoomy is false, the block has no evidence and no page of the documentation.
-func (c *cause) lines(isRoomy bool) []string {
+// lines returns the block of a cause. If isFull is false, the block has no evidence and no page of the documentation.
+func (c *cause) lines(isFull bool) []string {
 	head := fmt.Sprintf("%s %s, %s", c.Check, c.Verdict, c.Certainty)
 	if len(c.subjects) > 0 {
 		head += ": " + subjectsText(c.subjects)
@@ -117,8 +117,8 @@ func (c *cause) lines(isRoomy bool) []string {
 	out := []string{message.OneLine(head), "  " + message.OneLine(c.Cause)}
 	for i, line := range c.Evidence {
 		isCut := i == maxLines && len(c.Evidence) > maxLines+1
-		if isCut || !isRoomy {
-			if isCut && isRoomy {
+		if isCut || !isFull {
+			if isCut && isFull {
 				out = append(out, fmt.Sprintf("  seen  and %d more lines", len(c.Evidence)-i))
 			}
 			break
@@ -141,7 +141,7 @@ func (c *cause) lines(isRoomy bool) []string {
 		}
 		out = append(out, "  then  "+shortFinding(f))
 	}
-	if isRoomy {
+	if isFull {
 		out = append(out, "  more  "+c.Page)
 	}
 	return out
@@ -217,8 +217,8 @@ func closingLines(findings []diagnosis.Finding, unseen []diagnosis.UnreadableSys
 		}
 		out = append(out, message.OneLine(fmt.Sprintf("not judged: %s (%s)", why, checksText(reasons[why]))))
 	}
-	for _, cut := range truncated {
-		out = append(out, message.OneLine("only a part was read: "+cut))
+	for _, list := range truncated {
+		out = append(out, message.OneLine("only a part was read: "+list))
 	}
 	passed := 0
 	for check := range fine {
@@ -237,7 +237,6 @@ func closingLines(findings []diagnosis.Finding, unseen []diagnosis.UnreadableSys
 	return out
 }
 
-// checksText returns up to four checks or, if there are more, the first three and the number of further checks.
 func checksText(checks []string) string {
 	const maxChecks = 4
 	if len(checks) <= maxChecks {
