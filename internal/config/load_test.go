@@ -67,7 +67,7 @@ func TestEC2Limits(t *testing.T) {
 		"CreateFleet=100:20":                    {"CreateFleet": {100, 20}},
 		"CreateFleet=100:20,Describe*=200:40.5": {"CreateFleet": {100, 20}, "Describe*": {200, 40.5}},
 		"CreateFleet=100:20,":                   {"CreateFleet": {100, 20}},
-		"CreateFleet":                           nil,
+		"CreateFleet":                           nil, // nil: want an error
 		"CreateFleet=100":                       nil,
 		"CreateFleet=100:0":                     nil,
 		"CreateFleet=0.5:1":                     nil,
@@ -169,7 +169,7 @@ func TestNotesOnUnsupportedSettings(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		args, env string
-		want      string
+		want      string // the setting in the note; empty: no note
 	}{
 		"queue":               {"", "INTERRUPTION_QUEUE=q", ""},
 		"by flag":             {"--ignore-dra-requests=false", "", "--ignore-dra-requests (IGNORE_DRA_REQUESTS)"},

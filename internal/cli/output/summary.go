@@ -95,7 +95,6 @@ func relaxationsText(planned []packing.PlannedNode) string {
 	return "\nWith fewer choices than minValues asks for:\n" + b.String()
 }
 
-// duration returns a number of seconds with its unit, below one second in milliseconds.
 func duration(seconds float64) string {
 	if seconds < 1 {
 		return fmt.Sprintf("%.0f ms", 1000*seconds)
@@ -245,7 +244,7 @@ func refusalsText(all []packing.Refusal) string {
 	return b.String()
 }
 
-// repeats reports whether a hint is only "fix " and a part of the sentence.
+// repeats reports whether hint is "fix " and a part of the sentence.
 func repeats(hint, sentence string) bool {
 	what, ok := strings.CutPrefix(hint, "fix ")
 	return ok && strings.Contains(sentence, what)

@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
-// TestScreen: the worst cause is in the first lines, each cause has its fix, and the evidence fits on one screen.
+// TestScreen: the worst cause is in the first lines, each cause has its fix, and only one screen has evidence.
 func TestScreen(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("long ", 60)
@@ -31,7 +31,7 @@ func TestScreen(t *testing.T) {
 		all = append(all, diagnosis.Finding{Check: "ID-1", Verdict: diagnosis.Fine})
 		got := Findings(all, nil, nil)
 		lines := strings.Split(strings.TrimSuffix(got, "\n"), "\n")
-		if limit := screenLines + 4*maxCauses; len(lines) > limit { // a cause without evidence takes 4 lines
+		if limit := screenLines + 4*maxCauses; len(lines) > limit { // beyond the screen, a cause takes 4 lines
 			t.Errorf("%d findings take %d lines, more than the limit:\n%s", n, len(lines), got)
 		}
 		if n > 0 && !strings.Contains(strings.Join(lines[:min(3, len(lines))], "\n"), "cause 0") {
