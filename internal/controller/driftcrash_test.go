@@ -16,7 +16,7 @@ import (
 // held.
 func TestCrashWhileRefreshing(t *testing.T) {
 	t.Parallel()
-	crashAfterEachWrite(t, 30, refreshWithCrash)
+	crashAfterEachWrite(t, 30, refreshWithCrash) // at least 30 writes
 }
 
 // refreshWithCrash rolls out a newer image; the process dies after the given number of writes. It returns the number of
@@ -42,7 +42,7 @@ func refreshWithCrash(t *testing.T, crashAfter int) int {
 // again. Then a better image is found, the bad one is forgotten, and all nodes get the better one.
 func TestCrashWhileRollingBack(t *testing.T) {
 	t.Parallel()
-	crashAfterEachWrite(t, 40, rollBackWithCrash)
+	crashAfterEachWrite(t, 40, rollBackWithCrash) // at least 40 writes
 }
 
 // rollBackWithCrash rolls out a broken image and then a better one; the process dies after the given number of writes.
