@@ -9,19 +9,20 @@ import (
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/controller/nodeclaim"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// makeUnhealthy sets the condition of a Node to the status. The condition has had this status for the duration since.
+// makeUnhealthy sets the condition of a Node to the status, as of the duration ago.
 func (r *rig) makeUnhealthy(t *testing.T, name string, condition corev1.NodeConditionType, status corev1.ConditionStatus,
-	since time.Duration) {
+	ago time.Duration) {
 	t.Helper()
 	for _, node := range r.nodes(t) {
 		if node.Name != name {
 			continue
 		}
-		c := corev1.NodeCondition{Type: condition, Status: status, LastTransitionTime: metav1.NewTime(r.now().Add(-since))}
+		c := corev1.NodeCondition{Type: condition, Status: status, LastTransitionTime: metav1.NewTime(r.now().Add(-ago))}
 		if condition == corev1.NodeReady {
-			node.Status.Conditions = nil
+			node.Status.Conditions = nil // it has only the condition Ready
 		}
 		node.Status.Conditions = append(node.Status.Conditions, c)
 		if err := r.api.Status().Update(t.Context(), &node); err != nil {
@@ -58,7 +59,7 @@ func TestNodeIsRepaired(t *testing.T) {
 			if r.reconcileClaim(t, claim.Name); r.claim(t, claim.Name).DeletionTimestamp != nil {
 				t.Fatal("the node is repaired without the feature gate")
 			}
-			r.ahead -= 2 * time.Minute
+			r.ahead -= 2 * time.Minute // to one minute before the repair is due
 			r.enableRepair()
 			wait := r.reconcileClaim(t, claim.Name)
 			if r.claim(t, claim.Name).DeletionTimestamp != nil || wait <= 0 || wait > 2*time.Minute {
@@ -77,8 +78,8 @@ func TestNodeIsRepaired(t *testing.T) {
 	}
 }
 
-// TestRepairHasABreaker: if two of the three nodes of a pool are unhealthy, no node is replaced, because new instances
-// would not help. If only one node is unhealthy, it is replaced.
+// TestRepairHasABreaker: if more than a fifth of the nodes of a pool, rounded up, are unhealthy (two of three), no node is
+// replaced, because new instances would not help. If only one of three is unhealthy, it is replaced.
 func TestRepairHasABreaker(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -87,7 +88,7 @@ func TestRepairHasABreaker(t *testing.T) {
 	r.makeUnhealthy(t, claims[0].Status.NodeName, corev1.NodeReady, corev1.ConditionUnknown, time.Hour)
 	r.makeUnhealthy(t, claims[1].Status.NodeName, "KernelReady", corev1.ConditionFalse, 0) // not due for repair, but counted as unhealthy
 	wait := r.reconcileClaim(t, claims[0].Name)
-	if r.claim(t, claims[0].Name).DeletionTimestamp != nil || wait <= 0 || wait > 5*time.Minute {
+	if r.claim(t, claims[0].Name).DeletionTimestamp != nil || wait <= 0 || wait > lifecycle.RepairRetry {
 		t.Fatalf("a node is replaced although two of three are unhealthy, or its claim is reconciled again in %s\n%s", wait, r.log)
 	}
 	for _, kind := range []string{"Node", "NodeClaim"} {
@@ -97,7 +98,7 @@ func TestRepairHasABreaker(t *testing.T) {
 	}
 	for _, node := range r.nodes(t) {
 		if node.Name == claims[1].Status.NodeName {
-			node.Status.Conditions = node.Status.Conditions[:1]
+			node.Status.Conditions = node.Status.Conditions[:1] // without KernelReady
 			if err := r.api.Status().Update(t.Context(), &node); err != nil {
 				t.Fatal(err)
 			}

@@ -7,31 +7,31 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// TestCrashWhileReplacing ends the process after each of its writes in turn, from the expiration of a node to its end,
-// and restarts it with an empty memory. In each case, one replacement is launched, and is ready before the node is deleted.
+// TestCrashWhileReplacing ends the process after each of its writes in turn, from the expiration of a node until the node is
+// gone, and restarts it with an empty memory. Each time, one replacement is launched, and is ready before the node is deleted.
 func TestCrashWhileReplacing(t *testing.T) {
 	t.Parallel()
 	crashAfterEachWrite(t, 12, replaceWithCrash)
 }
 
-// crashAfterEachWrite runs play once without a crash, and then with a crash after each number of writes. play crashes after
-// crashAfter writes, and returns the number of writes. least is the minimum of this number without a crash.
-func crashAfterEachWrite(t *testing.T, least int, play func(t *testing.T, crashAfter int) int) {
+// crashAfterEachWrite calls run once without a crash, and then once for each write before which the process ends. run returns
+// the number of writes. Without a crash, there must be at least minWrites.
+func crashAfterEachWrite(t *testing.T, minWrites int, run func(t *testing.T, crashAfter int) int) {
 	t.Helper()
-	writes := play(t, unlimited)
-	if writes < least {
-		t.Fatalf("only %d writes in all", writes)
+	writes := run(t, unlimited)
+	if writes < minWrites {
+		t.Fatalf("%d writes without a crash, want at least %d", writes, minWrites)
 	}
 	for n := range writes {
 		t.Run(fmt.Sprintf("after %d writes", n), func(t *testing.T) {
 			t.Parallel()
-			play(t, n)
+			run(t, n)
 		})
 	}
 }
 
 // replaceWithCrash runs the loops from the expiration of a node until the node is gone. The process ends after crashAfter
-// writes, and another one continues. It returns the number of writes of the first.
+// writes, and another process continues. The result is the number of writes of the first process.
 func replaceWithCrash(t *testing.T, crashAfter int) int {
 	t.Helper()
 	r := newRig(t, "t3.medium")
@@ -47,7 +47,7 @@ func replaceWithCrash(t *testing.T, crashAfter int) int {
 	claims := r.claims(t)
 	if len(r.instances()) != 1 || len(r.nodes(t)) != 1 || len(claims) != 1 || claims[0].Name == old ||
 		!claims[0].StatusConditions().IsReady() {
-		t.Errorf("remaining: %d instances, %d nodes, %d claims; want one that is ready and new\n%s", len(r.instances()),
+		t.Errorf("remaining: %d instances, %d nodes, %d claims; want one of each, ready and not the old one\n%s", len(r.instances()),
 			len(r.nodes(t)), len(claims), r.log)
 	}
 	if n := len(r.estate.Region.Instances.All()); n != 2 {
@@ -56,8 +56,8 @@ func replaceWithCrash(t *testing.T, crashAfter int) int {
 	return writes
 }
 
-// runUntilGone runs the loops until the claim is gone, or the process has ended. It fails the test if the claim is deleted
-// before another one is initialized.
+// runUntilGone runs the loops until the old claim is gone, or the process has ended. It fails the test if the old claim is
+// deleted before another claim is initialized.
 func (r *rig) runUntilGone(t *testing.T, old string) {
 	t.Helper()
 	for range 40 {
@@ -84,13 +84,13 @@ func TestCrashWhileResizing(t *testing.T) {
 	crashAfterEachWrite(t, 12, resizeWithCrash)
 }
 
-// resizeWithCrash gives a static pool two nodes and then one. The process ends after crashAfter writes, and another one
-// continues. It returns the number of writes since the last restart.
+// resizeWithCrash gives a static pool two nodes and then one. The process ends after crashAfter writes, and another process
+// continues. The result is the number of writes of the last process.
 func resizeWithCrash(t *testing.T, crashAfter int) int {
 	t.Helper()
 	r := newRig(t, "t3.medium")
 	r.reconcileClassAndPool(t)
-	r.makeStatic(t, 2, 5)
+	r.makeStatic(t, 2, 5) // the limit of five nodes is never reached
 	r.fuse.set(crashAfter)
 	for _, size := range []int{2, 1} {
 		r.makeStatic(t, int64(size), 5)

@@ -39,13 +39,13 @@ func TestReplacementThatFails(t *testing.T) {
 				if r.claim(t, next) == nil {
 					break
 				}
-				r.ahead += time.Minute // until EC2 would return a new instance
+				r.ahead += time.Minute // by then, EC2 returns any instance that was launched for next
 				r.reconcileClaim(t, next)
 				r.reconcileClaim(t, old)
 			}
 			r.reconcileClaim(t, old)
 			if r.claim(t, next) != nil || r.claim(t, old).DeletionTimestamp != nil {
-				t.Fatalf("the expired node is deleted although its pod has no other node\n%s", r.log)
+				t.Fatalf("the claim of the replacement is still there, or the expired node is deleted although its pod has no other node\n%s", r.log)
 			}
 			r.runUntilGone(t, old)
 			if r.claim(t, old) != nil || len(r.instances()) != 1 || len(r.claims(t)) != 1 {

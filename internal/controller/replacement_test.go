@@ -57,7 +57,7 @@ func (r *rig) bindPodsOf(t *testing.T, claim *karpv1.NodeClaim) {
 	}
 }
 
-// age moves the creation of a claim back by the duration, and starts new loops.
+// age moves the creation of a claim into the past by the duration, and starts new loops.
 func (r *rig) age(t *testing.T, name string, by time.Duration) {
 	t.Helper()
 	claim := r.claim(t, name)
@@ -79,7 +79,7 @@ func (r *rig) claim(t *testing.T, name string) *karpv1.NodeClaim {
 	return nil
 }
 
-// reconcileClaim reconciles the claim, and returns after how long it is due again.
+// reconcileClaim reconciles the claim, even if the claim is gone, and returns the time until its next reconcile.
 func (r *rig) reconcileClaim(t *testing.T, name string) time.Duration {
 	t.Helper()
 	if c := r.claim(t, name); c != nil {
@@ -105,7 +105,7 @@ func (r *rig) otherClaim(t *testing.T, name string) karpv1.NodeClaim {
 // tooOld is more than the expireAfter of testPool, 720 hours.
 const tooOld = 721 * time.Hour
 
-// TestExpiredNodeIsReplacedFirst: the pods of an expired node run there until the node that is launched for them is ready.
+// TestExpiredNodeIsReplacedFirst: the pods of an expired node stay on it until the node that is launched for them is ready.
 func TestExpiredNodeIsReplacedFirst(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -126,7 +126,7 @@ func TestExpiredNodeIsReplacedFirst(t *testing.T) {
 		r.reconcileClaim(t, old)
 	}
 	if r.claim(t, old).DeletionTimestamp != nil {
-		t.Fatalf("the expired node is deleted before there is another one for its pod\n%s", r.log)
+		t.Fatalf("the expired node is deleted before its pod has another node\n%s", r.log)
 	}
 	if r.events.find("NodeClaim/DisruptionWaitingReadiness") == "" {
 		t.Error("no event reports what the node waits for")
@@ -151,7 +151,7 @@ func TestExpiredNodeIsReplacedFirst(t *testing.T) {
 		t.Error("the metrics do not count one disrupted node and one displaced pod")
 	}
 	if n := len(r.instances()); r.claim(t, old) != nil || n != 1 || r.claim(t, next).DeletionTimestamp != nil {
-		t.Errorf("%d instances are left, want 1, or the wrong claim is left\n%s", n, r.log)
+		t.Errorf("%d instances are left, want 1; the claims of the expired node and of its replacement must be gone and kept\n%s", n, r.log)
 	}
 }
 
@@ -166,9 +166,9 @@ func TestReplacementThatDoesNotCome(t *testing.T) {
 	r.plan(t)
 	r.ahead += lifecycle.MaxReplacementWait - time.Minute
 	if wait := r.reconcileClaim(t, old); r.claim(t, old).DeletionTimestamp != nil || wait <= 0 {
-		t.Fatalf("the claim is deleted before MaxReplacementWait has passed, or is due again after %s\n%s", wait, r.log)
+		t.Fatalf("the claim is deleted before MaxReplacementWait has passed, or is reconciled again in %s, want later than now\n%s", wait, r.log)
 	}
-	r.start(t) // the next leader continues from the annotation
+	r.start(t) // the next leader reads the start of the wait from the annotation AnnotationReplacing
 	r.ahead += time.Minute
 	r.reconcileClaim(t, old)
 	if r.claim(t, old).DeletionTimestamp == nil {
@@ -176,7 +176,7 @@ func TestReplacementThatDoesNotCome(t *testing.T) {
 	}
 }
 
-// TestExpiredNodesThatDoNotWait covers which expired nodes are deleted without waiting for a replacement.
+// TestExpiredNodesThatDoNotWait covers which expired nodes wait for a replacement, and which are deleted at once.
 func TestExpiredNodesThatDoNotWait(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -189,6 +189,7 @@ func TestExpiredNodesThatDoNotWait(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, false},
+		// A budget that allows no replacement does not prevent the expiration.
 		"budget 0": {func(t *testing.T, r *rig) { r.setBudgets(t, karpv1.Budget{Nodes: "0"}) }, false},
 		"budget 0 for empty nodes": {func(t *testing.T, r *rig) {
 			r.setBudgets(t, karpv1.Budget{Nodes: "0", Reasons: []karpv1.DisruptionReason{karpv1.DisruptionEmpty}})
@@ -209,7 +210,7 @@ func TestExpiredNodesThatDoNotWait(t *testing.T) {
 			r.age(t, old, tooOld)
 			r.reconcileClaim(t, old)
 			if waits := r.claim(t, old).DeletionTimestamp == nil; waits != c.waits {
-				t.Errorf("the node waits for a replacement: %t, want the opposite\n%s", waits, r.log)
+				t.Errorf("the node waits for a replacement: %t, want %t\n%s", waits, c.waits, r.log)
 			}
 		})
 	}
@@ -227,8 +228,8 @@ func (r *rig) setBudgets(t *testing.T, budgets ...karpv1.Budget) {
 	}
 }
 
-// TestBudgetLimitsReplacements: with a budget of 1, one of two expired nodes is replaced first. The other node waits at
-// most MaxReplacementWait.
+// TestBudgetLimitsReplacements: with a budget of 1, only one of two expired nodes gets a replacement. Both nodes are deleted
+// after MaxReplacementWait.
 func TestBudgetLimitsReplacements(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -280,7 +281,7 @@ func TestGracePeriodIncludesTheWait(t *testing.T) {
 	if since.IsZero() {
 		t.Fatalf("the claim has no annotation with the start of its replacement\n%s", r.log)
 	}
-	r.ahead += 4 * time.Minute // half of the grace period is left for the pods
+	r.ahead += 4 * time.Minute // the wait takes at most half of the grace period
 	for range 3 {
 		r.reconcileClaim(t, old)
 	}

@@ -21,7 +21,7 @@ type replicaRig struct {
 	*rig
 	replicas    int             // number of pods
 	cpu         string          // request of each new pod
-	created     int             // number of pods that were created after the first ones
+	created     int             // number of pods that schedule created
 	noJoin      bool            // new instances do not join
 	broken      map[string]bool // AMIs with which no kubelet starts
 	mostTainted int             // largest number of nodes that were tainted at the same time
@@ -61,7 +61,7 @@ func replicaRigOn(t *testing.T, r *rig, nodes int, firstCPU, laterCPU string) *r
 		pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse(laterCPU)
 		f.check(t, f.api.Update(t.Context(), &pod))
 	}
-	f.ahead += 2 * time.Minute // past bindTimeout: until then, the pods that a node was planned for are counted as running on it
+	f.ahead += 2 * time.Minute // past bindTimeout of kube/snapshot: until then, planned pods count as running on the node
 	f.Moves.Now = f.now
 	return f
 }
@@ -116,12 +116,13 @@ func (f *replicaRig) boot(t *testing.T) {
 	}
 }
 
+// runDisruption runs the loops that disrupt nodes. It ignores errors, because a later round retries.
 func (f *replicaRig) runDisruption(t *testing.T) {
 	t.Helper()
 	if f.isDead() {
 		return
 	}
-	f.Moves.Scans.Next = time.Time{}
+	f.Moves.Scans.Next = time.Time{} // a scan is due
 	if f.withDrift {
 		f.Moves.Drift = f.Drift
 		_, _ = f.NodeClasses.Reconcile(t.Context(), named("default"))
@@ -133,6 +134,8 @@ func (f *replicaRig) runDisruption(t *testing.T) {
 	_ = f.Moves.Search(t.Context())
 }
 
+// schedule creates the missing pods, and binds each pending pod to a Node with enough free CPU. The pods tolerate the taint
+// "team" of the pool.
 func (f *replicaRig) schedule(t *testing.T) {
 	t.Helper()
 	pods := f.pods(t)
@@ -164,7 +167,7 @@ func (f *replicaRig) schedule(t *testing.T) {
 	}
 }
 
-// converge runs rounds until nothing changes in five consecutive ones, or the process has ended.
+// converge runs rounds until nothing changes in five consecutive rounds, or the process has ended.
 func (f *replicaRig) converge(t *testing.T) {
 	t.Helper()
 	unchanged := 0
@@ -202,8 +205,7 @@ func (f *replicaRig) describe(t *testing.T) string {
 	return strings.Join(out, "\n")
 }
 
-// unfinished returns what is still in progress: a deletion, a move, a launch, or a pod without a node; empty if nothing
-// is in progress.
+// unfinished describes a deletion, a move or a launch in progress, or a pod without a node; empty if there is none.
 func (f *replicaRig) unfinished(t *testing.T) string {
 	t.Helper()
 	claims := f.claims(t)

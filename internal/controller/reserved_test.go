@@ -20,8 +20,8 @@ import (
 )
 
 // reservedRig returns a rig whose class selects the capacity reservations of team a, and whose pool allows reserved and
-// on-demand capacity. It also returns the reservation that it creates, for total instances of m5.large. change may set more
-// of its fields.
+// on-demand capacity. It also returns the reservation that it creates, for total instances of m5.large. change may set
+// further fields of the reservation.
 func reservedRig(t *testing.T, total int, change func(*world.CapacityReservation)) (*rig, *world.CapacityReservation) {
 	t.Helper()
 	r := newRig(t, "m5.large", "m5.xlarge")
@@ -97,13 +97,13 @@ func TestReservedFirst(t *testing.T) {
 		t.Errorf("the Node is labelled with reservation %q, want %s", id, reservation.ID)
 	}
 
-	// EC2 last reported two free instances, and was not asked since.
+	// The reservation is full, but the last answer of EC2 that the controller has read shows two free instances.
 	r.addPendingPod(t, "web-2", "1500m", "2Gi")
 	r.addPendingPod(t, "web-3", "1500m", "2Gi")
 	r.plan(t)
 	r.reconcileClaims(t)
 	if got := r.countByReservation(); got["m5.large "+reservation.ID] != 2 || got["m5.large "]+got["m5.xlarge "] == 0 {
-		t.Errorf("with a full reservation, instances by type and reservation are %v, want 2 reserved ones and others\n%s", got, r.log)
+		t.Errorf("with a full reservation, instances by type and reservation are %v, want 2 in the reservation, and others\n%s", got, r.log)
 	}
 }
 
@@ -127,7 +127,7 @@ func TestReservationVanishes(t *testing.T) {
 		t.Errorf("instances by type and reservation (-want +got):\n%s\n%s", diff, r.log)
 	}
 	if event := r.events.find("InsufficientCapacity"); !strings.Contains(event, "reserved capacity for m5.large in "+reservation.Zone.Name) {
-		t.Errorf("the event is %q, want the reserved capacity in it", event)
+		t.Errorf("the event is %q, want it to name the reserved capacity", event)
 	}
 }
 
@@ -243,7 +243,7 @@ func TestReservationsDenied(t *testing.T) {
 func TestReservedBook(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	answer := func(left int) []ec2.Reservation {
+	reservations := func(left int) []ec2.Reservation {
 		return []ec2.Reservation{{ReservedCapacity: catalog.ReservedCapacity{Reservation: catalog.Reservation{ID: "cr-1", Left: left}}}}
 	}
 	var b offerings.ReservedBook
@@ -252,24 +252,24 @@ func TestReservedBook(t *testing.T) {
 			t.Errorf("%s: %d left, want %d", what, got, want)
 		}
 	}
-	if more := b.Update(now, answer(5)); len(more) != 1 {
+	if more := b.Update(now, reservations(5)); len(more) != 1 {
 		t.Errorf("IDs of the reservations that have more left, at first: %v, want one", more)
 	}
 	b.AddLaunch(now, "cr-1")
 	b.AddLaunch(now, "cr-1")
 	b.AddLaunch(now, "cr-2") // a reservation that the book does not have
 	wantLeft("two were launched", 3)
-	b.Update(now.Add(time.Second), answer(5))
+	b.Update(now.Add(time.Second), reservations(5))
 	wantLeft("EC2 counts none of them", 3)
-	b.Update(now.Add(2*time.Second), answer(4))
+	b.Update(now.Add(2*time.Second), reservations(4))
 	wantLeft("EC2 counts one", 3)
-	b.Update(now.Add(3*time.Second), answer(2))
+	b.Update(now.Add(3*time.Second), reservations(2))
 	wantLeft("EC2 counts both, and one of another user", 2)
-	if more := b.Update(now.Add(4*time.Second), answer(3)); len(more) != 1 {
+	if more := b.Update(now.Add(4*time.Second), reservations(3)); len(more) != 1 {
 		t.Errorf("IDs of the reservations that have more left, after one instance was terminated: %v, want one", more)
 	}
 	b.AddLaunch(now.Add(5*time.Second), "cr-1")
-	b.Update(now.Add(5*time.Second+offerings.MaxReservationDelay), answer(3))
+	b.Update(now.Add(5*time.Second+offerings.MaxReservationDelay), reservations(3))
 	wantLeft("EC2 has had a minute to count the last launch, and another instance was terminated", 3)
 	b.Update(now.Add(2*offerings.ReservationRetention), nil)
 	if len(b.Left()) != 0 {
@@ -292,9 +292,9 @@ func TestChooseReserved(t *testing.T) {
 		}
 		return out.WithReserved(nil, reserved)
 	}
-	reservation := func(id, zone string, left int, like catalog.Reservation) catalog.ReservedCapacity {
-		like.ID, like.Left = id, left
-		return catalog.ReservedCapacity{Reservation: like, Zone: zone}
+	reservation := func(id, zone string, left int, kind catalog.Reservation) catalog.ReservedCapacity {
+		kind.ID, kind.Left = id, left
+		return catalog.ReservedCapacity{Reservation: kind, Zone: zone}
 	}
 	block, plain := catalog.Reservation{Type: catalog.ReservationBlock}, catalog.Reservation{}
 	types := []catalog.Type{
@@ -308,24 +308,24 @@ func TestChooseReserved(t *testing.T) {
 		return requirements.Requirement{Key: key, Operator: requirements.In, Values: values}
 	}
 	for name, c := range map[string]struct {
-		needs           []requirements.Requirement
+		required        []requirements.Requirement
 		excludeReserved bool
 		want            string // capacity type: type/zone=reservation …
 	}{
 		"anything":        {want: "reserved: a/x=cr-2 a/y=cr-3 c/y=cr-8"},
-		"one reservation": {needs: []requirements.Requirement{requires(catalog.LabelReservationID, "cr-1")}, want: "reserved: a/x=cr-1"},
-		"a block": {needs: []requirements.Requirement{requires(catalog.LabelReservationType, catalog.ReservationBlock)},
+		"one reservation": {required: []requirements.Requirement{requires(catalog.LabelReservationID, "cr-1")}, want: "reserved: a/x=cr-1"},
+		"a capacity block": {required: []requirements.Requirement{requires(catalog.LabelReservationType, catalog.ReservationBlock)},
 			want: "reserved: b/x=cr-5"},
-		"an interruptible": {needs: []requirements.Requirement{requires(catalog.LabelReservationInterruptible, "true")},
+		"an interruptible reservation": {required: []requirements.Requirement{requires(catalog.LabelReservationInterruptible, "true")},
 			want: "reserved: c/x=cr-7"},
-		"none left":     {needs: []requirements.Requirement{requires(catalog.LabelReservationID, "cr-4")}, want: "on-demand:"},
-		"a missing one": {needs: []requirements.Requirement{requires(catalog.LabelReservationID, "cr-9")}, want: "on-demand:"},
-		"none": {needs: []requirements.Requirement{{Key: catalog.LabelReservationID, Operator: requirements.DoesNotExist},
+		"a full reservation":     {required: []requirements.Requirement{requires(catalog.LabelReservationID, "cr-4")}, want: "on-demand:"},
+		"an unknown reservation": {required: []requirements.Requirement{requires(catalog.LabelReservationID, "cr-9")}, want: "on-demand:"},
+		"no reservation": {required: []requirements.Requirement{{Key: catalog.LabelReservationID, Operator: requirements.DoesNotExist},
 			requires(catalog.LabelInstanceType, "a")},
 			want: "spot: a/x= a/y="},
-		"excluded": {excludeReserved: true, needs: []requirements.Requirement{requires(catalog.LabelInstanceType, "a")}, want: "spot: a/x= a/y="},
+		"reservations excluded": {excludeReserved: true, required: []requirements.Requirement{requires(catalog.LabelInstanceType, "a")}, want: "spot: a/x= a/y="},
 	} {
-		accepted, invalid := requirements.All(c.needs...)
+		accepted, invalid := requirements.All(c.required...)
 		if invalid != nil {
 			t.Fatal(invalid)
 		}

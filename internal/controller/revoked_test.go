@@ -39,7 +39,7 @@ func (f *replicaRig) deletedClaims(t *testing.T) (out []string) {
 	return out
 }
 
-type unreadableSwitch struct{}
+type unreadableSwitch struct{} // the global pause
 
 func (unreadableSwitch) String() string { return "ConfigMap a/joiner" }
 
@@ -71,8 +71,8 @@ func TestMoveWaitsForInput(t *testing.T) {
 				f.ahead += 20 * time.Second
 				f.check(t, f.Moves.Advance(t.Context()))
 			}
-			if left := f.deletedClaims(t); len(left) > 0 || f.moveTraces(t) == "" {
-				t.Fatalf("%v are being deleted, or the move was undone\n%s", left, f.tail())
+			if deleted := f.deletedClaims(t); len(deleted) > 0 || f.moveTraces(t) == "" {
+				t.Fatalf("%v are being deleted, or the move was undone; want neither\n%s", deleted, f.tail())
 			}
 			restore()
 			f.converge(t)
@@ -90,10 +90,10 @@ func TestForbiddenMoveIsUndone(t *testing.T) {
 	team := func(name string) func(p *karpv1.NodePool) {
 		return func(p *karpv1.NodePool) { p.Spec.Template.Labels = map[string]string{"team": name} }
 	}
-	for name, c := range map[string]struct {
+	for name, c := range map[string]struct { // by what the user does
 		drifts bool // the move replaces a drifted node; otherwise it saves money
 		change func(t *testing.T, f *replicaRig)
-		event  string
+		event  string // a part of the event that names the cause
 	}{
 		"pauses the pool": {false, func(t *testing.T, f *replicaRig) {
 			f.changePool(t, func(p *karpv1.NodePool) { driftcheck.Annotate(p, karpv1.AnnotationPaused, "true") })
@@ -188,7 +188,7 @@ func TestLeavingNodesStayTainted(t *testing.T) {
 		claim, node := f.claims(t)[0], f.nodes(t)[0]
 		claim.Annotations = map[string]string{key: f.now().UTC().Format(time.RFC3339)}
 		if key == nodestate.AnnotationInterrupted {
-			claim.Annotations[key] = "x " + claim.Annotations[key]
+			claim.Annotations[key] = "x " + claim.Annotations[key] // the kind of the interruption message comes first
 		}
 		f.check(t, f.api.Update(t.Context(), &claim))
 		nodestate.CloseNode(&node)
@@ -264,8 +264,8 @@ func TestWavesCountDrainingNodes(t *testing.T) {
 	}
 }
 
-// TestLockKeepsReservedNodes: a reserved node counts as chosen until its disruption starts, even if that takes an hour, and for
-// LockMemory after the start.
+// TestLockKeepsReservedNodes: after Reserve, a node counts as chosen until its disruption starts, even if that takes an hour,
+// and for LockMemory after the start. After Forget, it does not.
 func TestLockKeepsReservedNodes(t *testing.T) {
 	t.Parallel()
 	var lock nodestate.DisruptionLock
@@ -279,12 +279,12 @@ func TestLockKeepsReservedNodes(t *testing.T) {
 	lock.Forget("b")
 	if lock.IsChosen("b", now) || !lock.IsChosen("a", now.Add(nodestate.LockMemory)) ||
 		lock.IsChosen("a", now.Add(nodestate.LockMemory+1)) {
-		t.Error("a started disruption is not remembered for LockMemory, or a released node is still recorded")
+		t.Error("a started disruption is not remembered for LockMemory, or a node still counts as chosen after Forget")
 	}
 }
 
-// TestExpiryDuringMoves: nodes of a move count in the budget when another node expires. The replacement of a move does not
-// replace the expired node.
+// TestExpiryDuringMoves: nodes of a move count against the budget when another node expires. The replacement of a move is not
+// also the replacement of an expired node.
 func TestExpiryDuringMoves(t *testing.T) {
 	t.Parallel()
 	markAsMoved := func(r *rig, t *testing.T, name string) {
@@ -307,7 +307,7 @@ func TestExpiryDuringMoves(t *testing.T) {
 			r.ahead += 2 * nodeclaim.CountInterval
 		}
 		if since := nodestate.ReplacingSince(r.claim(t, claims[1].Name)); !since.IsZero() {
-			t.Errorf("the expired node is replaced at the same time as the node of the move, the budget is 1\n%s", r.log)
+			t.Errorf("the expired node is replaced at the same time as the node of the move, although the budget is 1\n%s", r.log)
 		}
 	})
 	t.Run("static pool", func(t *testing.T) {
@@ -327,7 +327,7 @@ func TestExpiryDuringMoves(t *testing.T) {
 		}
 		markAsMoved(r, t, claims[0].Name)
 		if r.reconcileStaticPool(t); len(r.claims(t)) != 2 {
-			t.Fatalf("%d claims, want 2: the node of a move without a replacement is replaced\n%s", len(r.claims(t)), r.log)
+			t.Fatalf("%d claims, want 2: the loop of static pools does not replace the node of a move\n%s", len(r.claims(t)), r.log)
 		}
 		_, err := r.Claims.Objects.(*writer.Writer).CreateStaticReplacement(t.Context(), "apps",
 			map[string]string{nodestate.AnnotationReplaces: "m"})
@@ -335,7 +335,7 @@ func TestExpiryDuringMoves(t *testing.T) {
 			t.Fatal(err)
 		}
 		if r.reconcileStaticPool(t); len(r.claims(t)) != 3 {
-			t.Fatalf("%d claims, want 3\n%s", len(r.claims(t)), r.log)
+			t.Fatalf("%d claims, want the two nodes and the replacement of the move\n%s", len(r.claims(t)), r.log)
 		}
 		r.reconcileClaims(t)
 		r.join(t)

@@ -67,17 +67,17 @@ const (
 	testClusterARN = "arn:aws:eks:us-east-1:" + emulator.DefaultAccount + ":cluster/" + testCluster
 )
 
-// rig is a simulated AWS and API server for one test, and the controller's loops, which use both. The loops are driven by
-// hand: nothing happens unless a test triggers it.
+// rig is a simulated AWS and API server for one test, and the controller's loops, which use both. A loop runs only when the
+// test calls its method.
 type rig struct {
 	*emulator.Server
 	Controllers
 	api         client.WithWatch
-	estate      world.ClusterResources // the simulated AWS
+	estate      world.ClusterResources // the resources of the cluster in the simulated AWS
 	events      *events
 	log         *bytes.Buffer
-	uid         string             // of the cluster
-	url         string             // of the simulated AWS
+	uid         string             // UID of the cluster
+	url         string             // URL of the simulated AWS
 	transport   http.RoundTripper  // to AWS; nil: over the network to url
 	limiter     *ratelimit.Limiter // of calls to EC2; nil: unlimited
 	fuse        *fuse              // counts the writes of the current process, and can end it at one of them
@@ -89,14 +89,14 @@ type rig struct {
 func newRig(t testing.TB, instanceTypes ...string) *rig {
 	t.Helper()
 	r := makeRig(t, instanceTypes)
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		body, err := io.ReadAll(q.Body)
-		q.Body = io.NopCloser(bytes.NewReader(body))
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		body, err := io.ReadAll(request.Body)
+		request.Body = io.NopCloser(bytes.NewReader(body))
 		serve := func() error {
-			r.ServeHTTP(w, q)
+			r.ServeHTTP(w, request)
 			return nil
 		}
-		name, isWrite := r.nameOf(q, body)
+		name, isWrite := r.nameOf(request, body)
 		switch {
 		case err != nil:
 		case isWrite:
@@ -276,7 +276,7 @@ func (r *rig) createLoops(m *metrics.Metrics, awsClient *ec2.Client, profiles *i
 	}
 }
 
-// fixedVersion is the version of Kubernetes that the API server reports.
+// fixedVersion is the Kubernetes version of the API server.
 type fixedVersion string
 
 func (v fixedVersion) Version(context.Context) (string, error) { return string(v), nil }
@@ -293,14 +293,14 @@ func (e *events) Emit(about client.Object, reason kubeclient.Reason, message str
 	e.emitted = append(e.emitted, kind[strings.LastIndex(kind, ".")+1:]+"/"+string(reason)+": "+message)
 }
 
-// find returns the first event that contains all of the words; empty if there is none.
-func (e *events) find(words ...string) string {
+// find returns the first event that contains all of the texts; empty if there is none.
+func (e *events) find(texts ...string) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 next:
 	for _, event := range e.emitted {
-		for _, w := range words {
-			if !strings.Contains(event, w) {
+		for _, text := range texts {
+			if !strings.Contains(event, text) {
 				continue next
 			}
 		}
@@ -381,16 +381,15 @@ func (r *rig) reconcileClassAndPool(t *testing.T) {
 	}
 }
 
-// reconcileClaims reconciles each claim once. It returns how long it takes until the last claim is due again, at most
-// half a minute.
+// reconcileClaims reconciles each claim once. It returns the longest time until a claim is due again, at most half a minute.
 func (r *rig) reconcileClaims(t *testing.T) time.Duration {
 	t.Helper()
-	var last time.Duration
+	var longest time.Duration
 	for _, c := range r.claims(t) {
 		result := r.reconcileUntilOpen(t, c)
-		last = max(last, min(result.RequeueAfter, 30*time.Second))
+		longest = max(longest, min(result.RequeueAfter, 30*time.Second))
 	}
-	return last
+	return longest
 }
 
 // reconcileUntilOpen reconciles the claim. It reconciles the claim again when the claim's turn to open its Node comes,
@@ -404,8 +403,9 @@ func (r *rig) reconcileUntilOpen(t *testing.T, c karpv1.NodeClaim) reconcile.Res
 			t.Fatal(err)
 		}
 		version, isHeld := r.ownNode(t, c)
-		isTurn := isHeld && result.RequeueAfter > 0 && result.RequeueAfter < lifecycle.MaxNominationWait/2
-		if isTurn {
+		// A shorter wait than half of the maximum is the wait for the claim's turn.
+		isTurnNext := isHeld && result.RequeueAfter > 0 && result.RequeueAfter < lifecycle.MaxNominationWait/2
+		if isTurnNext {
 			r.ahead += result.RequeueAfter
 		} else if version == before || isHeld {
 			return result

@@ -29,7 +29,7 @@ const otherUID = "uid-of-the-other-kube-system"
 
 // TestTwoClustersWithOneName runs the controllers of two clusters with the same name in one account and region, with the same
 // manifests, tags and queue. For a thousand minutes, pods are created and deleted, and spot instances are interrupted. Neither
-// controller changes resources of the other cluster: instances, tags, launch templates, instance profiles.
+// controller changes resources of the other cluster: instances with their tags, launch templates, instance profiles.
 func TestTwoClustersWithOneName(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -48,7 +48,8 @@ func TestTwoClustersWithOneName(t *testing.T) {
 			}
 			time.Sleep(time.Minute)
 		}
-		for range 3 { // then EC2 has terminated all interrupted instances, and the check of deleteAll does not see this as a change
+		// Afterwards, EC2 has terminated all interrupted instances. So checkOtherUnchanged sees no change during deleteAll.
+		for range 3 {
 			for _, n := range both {
 				n.checkOtherUnchanged(t, 1000, func() { n.runLoops(t) })
 			}
@@ -80,13 +81,13 @@ func TestTwoClustersWithOneName(t *testing.T) {
 // inProcess is an HTTP transport that calls a server directly: a network does not follow simulated time.
 type inProcess struct{ http.Handler }
 
-func (s inProcess) RoundTrip(q *http.Request) (*http.Response, error) {
-	answer := httptest.NewRecorder()
-	if q.Body == nil {
-		q.Body = http.NoBody
+func (s inProcess) RoundTrip(request *http.Request) (*http.Response, error) {
+	response := httptest.NewRecorder()
+	if request.Body == nil {
+		request.Body = http.NoBody
 	}
-	s.ServeHTTP(answer, q)
-	return answer.Result(), nil
+	s.ServeHTTP(response, request)
+	return response.Result(), nil
 }
 
 // sameNameRig is one of two clusters with the same name.
@@ -161,7 +162,8 @@ func (n *sameNameRig) resourcesOf(t *testing.T, uid string) map[string]string {
 	return out
 }
 
-// simulateMinute simulates one minute of a cluster. It creates a pod, deletes a pod or interrupts an instance at random.
+// simulateMinute simulates one minute of a cluster. At random, it creates a pod, deletes a pod and interrupts an instance. Two
+// minutes after the last change, all loops run only every fifth minute.
 func (n *sameNameRig) simulateMinute(t *testing.T, minute int, dice *rand.Rand) {
 	t.Helper()
 	n.currentMinute = minute
@@ -184,7 +186,7 @@ func (n *sameNameRig) simulateMinute(t *testing.T, minute int, dice *rand.Rand) 
 	if minute%10 == 0 {
 		n.reconcileClassAndPool(t)
 	}
-	if minute-n.lastChange > 2 && minute%5 > 0 { // no change is in progress
+	if minute-n.lastChange > 2 && minute%5 > 0 {
 		n.processQueue(t)
 		n.drainPass(t)
 		n.sweep(t)
@@ -222,13 +224,13 @@ func (n *sameNameRig) sweep(t *testing.T) {
 	}
 }
 
-// reconcileDueClaims reconciles each claim that is not initialized yet or is being deleted, and each of the other
-// claims every tenth minute.
+// reconcileDueClaims reconciles each claim that is not initialized yet or is being deleted. It reconciles each of the
+// other claims every tenth minute.
 func (n *sameNameRig) reconcileDueClaims(t *testing.T) {
 	t.Helper()
 	for i, c := range n.claims(t) {
-		isInitialized := c.DeletionTimestamp == nil && c.StatusConditions().IsTrue(karpv1.ConditionInitialized)
-		if isInitialized && (n.currentMinute+i)%10 > 0 {
+		isSettled := c.DeletionTimestamp == nil && c.StatusConditions().IsTrue(karpv1.ConditionInitialized)
+		if isSettled && (n.currentMinute+i)%10 > 0 {
 			continue
 		}
 		if _, err := n.Claims.Reconcile(t.Context(), named(c.Name)); err != nil {
@@ -270,7 +272,7 @@ func (n *sameNameRig) deletePod(t *testing.T, dice *rand.Rand) {
 // schedule binds pods to nodes with room, as kube-scheduler does, and returns how many pods are still pending.
 func (n *sameNameRig) schedule(t *testing.T) int {
 	t.Helper()
-	free := map[string]int64{} // by node, in thousandths of a core
+	free := map[string]int64{} // by node, in thousandths of a core; the empty name has the pending pods
 	for _, node := range n.nodes(t) {
 		if node.DeletionTimestamp == nil && node.Labels[karpv1.LabelInitialized] == "true" && !nodeclaim.HasTaint(&node, karpv1.TaintDisrupted) {
 			free[node.Name] = node.Status.Allocatable.Cpu().MilliValue()

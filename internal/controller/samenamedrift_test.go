@@ -54,27 +54,28 @@ func TestTagChangeInTwoClusters(t *testing.T) {
 			message := n.poolMessage(t, karpv1.ConditionDriftHeld)
 			if len(n.conditionTexts(t, karpv1.ConditionDrifted)) != nodesPerCluster || !strings.Contains(message, "6 of 6 nodes drift at once") ||
 				!strings.Contains(message, group) {
-				t.Errorf("the pool of %s has the condition %q, want the group in it; %v drift, want all", n.uid, message, n.conditionTexts(t, karpv1.ConditionDrifted))
+				t.Errorf("the pool of %s has the condition DriftHeld %q, want the group in it; %v drift, want all", n.uid, message, n.conditionTexts(t, karpv1.ConditionDrifted))
 			}
 			if current := n.ownInstances(); !slices.Equal(current, before[i]) {
 				t.Fatalf("%s has replaced nodes without approval: %v, now %v\n%s", n.uid, before[i], current, n.tail())
 			}
 		}
 
+		// The condition has the command that allows the drift: kubectl annotate … joiner.sh/…=TOKEN …
 		_, command, _ := strings.Cut(first.poolMessage(t, karpv1.ConditionDriftHeld), nodestate.AnnotationDriftAllow+"=")
 		token, _, _ := strings.Cut(command, " ")
 		first.editPool(t, func(p *karpv1.NodePool) { driftcheck.Annotate(p, nodestate.AnnotationDriftAllow, token) })
 		simulateMinutes(t, 30, both...)
-		if left := slices.DeleteFunc(first.ownInstances(),
-			func(id string) bool { return !slices.Contains(before[0], id) }); len(left) > 0 || len(first.ownInstances()) != nodesPerCluster {
-			t.Errorf("%s, whose user allowed the drift, has the old instances %v, want none; it has %d instances\n%s",
-				first.uid, left, len(first.ownInstances()), first.tail())
+		if old := slices.DeleteFunc(first.ownInstances(),
+			func(id string) bool { return !slices.Contains(before[0], id) }); len(old) > 0 || len(first.ownInstances()) != nodesPerCluster {
+			t.Errorf("%s, whose user allowed the drift, has the old instances %v, want none; of %d instances, want 6\n%s",
+				first.uid, old, len(first.ownInstances()), first.tail())
 		}
 		if current := second.ownInstances(); !slices.Equal(current, before[1]) || second.poolMessage(t, karpv1.ConditionDriftHeld) == "" {
 			t.Errorf("%s, whose user has not allowed the drift, had the instances %v and has %v\n%s", second.uid, before[1], current, second.tail())
 		}
 
-		second.wanted++ // its controller may launch, although its nodes are drifted
+		second.wanted++ // the second controller may launch, although its nodes are drifted
 		simulateMinutes(t, 4, both...)
 		if current := second.ownInstances(); len(current) != nodesPerCluster+1 ||
 			slices.ContainsFunc(before[1], func(id string) bool { return !slices.Contains(current, id) }) {
@@ -87,7 +88,7 @@ func TestTagChangeInTwoClusters(t *testing.T) {
 		})
 		simulateMinutes(t, 4, second)
 		if message := second.poolMessage(t, karpv1.ConditionDriftHeld); message != "" {
-			t.Errorf("without the tag, the pool of %s has the condition %q", second.uid, message)
+			t.Errorf("without the tag, the pool of %s has the condition DriftHeld %q, want none", second.uid, message)
 		}
 	})
 }

@@ -28,7 +28,7 @@ func TestScansAreMeasured(t *testing.T) {
 	const policy = "WhenEmptyOrUnderutilized"
 	if metricCount(t, m.Weighed, "approved", "apps", policy) != 1 || metricCount(t, m.Score, "approved", "apps", policy) != 1 ||
 		metricCount(t, m.Weighed, "rejected") != 0 {
-		t.Errorf("two nodes are replaced with one, but %d moves were approved, %d rejected", metricCount(t, m.Weighed, "approved"),
+		t.Errorf("two nodes are replaced with one, but %d moves were approved and %d rejected, want 1 and 0", metricCount(t, m.Weighed, "approved"),
 			metricCount(t, m.Weighed, "rejected"))
 	}
 	if n := metricCount(t, m.Taken, "apps", "Underutilized"); n != 0 {
@@ -51,12 +51,12 @@ func TestRejectedMovesAreCounted(t *testing.T) {
 	f.replicas = 1 // one pod is deleted
 	pods := f.pods(t)
 	f.check(t, f.api.Delete(t.Context(), &pods[0]))
-	// The remaining pod would fit on the other node, which is empty, and which the annotation keeps.
+	// The annotation keeps the other node, which is empty. So a move of the remaining pod there would save its node.
 	f.keepNode(t, pods[0].Spec.NodeName)
 	f.runDisruption(t)
 	m := f.Moves.Metrics
 	if n := metricCount(t, m.Weighed, "rejected", "apps", "Balanced"); n != 1 || metricCount(t, m.Weighed, "approved") != 0 {
-		t.Errorf("%d moves were rejected, %d approved, want one that was rejected\n%s", n, metricCount(t, m.Weighed, "approved"), f.tail())
+		t.Errorf("%d moves were rejected and %d approved, want 1 and 0\n%s", n, metricCount(t, m.Weighed, "approved"), f.tail())
 	}
 	if n := metricCount(t, m.Score, "rejected", "apps", "Balanced"); n != 1 {
 		t.Errorf("%d scores of rejected moves, want one", n)
@@ -84,7 +84,7 @@ func TestInvalidDisruptionsAreCounted(t *testing.T) {
 	nodes, _ := disruption.Candidates(s.In, disruption.Underutilized)
 	found := consolidation.Find(f.Moves.ConsolidationInput(s, nodes))
 	if len(found.Moves) != 1 || len(found.Moves[0].Nodes) != 2 {
-		t.Fatalf("found are %+v, want one move of both nodes", found.Moves)
+		t.Fatalf("the found moves are %+v, want one of both nodes", found.Moves)
 	}
 	for _, p := range f.pods(t) {
 		p.Annotations = map[string]string{karpv1.AnnotationDoNotDisrupt: "true"}
@@ -93,7 +93,7 @@ func TestInvalidDisruptionsAreCounted(t *testing.T) {
 	f.check(t, f.Moves.StartConfirmed(t.Context(), found.Moves))
 	m := f.Moves.Metrics
 	if n := metricCount(t, m.Invalid, "multi"); n != 2 || metricCount(t, m.Moves.Started) != 0 {
-		t.Errorf("%d nodes of rejected moves are counted, want 2, and no started move", n)
+		t.Errorf("%d nodes of rejected moves are counted, want 2, or a move is counted as started", n)
 	}
 
 	pods := f.pods(t)

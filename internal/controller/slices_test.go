@@ -60,7 +60,7 @@ func (p *planRecorder) solve(s cluster.Snapshot, m catalog.Market) packing.Plan 
 	return provisioner.Plan(s, m)
 }
 
-// planSlices plans slices of costly pods until no pod is due for one, and returns the number of slices.
+// planSlices plans slices until no costly pod needs one, without pauses in between. It returns the number of slices.
 func (r *rig) planSlices(t *testing.T) int {
 	t.Helper()
 	p, n := r.Provisioner, 0
@@ -83,10 +83,10 @@ func TestCostlyPodsDelayNoOthers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "m5.xlarge")
 	r.reconcileClassAndPool(t)
-	const costly = 40
+	const costly, tooLarge = 40, 7 // the number of costly pods, and the one that fits on no node
 	for i := range costly {
 		cpu := "100m"
-		if i == 7 {
+		if i == tooLarge {
 			cpu = "100" // more than any instance type has
 		}
 		r.addCostlyPod(t, i, cpu)
@@ -125,7 +125,7 @@ func TestCostlyPodsDelayNoOthers(t *testing.T) {
 	r.Provisioner.Solve = recorder.solve
 	n := r.planSlices(t)
 	if n < 2 {
-		t.Errorf("%d more slices, want several", n)
+		t.Errorf("%d more slices, want at least 2", n)
 	}
 	for _, ids := range recorder.plans {
 		if len(ids) > 1 && strings.HasPrefix(ids[0], "ns/") != strings.HasPrefix(ids[len(ids)-1], "ns/") {
@@ -141,12 +141,16 @@ func TestCostlyPodsDelayNoOthers(t *testing.T) {
 			placed[id]++
 		}
 	}
-	for id := range r.Provisioner.Costly.Seats {
+	for id := range r.Provisioner.Costly.Seats { // placed on existing nodes or claims, not bound yet
 		placed[id]++
 	}
 	for i := range costly {
 		id := fmt.Sprintf("tenant/h-%03d", i)
-		if want := map[bool]int{true: 0, false: 1}[i == 7]; placed[id] != want {
+		want := 1
+		if i == tooLarge {
+			want = 0
+		}
+		if placed[id] != want {
 			t.Errorf("%s was placed %d times, want %d", id, placed[id], want)
 		}
 	}
@@ -192,12 +196,12 @@ func TestSlicesShareRoom(t *testing.T) {
 	if n != 40 {
 		t.Errorf("%d of 40 pods have a node, want all", n)
 	}
-	if len(seated) > 5 { // 12 fit on each
+	if len(seated) > 5 { // 12 pods fit on each
 		t.Errorf("%d NodeClaims for 40 pods, want 4 or 5", len(seated))
 	}
 }
 
-// TestBounded: a bounded plan, for loops that need only an approximate one, refuses costly pods without planning them.
+// TestBounded: a bounded plan, for loops that need only an approximate plan, refuses costly pods without planning them.
 func TestBounded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "m5.xlarge")

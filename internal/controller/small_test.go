@@ -24,7 +24,7 @@ func TestPoolProblem(t *testing.T) {
 		change func(*karpv1.NodeClaimTemplate)
 		want   string // empty: no problem
 	}{
-		"nothing": {change: func(*karpv1.NodeClaimTemplate) {}},
+		"unchanged": {change: func(*karpv1.NodeClaimTemplate) {}},
 		"reserved label": {func(n *karpv1.NodeClaimTemplate) { n.Labels = map[string]string{"karpenter.sh/nodepool": "x"} },
 			"karpenter.sh/nodepool is set for you"},
 		"reserved domain": {func(n *karpv1.NodeClaimTemplate) { n.Labels = map[string]string{"x.karpenter.sh/y": "x"} },
@@ -36,26 +36,26 @@ func TestPoolProblem(t *testing.T) {
 		}, ""},
 		"bad label value": {func(n *karpv1.NodeClaimTemplate) { n.Labels = map[string]string{"a": "b c"} },
 			"spec.template.metadata.labels: value"},
-		"hostname": {func(n *karpv1.NodeClaimTemplate) {
+		"requirement of the hostname": {func(n *karpv1.NodeClaimTemplate) {
 			n.Spec.Requirements = karpv1.Requirements{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpExists}}
 		}, "cannot be known"},
-		"taint twice": {func(n *karpv1.NodeClaimTemplate) {
+		"startup taint that is also a taint": {func(n *karpv1.NodeClaimTemplate) {
 			n.Spec.StartupTaints = []corev1.Taint{{Key: "team", Effect: corev1.TaintEffectNoSchedule}}
 		}, "startupTaints: team:NoSchedule is listed twice"},
-		"taint effect": {func(n *karpv1.NodeClaimTemplate) { n.Spec.Taints = []corev1.Taint{{Key: "a", Effect: "Never"}} }, `effect "Never"`},
+		"unknown taint effect": {func(n *karpv1.NodeClaimTemplate) { n.Spec.Taints = []corev1.Taint{{Key: "a", Effect: "Never"}} }, `effect "Never"`},
 		"In without values": {func(n *karpv1.NodeClaimTemplate) {
 			n.Spec.Requirements = karpv1.Requirements{{Key: "a", Operator: corev1.NodeSelectorOpIn}}
 		}, "requirements[0]: operator In needs"},
-		"minValues": {func(n *karpv1.NodeClaimTemplate) {
+		"minValues above the number of values": {func(n *karpv1.NodeClaimTemplate) {
 			n.Spec.Requirements = karpv1.Requirements{{Key: "a", Operator: corev1.NodeSelectorOpIn, Values: []string{"b"}, MinValues: &minValues}}
 		}, "minValues is 2"},
-		"Gt a word": {func(n *karpv1.NodeClaimTemplate) {
+		"Gt with a word": {func(n *karpv1.NodeClaimTemplate) {
 			n.Spec.Requirements = karpv1.Requirements{{Key: "a", Operator: corev1.NodeSelectorOpGt, Values: []string{"b"}}}
 		}, "whole number"},
-		"operator": {func(n *karpv1.NodeClaimTemplate) {
+		"unknown operator": {func(n *karpv1.NodeClaimTemplate) {
 			n.Spec.Requirements = karpv1.Requirements{{Key: "a", Operator: "Like"}}
 		}, `operator "Like"`},
-		"capacity type": {func(n *karpv1.NodeClaimTemplate) {
+		"unknown capacity type": {func(n *karpv1.NodeClaimTemplate) {
 			n.Spec.Requirements = karpv1.Requirements{{Key: karpv1.LabelCapacityType, Operator: corev1.NodeSelectorOpIn, Values: []string{"free"}}}
 		}, "capacity type"},
 	} {
@@ -68,6 +68,7 @@ func TestPoolProblem(t *testing.T) {
 	}
 }
 
+// TestExplain: Explain names only the first reason, and omits a hint that repeats the reason.
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	broken := "its EC2NodeClass is not ready: not authorized to call ec2:DescribeImages, because no identity-based policy allows it"
@@ -111,7 +112,8 @@ func TestNewest(t *testing.T) {
 	var n loop.NewestVersions
 	n.Note(claim("1", "10"))
 	for _, step := range []struct{ uid, cached, want string }{
-		{"1", "9", "10"}, {"1", "9", "10"}, {"1", "10", "10"}, {"1", "9", "9"}, // the last step is after the record was dropped
+		{"1", "9", "10"}, {"1", "9", "10"}, {"1", "10", "10"},
+		{"1", "9", "9"}, // version 10 in the cache has dropped the record
 	} {
 		if got := n.Of(claim(step.uid, step.cached)); got.ResourceVersion != step.want {
 			t.Errorf("with version %s in the cache, %s is used, want %s", step.cached, got.ResourceVersion, step.want)
@@ -121,13 +123,13 @@ func TestNewest(t *testing.T) {
 	if got := n.Of(claim("2", "3")); got.ResourceVersion != "3" {
 		t.Errorf("a claim with the same name and another UID counts as the old one: version %s", got.ResourceVersion)
 	}
-	n.Note(claim("1", "odd"))
-	if got := n.Of(claim("1", "even")); got.ResourceVersion != "even" {
+	n.Note(claim("1", "x"))
+	if got := n.Of(claim("1", "y")); got.ResourceVersion != "y" {
 		t.Errorf("of versions that are no numbers, %s is used, want the cached one", got.ResourceVersion)
 	}
 }
 
-// TestRecorderManyNamespaces: a full queue with one event of each namespace stays consistent when events are dropped.
+// TestRecorderManyNamespaces: a queue with one event of each namespace keeps MaxQueuedEvents events and drops the others.
 func TestRecorderManyNamespaces(t *testing.T) {
 	t.Parallel()
 	recorder := loop.NewRateLimitedRecorder(&events{})

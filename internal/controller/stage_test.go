@@ -19,7 +19,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// runEnvironment runs the simulated kubelets, kube-scheduler and other controllers once.
+// runEnvironment runs once what surrounds Joiner: kubelets, kube-scheduler and the controllers of Kubernetes.
 func (s *stage) runEnvironment() {
 	s.t.Helper()
 	s.boot()
@@ -84,7 +84,7 @@ func (s *stage) sweepTemplates() {
 	s.Do(func(*world.World, time.Time) {
 		for _, template := range s.estate.Region.LaunchTemplates.All() {
 			if template.Tags["karpenter.sh/nodepool"] == "" {
-				continue // of dry runs
+				continue // it is of a dry run
 			}
 			_, err := s.estate.Region.LaunchTemplates.Delete(template.ID, "")
 			s.check(err)
@@ -114,19 +114,19 @@ func (s *stage) schedule() {
 	}
 }
 
-// isConverged reports whether each pod has a node, all claims are ready, and removedClaim is gone.
+// isConverged reports whether all pods exist, each has a node of its own, all claims are ready, and removedClaim is gone.
 func (s *stage) isConverged() bool {
 	claims, pods := s.claims(s.t), s.pods()
-	isUnfit := func(c karpv1.NodeClaim) bool {
+	isUnfinished := func(c karpv1.NodeClaim) bool {
 		return c.Name == s.removedClaim || c.DeletionTimestamp != nil || !c.StatusConditions().IsReady()
 	}
 	isWaiting := func(p corev1.Pod) bool { return p.Spec.NodeName == "" }
 	return len(claims) == s.replicas && len(s.nodes(s.t)) == s.replicas && len(s.instances()) == s.replicas && len(pods) == s.replicas &&
-		!slices.ContainsFunc(claims, isUnfit) && !slices.ContainsFunc(pods, isWaiting)
+		!slices.ContainsFunc(claims, isUnfinished) && !slices.ContainsFunc(pods, isWaiting)
 }
 
-// describe returns the state of the cluster and of AWS, as sorted lines. It leaves out what differs between correct runs: names,
-// times and the zone of the launch.
+// describe returns the state of the cluster and of AWS, as sorted lines, without the fields that differ between correct runs:
+// names, times and the zone of the launch.
 func (s *stage) describe() string {
 	var lines []string
 	addLine := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
