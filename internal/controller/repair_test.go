@@ -78,8 +78,8 @@ func TestNodeIsRepaired(t *testing.T) {
 	}
 }
 
-// TestRepairHasABreaker: if more than a fifth of the nodes of a pool, rounded up, are unhealthy (two of three), no node is
-// replaced, because new instances would not help. If only one of three is unhealthy, it is replaced.
+// TestRepairHasABreaker: if more than a fifth of the nodes of a pool, rounded up, are unhealthy (two of three), no node
+// is replaced, because new instances would not help. If only one of three is unhealthy, it is replaced.
 func TestRepairHasABreaker(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")

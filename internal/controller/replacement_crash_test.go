@@ -7,15 +7,16 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// TestCrashWhileReplacing ends the process after each of its writes in turn, from the expiration of a node until the node is
-// gone, and restarts it with an empty memory. Each time, one replacement is launched, and is ready before the node is deleted.
+// TestCrashWhileReplacing ends the process after each of its writes in turn, from the expiration of a node until the
+// node is gone, and restarts it with an empty memory. Each time, one replacement is launched, and is ready before the
+// node is deleted.
 func TestCrashWhileReplacing(t *testing.T) {
 	t.Parallel()
 	crashAfterEachWrite(t, 12, replaceWithCrash)
 }
 
-// crashAfterEachWrite calls run once without a crash, and then once for each write before which the process ends. run returns
-// the number of writes. Without a crash, there must be at least minWrites.
+// crashAfterEachWrite calls run once without a crash, and then once for each write before which the process ends. run
+// returns the number of writes. Without a crash, there must be at least minWrites.
 func crashAfterEachWrite(t *testing.T, minWrites int, run func(t *testing.T, crashAfter int) int) {
 	t.Helper()
 	writes := run(t, unlimited)
@@ -30,8 +31,8 @@ func crashAfterEachWrite(t *testing.T, minWrites int, run func(t *testing.T, cra
 	}
 }
 
-// replaceWithCrash runs the loops from the expiration of a node until the node is gone. The process ends after crashAfter
-// writes, and another process continues. The result is the number of writes of the first process.
+// replaceWithCrash runs the loops from the expiration of a node until the node is gone. The process ends after
+// crashAfter writes, and another process continues. The result is the number of writes of the first process.
 func replaceWithCrash(t *testing.T, crashAfter int) int {
 	t.Helper()
 	r := newRig(t, "t3.medium")
@@ -56,8 +57,8 @@ func replaceWithCrash(t *testing.T, crashAfter int) int {
 	return writes
 }
 
-// runUntilGone runs the loops until the old claim is gone, or the process has ended. It fails the test if the old claim is
-// deleted before another claim is initialized.
+// runUntilGone runs the loops until the old claim is gone, or the process has ended. It fails the test if the old claim
+// is deleted before another claim is initialized.
 func (r *rig) runUntilGone(t *testing.T, old string) {
 	t.Helper()
 	for range 40 {
@@ -77,15 +78,15 @@ func (r *rig) runUntilGone(t *testing.T, old string) {
 	}
 }
 
-// TestCrashWhileResizing ends the process after each of its writes in turn while a static pool gets two nodes, and one of them
-// is removed again. In each case, the pool ends with the number of nodes in its spec.
+// TestCrashWhileResizing ends the process after each of its writes in turn while a static pool gets two nodes, and one
+// of them is removed again. In each case, the pool ends with the number of nodes in its spec.
 func TestCrashWhileResizing(t *testing.T) {
 	t.Parallel()
 	crashAfterEachWrite(t, 12, resizeWithCrash)
 }
 
-// resizeWithCrash gives a static pool two nodes and then one. The process ends after crashAfter writes, and another process
-// continues. The result is the number of writes of the last process.
+// resizeWithCrash gives a static pool two nodes and then one. The process ends after crashAfter writes, and another
+// process continues. The result is the number of writes of the last process.
 func resizeWithCrash(t *testing.T, crashAfter int) int {
 	t.Helper()
 	r := newRig(t, "t3.medium")

@@ -45,7 +45,7 @@ func TestReplacementThatFails(t *testing.T) {
 			}
 			r.reconcileClaim(t, old)
 			if r.claim(t, next) != nil || r.claim(t, old).DeletionTimestamp != nil {
-				t.Fatalf("the claim of the replacement is still there, or the expired node is deleted although its pod has no other node\n%s", r.log)
+				t.Fatalf("the replacement's claim is still there, or the expired node is deleted before its pod has another node\n%s", r.log)
 			}
 			r.runUntilGone(t, old)
 			if r.claim(t, old) != nil || len(r.instances()) != 1 || len(r.claims(t)) != 1 {

@@ -35,7 +35,6 @@ func newReplicaRig(t *testing.T, nodes int, firstCPU, laterCPU string, types ...
 	return replicaRigOn(t, newRig(t, types...), nodes, firstCPU, laterCPU)
 }
 
-// replicaRigOn is newReplicaRig for an existing rig.
 func replicaRigOn(t *testing.T, r *rig, nodes int, firstCPU, laterCPU string) *replicaRig {
 	t.Helper()
 	f := &replicaRig{rig: r, replicas: nodes, cpu: laterCPU, broken: map[string]bool{}}
@@ -134,8 +133,8 @@ func (f *replicaRig) runDisruption(t *testing.T) {
 	_ = f.Moves.Search(t.Context())
 }
 
-// schedule creates the missing pods, and binds each pending pod to a Node with enough free CPU. The pods tolerate the taint
-// "team" of the pool.
+// schedule creates the missing pods, and binds each pending pod to a Node with enough free CPU. The pods tolerate the
+// taint "team" of the pool.
 func (f *replicaRig) schedule(t *testing.T) {
 	t.Helper()
 	pods := f.pods(t)
@@ -243,7 +242,6 @@ func (f *replicaRig) changePool(t *testing.T, change func(*karpv1.NodePool)) {
 	f.check(t, f.api.Update(t.Context(), pool))
 }
 
-// typeCounts counts the pending and running instances, by type: "2 t3.medium".
 func (f *replicaRig) typeCounts() string {
 	counts := map[string]int{}
 	for _, i := range f.instances() {

@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// TestEndingReservationIsNotUsed: after an interruption message about the end of a reservation, no instance is launched into
-// it, although EC2 and the status of the class still show free capacity in the reservation.
+// TestEndingReservationIsNotUsed: after an interruption message about the end of a reservation, no instance is launched
+// into it, although EC2 and the status of the class still show free capacity in the reservation.
 func TestEndingReservationIsNotUsed(t *testing.T) {
 	t.Parallel()
 	block := func(c *world.CapacityReservation) { c.Kind, c.End = "capacity-block", time.Now().Add(48*time.Hour) }

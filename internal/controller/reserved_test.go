@@ -57,8 +57,8 @@ func (r *rig) countByReservation() map[string]int {
 	return out
 }
 
-// TestReservedFirst: reserved capacity is used first, regardless of on-demand prices. Pods that do not fit there get on-demand
-// instances.
+// TestReservedFirst: reserved capacity is used first, regardless of on-demand prices. Pods that do not fit there get
+// on-demand instances.
 func TestReservedFirst(t *testing.T) {
 	t.Parallel()
 	r, reservation := reservedRig(t, 2, func(*world.CapacityReservation) {})
@@ -175,8 +175,8 @@ func TestReservationEnds(t *testing.T) {
 	}
 }
 
-// TestBlockEnds: 40 minutes before a capacity block ends, its node is replaced and drained, without an interruption message. No
-// instance is launched into the block after that.
+// TestBlockEnds: 40 minutes before a capacity block ends, its node is replaced and drained, without an interruption
+// message. No instance is launched into the block after that.
 func TestBlockEnds(t *testing.T) {
 	t.Parallel()
 	r, reservation := reservedRig(t, 2, func(c *world.CapacityReservation) { c.Kind, c.End = "capacity-block", time.Now().Add(48*time.Hour) })
@@ -212,8 +212,8 @@ func TestBlockEnds(t *testing.T) {
 	}
 }
 
-// TestReservationsDenied: if the permission to read the reservations that a class selects is missing, a condition reports it,
-// and the class is not ready.
+// TestReservationsDenied: if the permission to read the reservations that a class selects is missing, a condition
+// reports it, and the class is not ready.
 func TestReservationsDenied(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "m5.large")
@@ -277,8 +277,8 @@ func TestReservedBook(t *testing.T) {
 	}
 }
 
-// TestChooseReserved: Choose prefers reservations to all other offerings. It returns reservations of one kind only (default,
-// capacity block, interruptible), and in each zone the one with the most instances left.
+// TestChooseReserved: Choose prefers reservations to all other offerings. It returns reservations of one kind only
+// (default, capacity block, interruptible), and in each zone the one with the most instances left.
 func TestChooseReserved(t *testing.T) {
 	t.Parallel()
 	instanceType := func(name string, price catalog.Price, reserved ...catalog.ReservedCapacity) catalog.Type {
@@ -323,7 +323,8 @@ func TestChooseReserved(t *testing.T) {
 		"no reservation": {required: []requirements.Requirement{{Key: catalog.LabelReservationID, Operator: requirements.DoesNotExist},
 			requires(catalog.LabelInstanceType, "a")},
 			want: "spot: a/x= a/y="},
-		"reservations excluded": {excludeReserved: true, required: []requirements.Requirement{requires(catalog.LabelInstanceType, "a")}, want: "spot: a/x= a/y="},
+		"reservations excluded": {excludeReserved: true, required: []requirements.Requirement{requires(catalog.LabelInstanceType, "a")},
+			want: "spot: a/x= a/y="},
 	} {
 		accepted, invalid := requirements.All(c.required...)
 		if invalid != nil {

@@ -45,8 +45,8 @@ func (unreadableSwitch) String() string { return "ConfigMap a/joiner" }
 
 func (unreadableSwitch) Read(context.Context) (string, error) { return "", errors.New("timeout") }
 
-// TestMoveWaitsForInput: no move is committed while the offerings are unknown, as after a start, or while the global pause cannot
-// be read. The move is not undone either, and continues afterwards.
+// TestMoveWaitsForInput: no move is committed while the offerings are unknown, as after a start, or while the global
+// pause cannot be read. The move is not undone either, and continues afterwards.
 func TestMoveWaitsForInput(t *testing.T) {
 	t.Parallel()
 	for name, hideInput := range map[string]func(f *replicaRig) (restore func()){
@@ -83,8 +83,8 @@ func TestMoveWaitsForInput(t *testing.T) {
 	}
 }
 
-// TestForbiddenMoveIsUndone: while the replacement of a move starts, a user changes a setting so that the move is no longer
-// allowed. The move is undone in the next round, and an event names the cause.
+// TestForbiddenMoveIsUndone: while the replacement of a move starts, a user changes a setting so that the move is no
+// longer allowed. The move is undone in the next round, and an event names the cause.
 func TestForbiddenMoveIsUndone(t *testing.T) {
 	t.Parallel()
 	team := func(name string) func(p *karpv1.NodePool) {
@@ -226,8 +226,8 @@ func TestInterruptedNodeOfAnUndoneMove(t *testing.T) {
 	}
 }
 
-// TestWavesCountDrainingNodes: a node that takes long to drain still counts in the wave, the number of drifted nodes that may be
-// replaced at once.
+// TestWavesCountDrainingNodes: a node that takes long to drain still counts in the wave, the number of drifted nodes
+// that may be replaced at once.
 func TestWavesCountDrainingNodes(t *testing.T) {
 	t.Parallel()
 	f := newReplicaRig(t, 3, "1500m", "1500m", "t3.medium")
@@ -264,8 +264,8 @@ func TestWavesCountDrainingNodes(t *testing.T) {
 	}
 }
 
-// TestLockKeepsReservedNodes: after Reserve, a node counts as chosen until its disruption starts, even if that takes an hour,
-// and for LockMemory after the start. After Forget, it does not.
+// TestLockKeepsReservedNodes: after Reserve, a node counts as chosen until its disruption starts, even if that takes an
+// hour, and for LockMemory after the start. After Forget, it does not.
 func TestLockKeepsReservedNodes(t *testing.T) {
 	t.Parallel()
 	var lock nodestate.DisruptionLock
@@ -283,8 +283,8 @@ func TestLockKeepsReservedNodes(t *testing.T) {
 	}
 }
 
-// TestExpiryDuringMoves: nodes of a move count against the budget when another node expires. The replacement of a move is not
-// also the replacement of an expired node.
+// TestExpiryDuringMoves: nodes of a move count against the budget when another node expires. The replacement of a move
+// is not also the replacement of an expired node.
 func TestExpiryDuringMoves(t *testing.T) {
 	t.Parallel()
 	markAsMoved := func(r *rig, t *testing.T, name string) {

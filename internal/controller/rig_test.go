@@ -67,8 +67,8 @@ const (
 	testClusterARN = "arn:aws:eks:us-east-1:" + emulator.DefaultAccount + ":cluster/" + testCluster
 )
 
-// rig is a simulated AWS and API server for one test, and the controller's loops, which use both. A loop runs only when the
-// test calls its method.
+// rig is a simulated AWS and API server for one test, and the controller's loops, which use both. A loop runs only when
+// the test calls its method.
 type rig struct {
 	*emulator.Server
 	Controllers
@@ -138,7 +138,6 @@ func embedded(t testing.TB) catalog.Table {
 	return all
 }
 
-// createWorld creates the account, its region with the named instance types, and a server for them.
 func (r *rig) createWorld(t testing.TB, instanceTypes []string) {
 	t.Helper()
 	table := embedded(t)
@@ -171,7 +170,6 @@ func (r *rig) serveKubernetes(t testing.TB) {
 	r.api = kubetest.FakeClient(t, r.serverDefaults(), testClass(), testPool())
 }
 
-// serverDefaults returns an interceptor that sets the fields that a real API server sets on new objects.
 func (r *rig) serverDefaults() interceptor.Funcs {
 	created := 0
 	var mu sync.Mutex
@@ -276,7 +274,6 @@ func (r *rig) createLoops(m *metrics.Metrics, awsClient *ec2.Client, profiles *i
 	}
 }
 
-// fixedVersion is the Kubernetes version of the API server.
 type fixedVersion string
 
 func (v fixedVersion) Version(context.Context) (string, error) { return string(v), nil }
@@ -342,7 +339,6 @@ func testPool() *karpv1.NodePool {
 	}
 }
 
-// addPendingPod creates a pod that kube-scheduler has marked as unschedulable.
 func (r *rig) addPendingPod(t *testing.T, name, cpu, memory string) {
 	t.Helper()
 	r.create(t, &corev1.Pod{
@@ -381,7 +377,8 @@ func (r *rig) reconcileClassAndPool(t *testing.T) {
 	}
 }
 
-// reconcileClaims reconciles each claim once. It returns the longest time until a claim is due again, at most half a minute.
+// reconcileClaims reconciles each claim once. It returns the longest time until a claim is due again, at most half a
+// minute.
 func (r *rig) reconcileClaims(t *testing.T) time.Duration {
 	t.Helper()
 	var longest time.Duration
@@ -448,7 +445,6 @@ func (r *rig) nodes(t *testing.T) []corev1.Node {
 	return list.Items
 }
 
-// instances returns the pending and running instances.
 func (r *rig) instances() []world.Instance {
 	var out []world.Instance
 	r.Do(func(*world.World, time.Time) {
@@ -476,7 +472,6 @@ func (r *rig) join(t *testing.T) {
 	}
 }
 
-// namedNode returns a Node with the given name and the claim's provider ID.
 func namedNode(c karpv1.NodeClaim, name string) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"kubernetes.io/hostname": name}},

@@ -27,9 +27,10 @@ import (
 // otherUID is the UID of the second cluster in tests with two clusters. The first one has testUID.
 const otherUID = "uid-of-the-other-kube-system"
 
-// TestTwoClustersWithOneName runs the controllers of two clusters with the same name in one account and region, with the same
-// manifests, tags and queue. For a thousand minutes, pods are created and deleted, and spot instances are interrupted. Neither
-// controller changes resources of the other cluster: instances with their tags, launch templates, instance profiles.
+// TestTwoClustersWithOneName runs the controllers of two clusters with the same name in one account and region, with
+// the same manifests, tags and queue. For a thousand minutes, pods are created and deleted, and spot instances are
+// interrupted. Neither controller changes resources of the other cluster: instances with their tags, launch templates,
+// instance profiles.
 func TestTwoClustersWithOneName(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -48,7 +49,8 @@ func TestTwoClustersWithOneName(t *testing.T) {
 			}
 			time.Sleep(time.Minute)
 		}
-		// Afterwards, EC2 has terminated all interrupted instances. So checkOtherUnchanged sees no change during deleteAll.
+		// Afterwards, EC2 has terminated all interrupted instances. So checkOtherUnchanged sees no change during
+		// deleteAll.
 		for range 3 {
 			for _, n := range both {
 				n.checkOtherUnchanged(t, 1000, func() { n.runLoops(t) })
@@ -90,7 +92,6 @@ func (s inProcess) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response.Result(), nil
 }
 
-// sameNameRig is one of two clusters with the same name.
 type sameNameRig struct {
 	*rig
 	other         string // UID of the other cluster
@@ -121,7 +122,6 @@ func (n *sameNameRig) startController(t *testing.T) {
 	}
 }
 
-// checkOtherUnchanged runs a function, and fails the test if it changes resources of the other cluster.
 func (n *sameNameRig) checkOtherUnchanged(t *testing.T, minute int, do func()) {
 	t.Helper()
 	before := n.resourcesOf(t, n.other)
@@ -137,8 +137,8 @@ func (n *sameNameRig) checkOtherUnchanged(t *testing.T, minute int, do func()) {
 	}
 }
 
-// resourcesOf returns the state of the AWS resources of one cluster, by kind and name: instances that are pending or running,
-// launch templates and instance profiles.
+// resourcesOf returns the state of the AWS resources of one cluster, by kind and name: instances that are pending or
+// running, launch templates and instance profiles.
 func (n *sameNameRig) resourcesOf(t *testing.T, uid string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -162,8 +162,8 @@ func (n *sameNameRig) resourcesOf(t *testing.T, uid string) map[string]string {
 	return out
 }
 
-// simulateMinute simulates one minute of a cluster. At random, it creates a pod, deletes a pod and interrupts an instance. Two
-// minutes after the last change, all loops run only every fifth minute.
+// simulateMinute simulates one minute of a cluster. At random, it creates a pod, deletes a pod and interrupts an
+// instance. Two minutes after the last change, all loops run only every fifth minute.
 func (n *sameNameRig) simulateMinute(t *testing.T, minute int, dice *rand.Rand) {
 	t.Helper()
 	n.currentMinute = minute
@@ -195,7 +195,6 @@ func (n *sameNameRig) simulateMinute(t *testing.T, minute int, dice *rand.Rand) 
 	n.runLoops(t)
 }
 
-// runLoops runs each loop of the controller at least once, and binds pods as kube-scheduler does.
 func (n *sameNameRig) runLoops(t *testing.T) {
 	t.Helper()
 	n.processQueue(t)
@@ -304,7 +303,6 @@ func (n *sameNameRig) schedule(t *testing.T) int {
 	return waiting
 }
 
-// deleteAll deletes all pods, waits until all nodes are removed, and deletes the node class.
 func (n *sameNameRig) deleteAll(t *testing.T) {
 	t.Helper()
 	if err := n.api.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace("ns")); err != nil {

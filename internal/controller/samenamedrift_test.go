@@ -17,10 +17,10 @@ import (
 // nodesPerCluster is how many nodes each cluster in TestTagChangeInTwoClusters has, one for each pod.
 const nodesPerCluster = 6
 
-// TestTagChangeInTwoClusters runs the controllers of two clusters with the same name in one account. Both select security
-// groups by the same tag. When the tag is added to one more group, all nodes of both clusters drift at once. Then the user of
-// one cluster allows the drift there, and only the nodes of this cluster are replaced. Neither controller changes resources of
-// the other cluster, and both still launch nodes.
+// TestTagChangeInTwoClusters runs the controllers of two clusters with the same name in one account. Both select
+// security groups by the same tag. When the tag is added to one more group, all nodes of both clusters drift at once.
+// Then the user of one cluster allows the drift there, and only the nodes of this cluster are replaced. Neither
+// controller changes resources of the other cluster, and both still launch nodes.
 func TestTagChangeInTwoClusters(t *testing.T) {
 	t.Parallel()
 	embedded(t) // loads the table that the synctest bubbles share
@@ -54,7 +54,8 @@ func TestTagChangeInTwoClusters(t *testing.T) {
 			message := n.poolMessage(t, karpv1.ConditionDriftHeld)
 			if len(n.conditionTexts(t, karpv1.ConditionDrifted)) != nodesPerCluster || !strings.Contains(message, "6 of 6 nodes drift at once") ||
 				!strings.Contains(message, group) {
-				t.Errorf("the pool of %s has the condition DriftHeld %q, want the group in it; %v drift, want all", n.uid, message, n.conditionTexts(t, karpv1.ConditionDrifted))
+				t.Errorf("the pool of %s has the condition DriftHeld %q, want the group in it; %v drift, want all",
+					n.uid, message, n.conditionTexts(t, karpv1.ConditionDrifted))
 			}
 			if current := n.ownInstances(); !slices.Equal(current, before[i]) {
 				t.Fatalf("%s has replaced nodes without approval: %v, now %v\n%s", n.uid, before[i], current, n.tail())
@@ -93,8 +94,8 @@ func TestTagChangeInTwoClusters(t *testing.T) {
 	})
 }
 
-// simulateMinutes simulates the given number of minutes of the clusters, and checks that neither controller changes resources
-// of the other cluster.
+// simulateMinutes simulates the given number of minutes of the clusters, and checks that neither controller changes
+// resources of the other cluster.
 func simulateMinutes(t *testing.T, minutes int, all ...*sameNameRig) {
 	t.Helper()
 	for minute := range minutes {

@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/disruption/consolidation"
 )
 
-// TestScansAreMeasured: metrics contain the duration of each scan for nodes to disrupt, by reason, and the number of evaluated
-// moves, by the pool's policy.
+// TestScansAreMeasured: metrics contain the duration of each scan for nodes to disrupt, by reason, and the number of
+// evaluated moves, by the pool's policy.
 func TestScansAreMeasured(t *testing.T) {
 	t.Parallel()
 	f := newReplicaRig(t, 2, "6500m", "900m", "m5.2xlarge", "t3.medium")
@@ -28,8 +28,8 @@ func TestScansAreMeasured(t *testing.T) {
 	const policy = "WhenEmptyOrUnderutilized"
 	if metricCount(t, m.Weighed, "approved", "apps", policy) != 1 || metricCount(t, m.Score, "approved", "apps", policy) != 1 ||
 		metricCount(t, m.Weighed, "rejected") != 0 {
-		t.Errorf("two nodes are replaced with one, but %d moves were approved and %d rejected, want 1 and 0", metricCount(t, m.Weighed, "approved"),
-			metricCount(t, m.Weighed, "rejected"))
+		t.Errorf("two nodes are replaced with one, but %d moves were approved and %d rejected, want 1 and 0",
+			metricCount(t, m.Weighed, "approved"), metricCount(t, m.Weighed, "rejected"))
 	}
 	if n := metricCount(t, m.Taken, "apps", "Underutilized"); n != 0 {
 		t.Errorf("before any move, %d nodes count against budgets, want none", n)
@@ -63,7 +63,6 @@ func TestRejectedMovesAreCounted(t *testing.T) {
 	}
 }
 
-// keepNode sets the annotation that forbids voluntary disruption of the Node.
 func (f *replicaRig) keepNode(t *testing.T, name string) {
 	t.Helper()
 	node := &corev1.Node{}
@@ -111,7 +110,8 @@ func TestInvalidDisruptionsAreCounted(t *testing.T) {
 	}
 }
 
-// TestTimeoutsStartAtZero: the counters of scans that timed out exist before any scan, with the value 0, so that alerts work.
+// TestTimeoutsStartAtZero: the counters of scans that timed out exist before any scan, with the value 0, so that alerts
+// work.
 func TestTimeoutsStartAtZero(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")

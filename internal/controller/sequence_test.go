@@ -20,8 +20,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// sequenceRig is a rig with the two nodes of a move whose pods are evicted one after the other. The pods "api" and "second"
-// run on one node, and "web", "first" and "third" on the other.
+// sequenceRig is a rig with the two nodes of a move whose pods are evicted one after the other. The pods "api" and
+// "second" run on one node, and "web", "first" and "third" on the other.
 type sequenceRig struct {
 	*rig
 	*evictionRecorder
@@ -71,7 +71,6 @@ func (r sequenceRig) addPod(t *testing.T, name, node string) {
 	r.create(t, pod)
 }
 
-// passSeconds lets n seconds pass, and reconciles both claims every TurnPoll.
 func (r sequenceRig) passSeconds(t *testing.T, n int) {
 	t.Helper()
 	for range n * int(time.Second/nodeclaim.TurnPoll) {
@@ -107,8 +106,8 @@ func TestPodsAreEvictedInTurn(t *testing.T) {
 	}
 }
 
-// TestUrgentEvictionsHaveNoOrder: all pods are evicted at once from an interrupted node, and from a node that a user deletes
-// before its move is committed.
+// TestUrgentEvictionsHaveNoOrder: all pods are evicted at once from an interrupted node, and from a node that a user
+// deletes before its move is committed.
 func TestUrgentEvictionsHaveNoOrder(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*karpv1.NodeClaim, *nodestate.MoveMark){
@@ -142,11 +141,12 @@ func TestUrgentEvictionsHaveNoOrder(t *testing.T) {
 	}
 }
 
-// TestWaitForSuccessorIsLimited: a successor that does not appear, or a pod that may not be evicted, delays the other pods by
-// at most ten seconds, even if the process restarts meanwhile.
+// TestWaitForSuccessorIsLimited: a successor that does not appear, or a pod that may not be evicted, delays the other
+// pods by at most ten seconds, even if the process restarts meanwhile.
 func TestWaitForSuccessorIsLimited(t *testing.T) {
 	t.Parallel()
-	for name, guarded := range map[string]string{"no successor": "", "a PodDisruptionBudget": "first"} { // guarded: the pod that may not be evicted
+	// guarded is the pod that may not be evicted.
+	for name, guarded := range map[string]string{"no successor": "", "a PodDisruptionBudget": "first"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newSequenceRig(t)
@@ -170,8 +170,8 @@ func TestWaitForSuccessorIsLimited(t *testing.T) {
 	}
 }
 
-// TestEvictsInOrder: EvictsInOrder returns true until the pods of the order have left the nodes of the move, but at most for
-// StaleAfter. Until then no other move starts, because the pods still to be evicted need the free room.
+// TestEvictsInOrder: EvictsInOrder returns true until the pods of the order have left the nodes of the move, but at
+// most for StaleAfter. Until then no other move starts, because the pods still to be evicted need the free room.
 func TestEvictsInOrder(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

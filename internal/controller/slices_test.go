@@ -18,7 +18,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// addCostlyPod creates a pending pod of namespace tenant that is costly to plan: no other pod has its 50 anti-affinity terms.
+// addCostlyPod creates a pending pod of namespace tenant that is costly to plan: no other pod has its 50 anti-affinity
+// terms.
 func (r *rig) addCostlyPod(t *testing.T, i int, cpu string) {
 	t.Helper()
 	pod := &corev1.Pod{
@@ -76,9 +77,9 @@ func (r *rig) planSlices(t *testing.T) int {
 	}
 }
 
-// TestCostlyPodsDelayNoOthers: ordinary pods are planned at once, in one plan, and the costly pods of a tenant after them, in
-// slices: plans for a few pods each. New ordinary pods do not wait for a slice. In the end, each pod has a node or a
-// reason why it has none.
+// TestCostlyPodsDelayNoOthers: ordinary pods are planned at once, in one plan, and the costly pods of a tenant after
+// them, in slices: plans for a few pods each. New ordinary pods do not wait for a slice. In the end, each pod has a
+// node or a reason why it has none.
 func TestCostlyPodsDelayNoOthers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "m5.xlarge")

@@ -42,7 +42,8 @@ func TestPoolProblem(t *testing.T) {
 		"startup taint that is also a taint": {func(n *karpv1.NodeClaimTemplate) {
 			n.Spec.StartupTaints = []corev1.Taint{{Key: "team", Effect: corev1.TaintEffectNoSchedule}}
 		}, "startupTaints: team:NoSchedule is listed twice"},
-		"unknown taint effect": {func(n *karpv1.NodeClaimTemplate) { n.Spec.Taints = []corev1.Taint{{Key: "a", Effect: "Never"}} }, `effect "Never"`},
+		"unknown taint effect": {func(n *karpv1.NodeClaimTemplate) { n.Spec.Taints = []corev1.Taint{{Key: "a", Effect: "Never"}} },
+			`effect "Never"`},
 		"In without values": {func(n *karpv1.NodeClaimTemplate) {
 			n.Spec.Requirements = karpv1.Requirements{{Key: "a", Operator: corev1.NodeSelectorOpIn}}
 		}, "requirements[0]: operator In needs"},
@@ -103,7 +104,8 @@ func TestRefusalSummary(t *testing.T) {
 	}
 }
 
-// TestNewest: NewestVersions returns the last version that this process wrote until the cache has that version or a later one.
+// TestNewest: NewestVersions returns the last version that this process wrote until the cache has that version or a
+// later one.
 func TestNewest(t *testing.T) {
 	t.Parallel()
 	claim := func(id, version string) *karpv1.NodeClaim {
@@ -129,7 +131,8 @@ func TestNewest(t *testing.T) {
 	}
 }
 
-// TestRecorderManyNamespaces: a queue with one event of each namespace keeps MaxQueuedEvents events and drops the others.
+// TestRecorderManyNamespaces: a queue with one event of each namespace keeps MaxQueuedEvents events and drops the
+// others.
 func TestRecorderManyNamespaces(t *testing.T) {
 	t.Parallel()
 	recorder := loop.NewRateLimitedRecorder(&events{})

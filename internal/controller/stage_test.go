@@ -92,7 +92,6 @@ func (s *stage) sweepTemplates() {
 	})
 }
 
-// replicate creates the missing pods, as a ReplicaSet does.
 func (s *stage) replicate() {
 	for n := len(s.pods()); n < s.replicas; n++ {
 		s.made++
@@ -100,7 +99,6 @@ func (s *stage) replicate() {
 	}
 }
 
-// schedule binds pending pods to a Node that accepts them, as kube-scheduler does.
 func (s *stage) schedule() {
 	for _, pod := range s.pods() {
 		for _, node := range s.nodes(s.t) {
@@ -114,7 +112,7 @@ func (s *stage) schedule() {
 	}
 }
 
-// isConverged reports whether all pods exist, each has a node of its own, all claims are ready, and removedClaim is gone.
+// isConverged reports whether all pods have a node, each with a ready claim and an instance, and removedClaim is gone.
 func (s *stage) isConverged() bool {
 	claims, pods := s.claims(s.t), s.pods()
 	isUnfinished := func(c karpv1.NodeClaim) bool {
@@ -125,8 +123,8 @@ func (s *stage) isConverged() bool {
 		!slices.ContainsFunc(claims, isUnfinished) && !slices.ContainsFunc(pods, isWaiting)
 }
 
-// describe returns the state of the cluster and of AWS, as sorted lines, without the fields that differ between correct runs:
-// names, times and the zone of the launch.
+// describe returns the state of the cluster and of AWS, as sorted lines, without the fields that differ between correct
+// runs: names, times and the zone of the launch.
 func (s *stage) describe() string {
 	var lines []string
 	addLine := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
@@ -152,7 +150,6 @@ func (s *stage) describe() string {
 	return strings.Join(lines, "\n")
 }
 
-// describeAWS adds lines with the instances, launch templates, instance profiles and queue.
 func (s *stage) describeAWS(addLine func(string, ...any)) {
 	all := s.everyInstance()
 	addLine("instances launched so far: %d", len(s.launched))

@@ -42,17 +42,17 @@ func TestChangesDuringAPlan(t *testing.T) {
 		pods    string // of the first NodeClaim
 		replans bool   // another plan is requested at once
 	}{
-		"nothing":          {func(*testing.T, *rig) {}, 1, "ns/a,ns/b,ns/c", false},
-		"all pods deleted": {func(t *testing.T, r *rig) { r.removePod(t, "a"); r.removePod(t, "b"); r.removePod(t, "c") }, 0, "", false},
-		"one of three":     {func(t *testing.T, r *rig) { r.removePod(t, "b") }, 1, "ns/a,ns/c", false},
-		"two of three":     {func(t *testing.T, r *rig) { r.removePod(t, "a"); r.removePod(t, "b") }, 0, "", true},
-		"pods of the same names": {func(t *testing.T, r *rig) {
+		"no change":         {func(*testing.T, *rig) {}, 1, "ns/a,ns/b,ns/c", false},
+		"all pods deleted":  {func(t *testing.T, r *rig) { r.removePod(t, "a"); r.removePod(t, "b"); r.removePod(t, "c") }, 0, "", false},
+		"one pod deleted":   {func(t *testing.T, r *rig) { r.removePod(t, "b") }, 1, "ns/a,ns/c", false},
+		"most pods deleted": {func(t *testing.T, r *rig) { r.removePod(t, "a"); r.removePod(t, "b") }, 0, "", true},
+		"pods recreated with the same names": {func(t *testing.T, r *rig) {
 			for _, name := range []string{"a", "b", "c"} {
 				r.removePod(t, name)
 				r.addPendingPod(t, name, "500m", "1Gi")
 			}
 		}, 0, "", false},
-		"pods bound": {func(t *testing.T, r *rig) {
+		"pods bound elsewhere": {func(t *testing.T, r *rig) {
 			for _, name := range []string{"a", "b", "c"} {
 				r.changeObject(t, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}},
 					func(o client.Object) { o.(*corev1.Pod).Spec.NodeName = "elsewhere" })
@@ -69,7 +69,7 @@ func TestChangesDuringAPlan(t *testing.T) {
 				pool.Spec.Template.Spec.Taints = append(pool.Spec.Template.Spec.Taints, corev1.Taint{Key: "new", Effect: corev1.TaintEffectNoSchedule})
 			})
 		}, 0, "", true},
-		"pool on hold": {func(t *testing.T, r *rig) {
+		"launches of the pool on hold": {func(t *testing.T, r *rig) {
 			r.Provisioner.LaunchBackoff.LaunchFailed(r.now(), "apps", "test")
 		}, 0, "", true},
 	} {
@@ -129,11 +129,11 @@ func TestLatePlanAndNewNodes(t *testing.T) {
 		isLate bool           // the plan took long
 		want   int            // planned nodes that are still valid
 	}{
-		"a node joined":                     {[]cluster.Node{node("new", "", 2000)}, true, 0},
-		"the new node is too small":         {[]cluster.Node{node("new", "", 900)}, true, 1},
-		"the plan was fast":                 {[]cluster.Node{node("new", "", 2000)}, false, 1},
-		"a NodeClaim that was known joined": {[]cluster.Node{node("ip-1", "claim-1", 2000)}, true, 1},
-		"another NodeClaim was created":     {[]cluster.Node{node("claim-2", "claim-2", 2000)}, true, 0},
+		"a node joined":                 {[]cluster.Node{node("new", "", 2000)}, true, 0},
+		"the new node is too small":     {[]cluster.Node{node("new", "", 900)}, true, 1},
+		"the plan was fast":             {[]cluster.Node{node("new", "", 2000)}, false, 1},
+		"a known NodeClaim joined":      {[]cluster.Node{node("ip-1", "claim-1", 2000)}, true, 1},
+		"another NodeClaim was created": {[]cluster.Node{node("claim-2", "claim-2", 2000)}, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -147,7 +147,7 @@ func TestLatePlanAndNewNodes(t *testing.T) {
 	}
 }
 
-// TestLatePlanAndLimits: nodes that a pool got while a plan was made count toward its limits.
+// TestLatePlanAndLimits: nodes that a pool got while a plan was made count toward the limits of the pool.
 func TestLatePlanAndLimits(t *testing.T) {
 	t.Parallel()
 	limit := 2

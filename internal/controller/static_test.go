@@ -33,7 +33,7 @@ func (r *rig) makeStatic(t *testing.T, replicas, limit int64) {
 	}
 }
 
-// reconcileStaticPool reconciles the pool once, and returns after how long it is due again.
+// reconcileStaticPool reconciles the pool once, and returns the time until its next reconcile.
 func (r *rig) reconcileStaticPool(t *testing.T) time.Duration {
 	t.Helper()
 	result, err := r.Statics.Reconcile(t.Context(), named("apps"))
@@ -103,7 +103,7 @@ func TestStaticPoolKeepsItsSize(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r.reconcileStaticPool(t); len(r.remainingClaims(t)) != 0 {
-		t.Errorf("a claim is created although the four old nodes, the limit, are not gone yet")
+		t.Errorf("a claim is created although the four old nodes, which use up the limit, are not gone yet")
 	}
 	for range 60 {
 		r.ahead += r.reconcileClaims(t)
@@ -113,8 +113,9 @@ func TestStaticPoolKeepsItsSize(t *testing.T) {
 	}
 }
 
-// TestExpiredStaticNode: an expired node of a static pool is deleted when its replacement in the pool is ready, and is not
-// tainted before the replacement is created. If the limit of nodes allows no replacement, the node is deleted at once.
+// TestExpiredStaticNode: an expired node of a static pool is deleted when its replacement in the pool is ready, and is
+// not tainted before the replacement is created. If the limit of nodes allows no replacement, the node is deleted at
+// once.
 func TestExpiredStaticNode(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -139,10 +140,10 @@ func TestExpiredStaticNode(t *testing.T) {
 			pod.Spec.NodeName, pod.Status.Phase = claims[0].Status.NodeName, corev1.PodRunning
 			r.create(t, pod)
 			r.age(t, old, tooOld)
-			r.makeStatic(t, 2, c.limit)
+			r.makeStatic(t, 2, c.limit) // age has started new loops
 			r.reconcileClaim(t, old)
 			if waits := r.claim(t, old).DeletionTimestamp == nil; waits != c.waits {
-				t.Fatalf("the expired node waits for its replacement: %t, want the opposite\n%s", waits, r.log)
+				t.Fatalf("the expired node waits for its replacement: %t, want %t\n%s", waits, c.waits, r.log)
 			}
 			if !c.waits {
 				return
@@ -162,7 +163,7 @@ func TestExpiredStaticNode(t *testing.T) {
 			r.reconcileClaims(t)
 			r.reconcileClaims(t)
 			if r.claim(t, old).DeletionTimestamp == nil || len(r.remainingClaims(t)) != 2 {
-				t.Errorf("the replacement is ready, but the old node stays\n%s", r.log)
+				t.Errorf("the replacement is ready, but not only the old node is deleted\n%s", r.log)
 			}
 		})
 	}

@@ -10,16 +10,16 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// TestStatusChecksAndEvents: status checks and scheduled events are read from EC2, without a queue. The node of a failing
-// instance is drained at once and by force. The node of an instance with a scheduled retirement is drained after a plan has
-// included its pods.
+// TestStatusChecksAndEvents: status checks and scheduled events are read from EC2, without a queue. The node of a
+// failing instance is drained at once and by force. The node of an instance with a scheduled retirement is drained
+// after a plan has included its pods.
 func TestStatusChecksAndEvents(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		happens  func(w *world.World, now time.Time, id string)
 		after    time.Duration // until the status is read from EC2
 		category string        // label value of the metric; empty: the node stays
-		byForce  bool          // the node is drained at once, and its pods have a deadline
+		byForce  bool          // the node is drained before a plan, and its pods have a deadline
 	}{
 		"the instance fails": {func(w *world.World, now time.Time, id string) { w.Impair(now, id, world.InstanceCheck) },
 			interruptions.FailsFor, "instance_status", true},
@@ -69,7 +69,7 @@ func TestStatusChecksAndEvents(t *testing.T) {
 			n := metricCount(t, r.Claims.Metrics.Failing)
 			isCounted := n == 1 && metricCount(t, r.Claims.Metrics.Failing, c.category) == 1
 			if stays := c.category == ""; stays && n != 0 || !stays && !isCounted {
-				t.Errorf("the metric counts %d instances, want one of category %q", n, c.category)
+				t.Errorf("the metric counts %d instances, want one of category %q (empty: none)", n, c.category)
 			}
 			if event := r.events.find("NodeClaim/InstanceUnhealthy"); (event != "") != (c.category != "") {
 				t.Errorf("the event InstanceUnhealthy is %q, want one only if the node leaves", event)
@@ -103,7 +103,7 @@ func TestMostInstancesFail(t *testing.T) {
 	}
 }
 
-// TestStatusChecksDenied: if the permission to read status checks is missing, as in Karpenter's older policies,
+// TestStatusChecksDenied: without the permission to read status checks, which older IAM policies of Karpenter lack,
 // CheckStatus returns an error.
 func TestStatusChecksDenied(t *testing.T) {
 	t.Parallel()

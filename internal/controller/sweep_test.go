@@ -19,7 +19,7 @@ import (
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	// instance parses an instance: "ID [ours|samename|legacy|foreign] [young] [ended] [for=CLAIM]".
+	// instance parses an instance: "ID [ours|samename|legacy|foreign] [young] [terminating] [for=CLAIM]".
 	instance := func(line string) ec2.Instance {
 		words := strings.Fields(line)
 		i := ec2.Instance{ID: words[0], Zone: "z", State: ec2.Running, Launched: now.Add(-time.Hour), Tags: map[string]string{}}
@@ -35,7 +35,7 @@ func TestSweep(t *testing.T) {
 				i.Owner = ec2.Foreign
 			case w == "young":
 				i.Launched = now.Add(-gc.SweepGrace)
-			case w == "ended":
+			case w == "terminating":
 				i.State = ec2.ShuttingDown
 			case strings.HasPrefix(w, "for="):
 				i.Tags[ec2.TagNodeClaim] = w[4:]
@@ -70,6 +70,7 @@ func TestSweep(t *testing.T) {
 		}
 		return c
 	}
+	// many formats n lines, with the number of the line in place of both %d.
 	many := func(n int, format string) []string {
 		var out []string
 		for i := range n {
@@ -103,7 +104,7 @@ func TestSweep(t *testing.T) {
 			instances: []string{"i-1 ours for=a", "i-2 ours for=a"}, claims: []string{"a on=i-1"}, wantInstances: "i-2",
 		},
 		"an instance that is terminating": {
-			instances: []string{"i-1 ours ended"},
+			instances: []string{"i-1 ours terminating"},
 		},
 		"instances of other owners": {
 			instances: []string{"i-1 samename", "i-2 foreign", "i-3 legacy", "i-4 legacy", "i-5 legacy"},
@@ -113,11 +114,12 @@ func TestSweep(t *testing.T) {
 			claims: []string{"a on=i-1", "b on=i-2"}, ready: "i-2", wantClaims: "a",
 		},
 		"a claim whose instance is terminating": {
-			instances: []string{"i-1 ours ended"}, claims: []string{"a on=i-1"}, wantClaims: "a",
+			instances: []string{"i-1 ours terminating"}, claims: []string{"a on=i-1"}, wantClaims: "a",
 		},
 		"a young claim, and a deleted one": {
 			claims: []string{"a on=i-1 young", "b on=i-2 deleted", "c"},
 		},
+		// The breaker holds more than ten objects if they are also more than a share of all.
 		"ten of ten instances without a claim": {
 			instances: many(10, "i-%d ours for=c%d"), wantInstances: "i-0 i-1 i-2 i-3 i-4 i-5 i-6 i-7 i-8 i-9",
 		},

@@ -74,7 +74,7 @@ func TestLateTags(t *testing.T) {
 			}
 			for _, key := range []string{awsv1.AnnotationTagged, awsv1.AnnotationClusterNameTagged} {
 				if got := claim.Annotations[key] == "true"; got != c.tagged {
-					t.Errorf("annotation %s is %q, want true only on an own instance", key, claim.Annotations[key])
+					t.Errorf("annotation %s is %q, want true only for an instance of this cluster", key, claim.Annotations[key])
 				}
 			}
 		})

@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// TestUnseenInstanceIsTerminated: a claim is deleted while EC2 does not return its new instance yet. The claim stays until the
-// instance is visible and terminated.
+// TestUnseenInstanceIsTerminated: a claim is deleted while EC2 does not return its new instance yet. The claim stays
+// until the instance is visible and terminated.
 func TestUnseenInstanceIsTerminated(t *testing.T) {
 	t.Parallel()
 	for _, status := range []string{"instance recorded", "instance not recorded"} {
@@ -39,14 +39,14 @@ func TestUnseenInstanceIsTerminated(t *testing.T) {
 				r.reconcileClaims(t)
 			}
 			if n := len(r.instances()); n > 0 || len(r.claims(t)) > 0 {
-				t.Errorf("%d instances and %d claims are left\n%s", n, len(r.claims(t)), r.log)
+				t.Errorf("%d instances and %d claims are left, want none\n%s", n, len(r.claims(t)), r.log)
 			}
 		})
 	}
 }
 
-// TestTerminationWhileBooting: EC2 terminates an instance before its kubelet starts. The claim is deleted, an event has EC2's
-// reason, and another instance is launched after a pause. The pause is longer the second time.
+// TestTerminationWhileBooting: EC2 terminates an instance before its kubelet starts. The claim is deleted, an event has
+// EC2's reason, and another instance is launched after a pause. The pause is longer the second time.
 func TestTerminationWhileBooting(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
@@ -71,7 +71,7 @@ func TestTerminationWhileBooting(t *testing.T) {
 		}
 		r.finishDeleted(t)
 		if n := len(r.claims(t)); n != 0 {
-			t.Fatalf("%d claims are left\n%s", n, r.log)
+			t.Fatalf("%d claims of the terminated instance are left, want none\n%s", n, r.log)
 		}
 		if r.events.find("NodeClaim/NodeNotJoining", died, reason) == "" {
 			t.Errorf("no event names the instance and EC2's reason: %v", r.events.emitted)

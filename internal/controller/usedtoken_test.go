@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// answerlessLauncher loses EC2's final answers to launches, successful or not.
+// answerlessLauncher returns a timeout instead of the result of a launch. Errors that are in doubt pass unchanged.
 type answerlessLauncher struct{ nodeclaim.InstanceLauncher }
 
 func (l answerlessLauncher) Launch(ctx context.Context, request ec2.LaunchRequest) (ec2.Launch, error) {
@@ -22,13 +22,13 @@ func (l answerlessLauncher) Launch(ctx context.Context, request ec2.LaunchReques
 	return ec2.Launch{}, &awserr.Error{Op: "CreateFleet", Kind: awserr.Transient, Reason: "Timeout"}
 }
 
-// TestUpgradeDuringALaunch: a process requests the instance of a claim, and ends before the answer. After an upgrade, the next
-// process sends a different request with the same client token, which EC2 rejects. If an instance was launched, it is found.
-// If not, a further attempt is made with another token.
+// TestUpgradeDuringALaunch: a process requests the instance of a claim, and ends before the answer. After an upgrade,
+// the next process sends a different request with the same client token, which EC2 rejects. If an instance was
+// launched, it is found. If not, a further attempt is made with another token.
 func TestUpgradeDuringALaunch(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		isShort  bool // EC2 has no capacity while answerlessLauncher is in use
+		isShort  bool // EC2 has no capacity before the last upgrade
 		upgrades int
 	}{
 		"launched":                     {false, 1},
@@ -64,13 +64,13 @@ func TestUpgradeDuringALaunch(t *testing.T) {
 			}
 			launched := len(r.estate.Region.Instances.All())
 			if found := r.claim(t, claim); found == nil || found.Status.ProviderID == "" || launched != 1 {
-				t.Errorf("the claim has no instance, or %d were launched, want 1\n%s", launched, r.log)
+				t.Errorf("the claim has no instance, or %d instances were launched, want 1\n%s", launched, r.log)
 			}
 		})
 	}
 }
 
-// upgrade changes the user data of nodes, and starts new loops.
+// upgrade sets the user data of nodes to a text with n, and starts new loops.
 func (r *rig) upgrade(t *testing.T, n int) {
 	t.Helper()
 	class := r.class(t)

@@ -23,8 +23,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// varyingRig is a rig in simulated time whose workloads change their replicas, minute by minute. Pods are spread as
-// kube-scheduler does.
+// varyingRig is a rig in simulated time whose workloads change their replicas, minute by minute.
 type varyingRig struct {
 	*rig
 	t          *testing.T
@@ -47,7 +46,7 @@ type varyingApp struct {
 	name        string
 	cpu, memory string
 	base, swing int // replicas on average, and the amplitude of the wave
-	chance      int // twice the number of random extra replicas; negative: missing replicas
+	chance      int // random number; half of it is added to the replicas
 
 	want    int         // number of replicas now
 	last    int         // number of pods after the last replicate
@@ -60,7 +59,7 @@ type moveRecord struct{ removed, launched []string }
 
 const (
 	roundInterval = 10 * time.Second // between rounds of all loops
-	wavePeriod    = 480              // minutes
+	wavePeriod    = 480              // length of a wave, in minutes
 )
 
 func newVaryingRig(t *testing.T, seed uint64, apps []*varyingApp, instanceTypes ...string) *varyingRig {
@@ -89,7 +88,7 @@ func (f *varyingRig) check(err error) {
 func (f *varyingRig) scale(minute int, isConstant bool) {
 	for i, a := range f.apps {
 		if !isConstant {
-			if f.random.IntN(40) == 0 {
+			if f.random.IntN(40) == 0 { // every 40 minutes on average
 				a.chance = f.random.IntN(2*a.swing+1) - a.swing
 			}
 			// The waves of the workloads begin within a third of the period.
@@ -101,7 +100,8 @@ func (f *varyingRig) scale(minute int, isConstant bool) {
 	}
 }
 
-// runMinute simulates one minute: rounds of all loops, every roundInterval, until a round changes nothing or the minute is over.
+// runMinute simulates one minute: rounds of all loops, every roundInterval, until a round changes nothing or the minute
+// is over.
 func (f *varyingRig) runMinute(minute int) {
 	end := f.started.Add(time.Duration(minute+1) * time.Minute)
 	for before, isChanging := f.state(), true; isChanging && !f.now().Add(roundInterval).After(end); {
@@ -170,7 +170,6 @@ func (f *varyingRig) pods() []corev1.Pod {
 	return list.Items
 }
 
-// recordMoves records the shapes of all claims, and the claims that belong to moves.
 func (f *varyingRig) recordMoves() {
 	for _, c := range f.claims(f.t) {
 		if shape := disruptor.ShapeOf(&c); c.Labels[corev1.LabelInstanceTypeStable] != "" {
@@ -199,8 +198,8 @@ func addOnce(names []string, name string) []string {
 	return append(names, name)
 }
 
-// replicate creates missing pods and deletes surplus ones: first pending pods, then random ones. It records the pods that were
-// evicted since its last call.
+// replicate creates missing pods and deletes surplus ones: first pending pods, then random ones. It records the pods
+// that were evicted since its last call.
 func (f *varyingRig) replicate() {
 	byApp := map[string][]corev1.Pod{}
 	for _, p := range f.pods() {
@@ -280,8 +279,8 @@ func (f *varyingRig) schedule() {
 	}
 }
 
-// price returns three hourly prices: of the instances, of a plan that launches new nodes for all pods, and the lower
-// bound of that plan.
+// price returns three hourly prices: of the instances, of a plan that launches new nodes for all pods, and of its lower
+// bound.
 func (f *varyingRig) price() (price, replanned, bound catalog.Price) {
 	for _, i := range f.instances() {
 		price += f.prices[i.Type]
@@ -292,7 +291,7 @@ func (f *varyingRig) price() (price, replanned, bound catalog.Price) {
 	objects.Nodes, objects.Claims = nil, nil
 	for i := range objects.Pods {
 		p := objects.Pods[i].DeepCopy()
-		p.Spec.NodeName, p.Status = "", (&varyingApp{cpu: "1", memory: "1"}).pod().Status // as of any pending pod
+		p.Spec.NodeName, p.Status = "", (&varyingApp{cpu: "1", memory: "1"}).pod().Status // the status of a pending pod
 		objects.Pods[i] = p
 	}
 	plan := provisioner.Plan(objects.Snapshot(snapshot.View{Now: f.now(), Live: true, Market: market}), market)

@@ -67,8 +67,8 @@ type Controllers struct {
 	Progress *loop.Progress
 }
 
-// Numbers of objects of one kind that are reconciled concurrently. The number is high for claims, because their
-// reconciles mostly wait for EC2.
+// How many objects of a kind are reconciled concurrently. The number is high for claims, because their reconciles
+// mostly wait for EC2.
 const (
 	claimWorkers = 200
 	otherWorkers = 10
@@ -83,12 +83,12 @@ func (l Controllers) Add(ctx context.Context, m manager.Manager) error {
 	if err != nil {
 		return fmt.Errorf("watch pods: %w", err)
 	}
-	watch := func(ctx context.Context) error { return l.Pods.Follow(ctx, pods) }
+	followPods := func(ctx context.Context) error { return l.Pods.Follow(ctx, pods) }
 	if err := l.addObjects(m); err != nil {
 		return err
 	}
 	loops := []func(context.Context) error{
-		watch, l.Market.Measured.Start, l.Market.Start, l.Provisioner.Events.Start, l.Provisioner.Start, l.Emptiness.Start,
+		followPods, l.Market.Measured.Start, l.Market.Start, l.Provisioner.Events.Start, l.Provisioner.Start, l.Emptiness.Start,
 		l.Moves.Start, l.Sweeper.Start, l.Drift.Start, l.Claims.OpenWhenStopped,
 	}
 	if l.Interruption != nil {
@@ -114,15 +114,13 @@ func (l Controllers) Add(ctx context.Context, m manager.Manager) error {
 	return nil
 }
 
-// objectLoop reconciles the objects of a kind.
 type objectLoop struct {
 	name    string               // one of the Loop constants of package loop
 	build   *builder.Builder     // defines the watches of the loop
-	loop    reconcile.Reconciler // reconciles the objects
-	workers int                  // number of objects that are reconciled concurrently
+	loop    reconcile.Reconciler // reconciles objects of one kind
+	workers int                  // how many of them concurrently
 }
 
-// addObjects adds the loops that reconcile objects to the manager.
 func (l Controllers) addObjects(m manager.Manager) error {
 	cached := m.GetCache()
 	claims := builder.ControllerManagedBy(m).Named("nodeclaim.lifecycle").For(&karpv1.NodeClaim{}).
@@ -164,7 +162,7 @@ func (l Controllers) addObjects(m manager.Manager) error {
 		all = append(all, objectLoop{loop.LoopStatics, watchStatics(m), l.Statics, otherWorkers})
 	}
 	if l.Overlays != nil {
-		all = append(all, objectLoop{loop.LoopOverlays, watchOverlays(m), l.Overlays, 1})
+		all = append(all, objectLoop{loop.LoopOverlays, watchOverlays(m), l.Overlays, 1}) // all overlays are one request
 	}
 	all = append(all, watchIneffectiveFields(l.IneffectiveFields, m)...)
 	for _, c := range all {
@@ -194,22 +192,23 @@ func watchStatics(m manager.Manager) *builder.Builder {
 
 // watchIneffectiveFields returns loops that check an object when it is created and when its spec or annotations change.
 // NodeOverlays are checked only if the cluster has their CRD.
-func watchIneffectiveFields(h *nodeclass.IneffectiveFieldWarner, m manager.Manager) []objectLoop {
+func watchIneffectiveFields(warner *nodeclass.IneffectiveFieldWarner, m manager.Manager) []objectLoop {
 	loopFor := func(name string, kind client.Object, reconciler reconcile.Func) objectLoop {
 		changed := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{},
 			predicate.AnnotationChangedPredicate{}))
 		return objectLoop{loop.LoopIneffectiveFields, builder.ControllerManagedBy(m).Named("honour."+name).For(kind, changed), reconciler, 1}
 	}
 	out := []objectLoop{
-		loopFor("nodepool", &karpv1.NodePool{}, h.Pool), loopFor("nodeclass", &awsv1.EC2NodeClass{}, h.Class),
-		loopFor("nodeclaim", &karpv1.NodeClaim{}, h.Claim),
+		loopFor("nodepool", &karpv1.NodePool{}, warner.Pool), loopFor("nodeclass", &awsv1.EC2NodeClass{}, warner.Class),
+		loopFor("nodeclaim", &karpv1.NodeClaim{}, warner.Claim),
 	}
-	if h.SkipOverlays { // without permission to list NodeOverlays, their informer would never sync, and the manager waits for all informers
+	// Without permission to list NodeOverlays, their informer never syncs, and the manager waits for all informers.
+	if warner.SkipOverlays {
 		return out
 	}
 	overlays := schema.GroupKind{Group: karpv1.Group, Kind: "NodeOverlay"}
 	if _, err := m.GetRESTMapper().RESTMapping(overlays, karpv1alpha1.Version); err == nil {
-		out = append(out, loopFor("nodeoverlay", &karpv1alpha1.NodeOverlay{}, h.Overlay))
+		out = append(out, loopFor("nodeoverlay", &karpv1alpha1.NodeOverlay{}, warner.Overlay))
 	}
 	return out
 }
@@ -224,7 +223,6 @@ func watchOverlays(m manager.Manager) *builder.Builder {
 		Watches(&karpv1alpha1.NodeOverlay{}, toAll, changed).Watches(&karpv1.NodePool{}, toAll, changed)
 }
 
-// leading is a loop that runs only on the leader.
 type leading func(context.Context) error
 
 // Start runs the loop.
@@ -233,7 +231,6 @@ func (l leading) Start(ctx context.Context) error { return l(ctx) }
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (l leading) NeedLeaderElection() bool { return true }
 
-// claimsOfNode returns requests for the claims that have the provider ID of a Node.
 func claimsOfNode(ctx context.Context, reader client.Reader, o client.Object) []reconcile.Request {
 	node, ok := o.(*corev1.Node)
 	if !ok || node.Spec.ProviderID == "" {
@@ -248,8 +245,8 @@ func claimsOfNode(ctx context.Context, reader client.Reader, o client.Object) []
 }
 
 // unjoinedClaimsOfClass returns requests for the claims of a class that have no instance or no Node yet. Claims without
-// an instance may wait for the class to become ready. A change of the class may outdate the launches of the other
-// claims.
+// an instance may wait for the class to become ready. For the others, the launch may be outdated by the change of the
+// class.
 func unjoinedClaimsOfClass(ctx context.Context, reader client.Reader, o client.Object) []reconcile.Request {
 	var claims karpv1.NodeClaimList
 	if err := reader.List(ctx, &claims, client.MatchingFields{kubeclient.IndexClaimClass: o.GetName()},
@@ -265,7 +262,6 @@ func unjoinedClaimsOfClass(ctx context.Context, reader client.Reader, o client.O
 	return requests(names)
 }
 
-// unjoinedClaimsOfPool returns requests for the claims of a NodePool that have no Node yet.
 func unjoinedClaimsOfPool(ctx context.Context, reader client.Reader, o client.Object) []reconcile.Request {
 	var claims karpv1.NodeClaimList
 	if err := reader.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
@@ -296,7 +292,6 @@ func namesOf(claims []karpv1.NodeClaim) []string {
 	return out
 }
 
-// requests returns a request for each cluster-scoped object with one of the names.
 func requests(names []string) []reconcile.Request {
 	var out []reconcile.Request
 	for _, name := range names {

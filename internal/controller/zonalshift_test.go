@@ -29,7 +29,6 @@ func shiftRig(t *testing.T, instanceTypes ...string) *rig {
 	return r
 }
 
-// shiftAway starts a zonal shift away from the zone of private subnet n.
 func (r *rig) shiftAway(t *testing.T, n int, lasts time.Duration) *world.ZonalShift {
 	t.Helper()
 	var shift *world.ZonalShift
@@ -50,8 +49,8 @@ func (r *rig) followShifts(t *testing.T) {
 	}
 }
 
-// TestZonalShift: during a zonal shift, no instance is launched in the zone, the nodes in the zone stay, and an event on the pool
-// reports the shift. When the shift is cancelled, the zone is used again.
+// TestZonalShift: during a zonal shift, no instance is launched in the zone, the nodes in the zone stay, and an event
+// on the pool reports the shift. When the shift is cancelled, the zone is used again.
 func TestZonalShift(t *testing.T) {
 	t.Parallel()
 	r := shiftRig(t, "m5.large")
@@ -110,7 +109,7 @@ func TestZonalShift(t *testing.T) {
 	}
 }
 
-// TestShiftEnds: a shift ends on time even if ARC does not answer; an autoshift lasts until AWS ends it.
+// TestShiftEnds: a shift ends on time even if it cannot be read from ARC. An autoshift closes its zone too.
 func TestShiftEnds(t *testing.T) {
 	t.Parallel()
 	r := shiftRig(t, "m5.large")

@@ -56,18 +56,17 @@ type Diagnoser struct {
 // Intervals between two collections of evidence. They are shorter while there are findings, so that a fix is detected
 // soon.
 const (
-	intervalAfterChange    = 5 * time.Second  // during intervalAfterChangeFor after the findings have changed
-	intervalAfterChangeFor = time.Minute      // how long after a change the user may be fixing the cause
-	IntervalWithFindings   = 20 * time.Second // while there are late claims, findings, or held launches with a known cause
-	intervalHealthy        = 10 * time.Minute // otherwise
-	minInterval            = 2 * time.Second  // shortest interval in all cases
-	scanInterval           = time.Second      // interval of the scans for late claims
+	intervalAfterChange  = 5 * time.Second  // during fixingPeriod after a change of the findings
+	fixingPeriod         = time.Minute      // how long the user probably fixes the cause after such a change
+	IntervalWithFindings = 20 * time.Second // while there are late claims, findings, or held launches with a known cause
+	intervalHealthy      = 10 * time.Minute // otherwise
+	minInterval          = 2 * time.Second  // shortest interval in all cases
+	scanInterval         = time.Second      // interval of the scans for late claims
 )
 
-// maxWaiting is how many objects can wait to be reconciled after a report.
-const maxWaiting = 4096
+// maxWoken is the capacity of ClassesToReconcile and ClaimsToReconcile.
+const maxWoken = 4096
 
-// report is the result of one collection of evidence.
 type report struct {
 	at       time.Time           // when the collection started; zero: there is no report yet
 	evidence diagnosis.Evidence  // the collected evidence
@@ -89,7 +88,6 @@ type lateClaim struct {
 	launchedAt time.Time // when the instance was launched
 }
 
-// lateScan is the result of one scan of the cache.
 type lateScan struct {
 	late    []lateClaim
 	classes map[string]string           // by name: fingerprints of the classes whose subnets, security groups and images are known
@@ -168,8 +166,8 @@ func (d *Diagnoser) scan(ctx context.Context) (lateScan, error) {
 		if err != nil {
 			return out, err
 		}
-		// With the reason WaitIdentity, a Node has this provider ID but belongs to another instance. So the Node of this
-		// instance is missing.
+		// With the reason WaitIdentity, a Node has this provider ID but belongs to another instance. So the Node of
+		// this instance is missing.
 		registered, _ := l.claim.StatusConditions().Find(karpv1.ConditionRegistered)
 		if len(nodes) == 0 || registered.Reason == lifecycle.WaitIdentity {
 			out.late = append(out.late, l)
@@ -195,7 +193,6 @@ func (d *Diagnoser) lateClaimOf(claim *karpv1.NodeClaim, now time.Time) (_ lateC
 		!now.Before(launchedAt.Add(d.After))
 }
 
-// isResolved reports whether the subnets, security groups and images of the class are known.
 func isResolved(c *awsv1.EC2NodeClass) bool {
 	return len(c.Status.Subnets) > 0 && len(c.Status.SecurityGroups) > 0 && len(c.Status.AMIs) > 0
 }
@@ -234,7 +231,7 @@ func (d *Diagnoser) isDue(now time.Time, seen lateScan) bool {
 		return true
 	case age >= intervalHealthy:
 		return true
-	case age >= intervalAfterChange && len(d.report.preflight) > 0 && now.Sub(d.report.since) < intervalAfterChangeFor:
+	case age >= intervalAfterChange && len(d.report.preflight) > 0 && now.Sub(d.report.since) < fixingPeriod:
 		return true
 	case age >= IntervalWithFindings:
 		return len(seen.late) > 0 || len(d.report.preflight) > 0 || d.LaunchBackoff.HasPreflightCause()
@@ -245,7 +242,8 @@ func (d *Diagnoser) isDue(now time.Time, seen lateScan) bool {
 	})
 }
 
-// collect collects evidence, runs the checks, and stores the report. It wakes the classes whose findings changed.
+// collect collects evidence, runs the checks, and stores the report. It wakes the classes that are new
+// or changed, and those whose findings changed.
 func (d *Diagnoser) collect(ctx context.Context, now time.Time, seen lateScan) {
 	clients := d.Clients
 	clients.Now, clients.Late = d.Now.Now, map[string]bool{}
@@ -267,8 +265,8 @@ func (d *Diagnoser) collect(ctx context.Context, now time.Time, seen lateScan) {
 	d.report = r
 	clear(d.waiting)
 	d.mu.Unlock()
-	for name, covered := range seen.classes {
-		if before.classes[name] != covered || findingsText(before.preflight[name]) != findingsText(r.preflight[name]) {
+	for name, current := range seen.classes {
+		if before.classes[name] != current || findingsText(before.preflight[name]) != findingsText(r.preflight[name]) {
 			d.wake(&d.ClassesToReconcile, &awsv1.EC2NodeClass{}, name)
 		}
 	}
@@ -300,16 +298,15 @@ func (d *Diagnoser) Channel(c *chan event.GenericEvent) chan event.GenericEvent 
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if *c == nil {
-		*c = make(chan event.GenericEvent, maxWaiting)
+		*c = make(chan event.GenericEvent, maxWoken)
 	}
 	return *c
 }
 
-// pendingPods returns the pods that are not bound to a node, at most maxPodEvents. pods has each pod as
-// "namespace/name".
-func (d *Diagnoser) pendingPods(ctx context.Context, pods []string) []*corev1.Pod {
+// pendingPods returns the first maxPodEvents pods that are not bound to a node. An id is "namespace/name".
+func (d *Diagnoser) pendingPods(ctx context.Context, ids []string) []*corev1.Pod {
 	var out []*corev1.Pod
-	for _, id := range pods {
+	for _, id := range ids {
 		namespace, name, _ := strings.Cut(id, "/")
 		pod := &corev1.Pod{}
 		if err := d.Cache.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, pod); err == nil && pod.Spec.NodeName == "" {
@@ -335,8 +332,8 @@ const MaxPreflightWait = 15 * time.Second
 func (d *Diagnoser) PreflightFindings(class *awsv1.EC2NodeClass, now time.Time) (findings []diagnosis.Finding, isCovered, mayUse bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	covered, ok := d.report.classes[class.Name]
-	if ok && covered == fingerprint(class) {
+	reported, ok := d.report.classes[class.Name]
+	if ok && reported == fingerprint(class) {
 		return d.report.preflight[class.Name], true, true
 	}
 	key := fmt.Sprint(class.UID, " ", class.Generation)

@@ -31,8 +31,8 @@ type Verdict struct {
 	isPreflight bool
 }
 
-// reason returns the reason of the condition Registered, or WaitNode if no cause was found. The reason is the check's ID
-// with an underscore for the hyphen, because reasons must not contain hyphens.
+// reason returns the reason of the condition Registered, or WaitNode if no cause was found. The reason is the check's
+// ID with an underscore for the hyphen, because reasons must not contain hyphens.
 func (v Verdict) reason() string {
 	if v.Check == "" {
 		return lifecycle.WaitNode
@@ -183,16 +183,16 @@ func (d *Diagnoser) publish(ctx context.Context, seen lateScan, verdicts map[typ
 		}
 		old, wasJudged := before[l.claim.UID]
 		isReported := wasJudged && old.Check == v.Check
-		isReportedBefore := !wasJudged && c.Reason == v.reason() && poolhealth.IsOfCheck(c) // by a previous process
-		if isReported || isReportedBefore {
+		isReportedEarlier := !wasJudged && c.Reason == v.reason() && poolhealth.IsOfCheck(c) // by a previous process
+		if isReported || isReportedEarlier {
 			continue
 		}
 		d.Metrics.JoinFailures.WithLabelValues(orUnknown(v.Check), l.pool).Inc()
 		counts[l.pool+"\n"+v.Check+"\n"+v.Message]++
 		d.publishOne(ctx, seen, l, v)
 	}
-	for text, n := range counts {
-		parts := strings.SplitN(text, "\n", 3)
+	for key, n := range counts {
+		parts := strings.SplitN(key, "\n", 3)
 		d.Log.Warn("instances have not joined the cluster in time", "nodePool", parts[0], "nodeClaims", n, "check", parts[1],
 			"cause", parts[2])
 	}

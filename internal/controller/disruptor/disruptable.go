@@ -47,7 +47,6 @@ const (
 	numStaySources                     // number of sources
 )
 
-// staying is a node that is not disrupted.
 type staying struct {
 	disruption.Stay
 	since time.Time // since when the node stays because of Cause
@@ -110,8 +109,8 @@ type dueStay struct {
 	since time.Time
 }
 
-// update merges the reasons of all sources, and sets the metrics. It returns the conditions to write. They are sorted by
-// how long their cause has lasted, the longest first.
+// update merges the reasons of all sources, and sets the metrics. It returns the conditions to write, at most
+// maxConditionWrites: those whose cause has lasted longest come first.
 func (s *DisruptableConditionWriter) update(snapshot cluster.Snapshot, claims map[string]*karpv1.NodeClaim, now time.Time) []dueStay {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,7 +187,6 @@ func (e staying) isDue(claim *karpv1.NodeClaim, now time.Time) bool {
 	return c.Message != e.Sentence() && now.Sub(e.writtenAt) >= messageInterval
 }
 
-// writeStay writes the Disruptable condition to the claim, or removes it if there is no cause.
 func writeStay(claim *karpv1.NodeClaim, stay disruption.Stay, now time.Time) {
 	if stay.Cause == "" {
 		claim.StatusConditions().Remove(karpv1.ConditionDisruptable)

@@ -78,8 +78,8 @@ func (e *Emptiness) Start(ctx context.Context) error {
 	}
 }
 
-// NextDelay returns the time between the end of a pass and the start of the next pass. took is the duration of the pass.
-// The delay is at least a quarter of the interval, to leave time for other loops.
+// NextDelay returns the time between the end of a pass and the start of the next pass. took is the duration of the
+// pass. The delay is at least a quarter of the interval, to leave time for other loops.
 func (e *Emptiness) NextDelay(took time.Duration) time.Duration {
 	every := EmptinessInterval
 	if e.HasUnconfirmed {
@@ -177,16 +177,16 @@ func (e *Emptiness) writePodEvents(ctx context.Context, s cluster.Snapshot, reco
 			continue
 		}
 		// policy.After is consolidateAfter; nil: Never.
-		event := e.Pods.LastPodEvent(claim.Status.NodeName)
-		isEventDue := policy.After != nil && *policy.After > 0 && event.Sub(claim.Status.LastPodEventTime.Time) >= podEventInterval
-		isConsolidatable := policy.After != nil && !now.Before(nodestate.QuietSince(claim, event).Add(*policy.After))
+		lastEvent := e.Pods.LastPodEvent(claim.Status.NodeName)
+		isEventDue := policy.After != nil && *policy.After > 0 && lastEvent.Sub(claim.Status.LastPodEventTime.Time) >= podEventInterval
+		isConsolidatable := policy.After != nil && !now.Before(nodestate.QuietSince(claim, lastEvent).Add(*policy.After))
 		if !isEventDue && isConsolidatable == claim.StatusConditions().IsTrue(karpv1.ConditionConsolidatable) {
 			continue
 		}
 		group.Go(func() error {
 			_, err := e.Objects.PatchClaim(ctx, claim, func(c *karpv1.NodeClaim) {
 				if isEventDue {
-					c.Status.LastPodEventTime.Time = event
+					c.Status.LastPodEventTime.Time = lastEvent
 				}
 				if isConsolidatable {
 					c.StatusConditions().SetTrue(now, karpv1.ConditionConsolidatable)

@@ -16,7 +16,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// emptyNode is an empty node that is about to be removed.
 type emptyNode struct {
 	node   string            // name of the node
 	object *corev1.Node      // the Node; nil: the cache no longer has it
@@ -54,10 +53,10 @@ func (e *Emptiness) remove(ctx context.Context, leaving []emptyNode, now time.Ti
 }
 
 // removeOne deletes the claim of a node, unless a pod has been bound to the node: then stays is true. A deletion cannot
-// be undone and evicts the node's pods. So removeOne first closes the Node to new pods. Then it reads from the API server
-// the pods that kube-scheduler has bound since the cache was read, which can be dozens. If the claim cannot be deleted,
-// for example because of a conflict, removeOne opens the Node again, and stays is true. If the Node stayed closed, the
-// next pass would treat it as already leaving. A claim without a Node is deleted at once.
+// be undone and evicts the node's pods. So removeOne first closes the Node to new pods. Then it reads from the API
+// server the pods that kube-scheduler has bound since the cache was read, which can be dozens. If the claim cannot be
+// deleted, for example because of a conflict, removeOne opens the Node again, and stays is true. If the Node stayed
+// closed, the next pass would treat it as already leaving. A claim without a Node is deleted at once.
 func (e *Emptiness) removeOne(ctx context.Context, l emptyNode, now time.Time) (stays bool, err error) {
 	if l.object == nil {
 		return false, e.deleteEmpty(ctx, l, now)

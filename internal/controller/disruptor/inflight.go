@@ -116,7 +116,7 @@ func replacementOf(c *karpv1.NodeClaim, diagnoses *diagnoser.Diagnoser) replacem
 	return out
 }
 
-// candidateState returns the state of a candidate, which is a node that leaves.
+// candidateState returns the state of a candidate: a node that leaves.
 func (f *InFlightMove) candidateState(c *karpv1.NodeClaim) replacement.CandidateState {
 	m, _ := nodestate.MoveOf(c)
 	node := f.nodes[c.Name]
@@ -128,11 +128,12 @@ func (f *InFlightMove) candidateState(c *karpv1.NodeClaim) replacement.Candidate
 	case m.Committed:
 		return replacement.Committed
 	case node == nil || !nodestate.IsOpen(node):
-		return replacement.Closed // without a Node there is nothing to close
+		return replacement.Closed // a missing Node needs no taint
 	}
 	return replacement.Marked
 }
 
+// isReady reports whether all replacements are ready.
 func (f *InFlightMove) isReady(s replacement.MoveState) bool {
 	ready := 0
 	for _, c := range s.Replacements {
@@ -170,7 +171,8 @@ func (f *InFlightMove) blocker(s cluster.Snapshot, plan packing.Plan, unbound ma
 	return ""
 }
 
-// unplacedReasons returns, by "namespace/name", why pods have no ready node to go to. Pods with such a node are missing.
+// unplacedReasons returns, by "namespace/name", why pods have no ready node to go to. Pods with such a node are
+// missing.
 func unplacedReasons(s cluster.Snapshot, plan packing.Plan, unbound map[string]bool) map[string]string {
 	ready, reasons := map[string]bool{}, map[string]string{}
 	for i := range s.Nodes {
@@ -209,7 +211,7 @@ func priceOfClaims(types nodestate.TypeMarket, claims []*karpv1.NodeClaim) (cata
 	for _, c := range claims {
 		cost := nodestate.CostSum{Market: types, Pool: c.Labels[karpv1.LabelNodePool]}
 		cost.Add(c)
-		if cost.Sum == 0 { // no known price
+		if cost.Sum == 0 { // the price is not known
 			return 0, false
 		}
 		sum += cost.Sum

@@ -16,9 +16,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// startMove starts a move. It writes the mark to the claims, creates the replacements with create, and taints the nodes,
-// in this order. So a plan that sees the tainted nodes also sees the replacements for their pods. If a step fails, the
-// next call of Advance undoes the move.
+// startMove starts a move. It writes the mark to the claims, creates the replacements with create, and taints the
+// nodes, in this order. So a plan that sees the tainted nodes also sees the replacements for their pods. If a step
+// fails, the next call of Advance undoes the move.
 func (m *Disruptor) startMove(ctx context.Context, mark nodestate.MoveMark, leaving []*karpv1.NodeClaim,
 	nodes []*corev1.Node, create func(annotations map[string]string) error, now time.Time) error {
 	err := m.patchClaims(ctx, leaving, func(c *karpv1.NodeClaim) { mark.Put(c, now) })
@@ -122,7 +122,8 @@ func (m *Disruptor) deleteClaims(ctx context.Context, f *InFlightMove, now time.
 }
 
 // undo removes the taint from the nodes of a move, deletes the replacements that are not needed, and removes the
-// annotations. Because of this order, a controller that restarts in between can complete the undo.
+// condition and then the annotation from the claims. So a controller that restarts in between finds the annotation and
+// undoes the rest.
 func (m *Disruptor) undo(ctx context.Context, f *InFlightMove, step replacement.Step, now time.Time) error {
 	if err := patchNodes(ctx, m.Objects, f.closedNodes(), nodestate.OpenNode); err != nil {
 		return err
@@ -135,7 +136,7 @@ func (m *Disruptor) undo(ctx context.Context, f *InFlightMove, step replacement.
 		return err
 	}
 	for i, c := range remaining {
-		remaining[i] = m.newest.Of(c) // the version without the reason
+		remaining[i] = m.newest.Of(c) // the version without the condition
 	}
 	if err := m.patchClaims(ctx, remaining, nodestate.DropMove); err != nil {
 		return err
@@ -149,7 +150,7 @@ func (m *Disruptor) undo(ctx context.Context, f *InFlightMove, step replacement.
 }
 
 // deleteReplacements deletes the replacements that the step does not keep, and that run no pods of users. For a
-// replacement that joined but did not become fit for pods, it first records the failure: the cause cannot be read after
+// replacement that joined but was not initialized in time, it first records the failure: the cause cannot be read after
 // the claim is deleted.
 func (m *Disruptor) deleteReplacements(ctx context.Context, f *InFlightMove, step replacement.Step, now time.Time) error {
 	for _, c := range f.replacements {
@@ -211,7 +212,6 @@ func (m *Disruptor) patchClaims(ctx context.Context, claims []*karpv1.NodeClaim,
 	return group.Wait()
 }
 
-// patchNodes patches Nodes in parallel. A Node that no longer exists is not an error.
 func patchNodes(ctx context.Context, objects loop.ObjectWriter, nodes []*corev1.Node, change func(*corev1.Node)) error {
 	var group errgroup.Group
 	group.SetLimit(nodestate.ParallelClaims)

@@ -14,7 +14,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// replaceDrifted starts to replace drifted nodes, as many as the budgets allow.
 func (m *Disruptor) replaceDrifted(ctx context.Context, s *DisruptionInput, now time.Time) error {
 	started := time.Now()
 	moves := m.driftMoves(ctx, s, now)
@@ -22,8 +21,8 @@ func (m *Disruptor) replaceDrifted(ctx context.Context, s *DisruptionInput, now 
 	return m.StartAll(ctx, s, disruption.Drifted, moves, now)
 }
 
-// driftMoves returns the moves that replace drifted nodes now. It does not return moves of static pools: these need no
-// plan, and driftMoves starts them itself.
+// driftMoves returns the moves that replace drifted nodes now. Moves of static pools need no plan: driftMoves starts
+// them itself and does not return them.
 func (m *Disruptor) driftMoves(ctx context.Context, s *DisruptionInput, now time.Time) []consolidation.Move {
 	granted, notGranted := m.grantDrifted(s)
 	if len(granted) == 0 {
@@ -49,7 +48,7 @@ func (m *Disruptor) grantDrifted(s *DisruptionInput) (granted []string, notGrant
 	m.Staying.SetReasons(stayDrifted, slices.Concat(stays, movedTooOften, later)...)
 	m.Staying.SetReasons(stayDriftBudget) // removes the reasons of the last scan
 	if len(nodes) == 0 {
-		_, _, rooms := disruption.Grant(s.In, disruption.Drifted, nil) // only to count the rooms
+		_, _, rooms := disruption.Grant(s.In, disruption.Drifted, nil) // grants nothing, returns what the budgets allow
 		nodestate.CountRooms(m.Metrics, rooms)
 		return nil, nil
 	}
@@ -71,7 +70,7 @@ func (m *Disruptor) grantDrifted(s *DisruptionInput) (granted []string, notGrant
 //   - One of its pods fits on no node while the launches of its pool are on hold.
 //   - One of its pods would go to a node that is not ready yet, such as the replacement of an earlier move.
 //
-// If launches are not on hold, a node with a pod that fits on no node is held for a while.
+// If launches are not on hold, a node with a pod that fits on no node is excluded from moves for a while.
 func (m *Disruptor) completableMoves(s *DisruptionInput, found consolidation.Result,
 	now time.Time) (moves []consolidation.Move, later []disruption.Stay) {
 	nodeByName := nodestate.NodesByName(s.In.Snapshot)
@@ -136,7 +135,6 @@ func (m *Disruptor) allowedByWaves(s *DisruptionInput, nodes []string) (allowed 
 	return allowed, later
 }
 
-// oldestFirst sorts nodes by the time when they drifted, earliest first.
 func (s *DisruptionInput) oldestFirst(nodes []string) {
 	since := map[string]time.Time{}
 	nodeByName := nodestate.NodesByName(s.In.Snapshot)

@@ -29,8 +29,8 @@ func (m *Disruptor) recordWait(f *InFlightMove, step replacement.Step) {
 	m.Log.Info("move waits", "move", f.Mark.ID, "cause", step.Reason, "newNodeClaims", f.replacementNames())
 }
 
-// recordDone counts and logs a completed move, and emits events about it. It records two savings: the promised one, and
-// the realised one, which is computed from the prices of the launched instances.
+// recordDone counts and logs a completed move, and emits events about it. It records the promised saving, and the
+// realised saving, which is computed from the prices of the launched instances.
 func (m *Disruptor) recordDone(f *InFlightMove, now time.Time) {
 	reason, took := string(f.Mark.Reason), now.Sub(f.Mark.Started).Seconds()
 	m.Metrics.Moves.Ended.WithLabelValues(reason, "done").Inc()

@@ -37,16 +37,17 @@ type MoveHistory struct {
 	Trips      disruption.PodMoves // past moves of pods
 	isRead     bool                // the trips of earlier processes were read
 	hasUnsaved bool                // there are trips that Store does not have
-	written    time.Time           // the last attempt to write Store
+	written    time.Time           // time of the last attempt to write Store
 	logged     string              // the last logged error
 }
 
-// MoveHistoryInterval is the shortest interval between two writes to Store. A crash loses the trips since the last write.
+// MoveHistoryInterval is the shortest interval between two writes to Store. A crash loses the trips since the last
+// write.
 const MoveHistoryInterval = 10 * time.Second
 
-// Sync reads the trips of earlier processes, once, and writes new trips to Store. While the earlier trips cannot be read,
-// Sync returns an error, and the caller must not start voluntary disruption: the same pods might be moved again. An error
-// of a write is only logged.
+// Sync reads the trips of earlier processes, once, and writes new trips to Store. While the earlier trips cannot be
+// read, Sync returns an error, and the caller must not start voluntary disruption: the same pods might be moved again.
+// An error of a write is only logged.
 func (t *MoveHistory) Sync(ctx context.Context, now time.Time) error {
 	if t == nil {
 		return nil
@@ -150,8 +151,8 @@ type HistoryInput struct {
 }
 
 // uncommittedTrips returns the trips of moves that are not committed yet. Such trips are recorded on commit, but count
-// from the start of the move. Otherwise two moves that wait for their replacements would each use the rest of the hourly
-// limit.
+// from the start of the move. Otherwise two moves that wait for their replacements would each use the rest of the
+// hourly limit.
 func (s HistoryInput) uncommittedTrips(now time.Time) []disruption.PodMove {
 	var out []disruption.PodMove
 	for _, name := range slices.Sorted(maps.Keys(s.Claims)) {
@@ -168,7 +169,6 @@ func (s HistoryInput) uncommittedTrips(now time.Time) []disruption.PodMove {
 	return out
 }
 
-// loadOf counts the movable pods of the claim's Node by workload.
 func loadOf(c *karpv1.NodeClaim, pods map[string][]*corev1.Pod) map[string]int {
 	if c.Status.NodeName == "" {
 		return nil

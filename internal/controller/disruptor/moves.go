@@ -32,9 +32,9 @@ type replacementMaker interface {
 	CreateStaticReplacement(ctx context.Context, pool string, annotations map[string]string) (*karpv1.NodeClaim, error)
 }
 
-// Disruptor moves pods off drifted nodes, and off nodes whose pods would cost less elsewhere. It completes the moves that
-// it has started. The replacements are initialized before the first pod is evicted. A move that cannot be completed is
-// undone.
+// Disruptor moves pods off drifted nodes, and off nodes whose pods would cost less elsewhere. It completes the moves
+// that it has started. The replacements are initialized before the first pod is evicted. A move that cannot be
+// completed is undone.
 type Disruptor struct {
 	Cluster       nodestate.Snapshots         // reads cluster state from the informers
 	Reader        objectReader                // reads the objects behind the snapshot
@@ -66,19 +66,17 @@ type Disruptor struct {
 	newest  loop.NewestVersions     // the last version of each claim that this loop wrote
 	held    map[types.UID]exclusion // claims that are excluded from moves, because a move was undone
 	blocked map[string]blockage     // by ID of the move: what blocks it
-	logged  map[string]string       // by ID of the move: the logged reason why it waits
-	strays  map[types.UID]time.Time // by Node: since when it is tainted without a known cause
+	logged  map[string]string       // by ID of the move: the last logged reason why the move waits
+	strays  map[types.UID]time.Time // by UID of the Node: since when the Node is tainted without a known cause
 	Scans   scanState               // state of the scans for moves; the zero value means no scan yet
 }
 
-// exclusion excludes a claim from moves until a time.
 type exclusion struct {
 	until time.Time // end of the exclusion
 	cause string    // why the last move was undone
 	times int       // number of consecutive moves of the claim that were undone
 }
 
-// blockage is why a move cannot continue.
 type blockage struct {
 	cause string    // the blocking pod with the reason, or the missing data
 	since time.Time // since when something blocks the move
@@ -169,8 +167,8 @@ func (m *Disruptor) flights(o snapshot.Objects) []*InFlightMove {
 	return out
 }
 
-// nextInputs returns the input of replacement.Next for each move. It computes a plan only if a revocable move has all its
-// replacements ready: then the next step depends on whether the move's pods can be placed.
+// nextInputs returns the input of replacement.Next for each move. It computes a plan only if a revocable move has all
+// its replacements ready: then the next step depends on whether the move's pods can be placed.
 func (m *Disruptor) nextInputs(ctx context.Context, flights []*InFlightMove, o snapshot.Objects,
 	now time.Time) ([]replacement.MoveState, error) {
 	states := make([]replacement.MoveState, len(flights))

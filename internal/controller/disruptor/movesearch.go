@@ -21,7 +21,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// scanState is the state of the scans for moves.
 type scanState struct {
 	Next      time.Time // earliest time of the next scan
 	lastInput uint64    // fingerprint of the input of the last scan; 0: the next scan is not skipped
@@ -55,7 +54,7 @@ func (m *Disruptor) Search(ctx context.Context) error {
 	}
 	m.Scans.Next = now.Add(minSearchInterval)
 	defer loop.Working(ctx, loop.LoopSearch, "").End()
-	// Both read, once, the records of an earlier process. Sync also writes new trips.
+	// Sync and Recall read the records of an earlier process, once. Sync also writes new trips.
 	if err := errors.Join(m.History.Sync(ctx, now), m.LaunchBackoff.Recall(ctx)); err != nil {
 		return err
 	}
@@ -137,8 +136,8 @@ func markLeaving(in disruption.Input, flights []*InFlightMove, claims map[string
 	}
 }
 
-// withinMoveLimits returns the nodes whose pods have not been moved too often, and why the other nodes stay. If together
-// is true, all returned nodes can leave at once; otherwise each node is judged alone.
+// withinMoveLimits returns the nodes whose pods have not been moved too often, and why the other nodes stay. If
+// together is true, all returned nodes can leave at once; otherwise each node is judged alone.
 func (m *Disruptor) withinMoveLimits(s *DisruptionInput, reason disruption.Reason, nodes []string,
 	together bool) ([]string, []disruption.Stay) {
 	if s.pods == nil {
@@ -164,7 +163,6 @@ func (m *Disruptor) countDeadlocks(o snapshot.Objects, now time.Time) {
 	}
 }
 
-// deadlockInterval is how often deadlocks are counted.
 const deadlockInterval = time.Minute
 
 // notWorthMoving returns a Stay for each candidate that is in none of the moves. The cause is WorthItsPrice: a move of
@@ -235,7 +233,7 @@ func (m *Disruptor) SearchSavings(ctx context.Context, now time.Time) error {
 	m.Scans.Next = now.Add(max(minSearchInterval, searchPauseFactor*took))
 	m.Scans.lastInput, m.Scans.lastTime = fingerprint, now
 	nodestate.CountEvaluation(m.Metrics, disruption.Underutilized, nodestate.KindMulti, started)
-	if found.Waits { // the search was postponed
+	if found.Waits { // Find did not search
 		return nil // the recorded reasons to stay remain valid
 	}
 	nodestate.CountWeighed(m.Metrics, s.In, found)
@@ -245,7 +243,7 @@ func (m *Disruptor) SearchSavings(ctx context.Context, now time.Time) error {
 	if len(found.Moves) == 0 {
 		return nil
 	}
-	m.Scans.lastInput = 0
+	m.Scans.lastInput = 0 // the moves may not start, so the next scan searches again
 	return m.StartConfirmed(ctx, found.Moves)
 }
 
@@ -270,9 +268,9 @@ func (m *Disruptor) StartConfirmed(ctx context.Context, moves []consolidation.Mo
 	return m.StartAll(ctx, s, disruption.Underutilized, confirmed, now)
 }
 
-// holdBest excludes from moves, for a while, the nodes of the first move that the budgets allow. moves has the best move
-// first. StartConfirmed calls holdBest if revalidation confirmed no move. Otherwise each scan would find the same move
-// again.
+// holdBest excludes from moves, for a while, the nodes of the first move that the budgets allow. moves has the best
+// move first. StartConfirmed calls holdBest if revalidation confirmed no move. Otherwise each scan would find the same
+// move again.
 func (m *Disruptor) holdBest(s *DisruptionInput, moves []consolidation.Move, granted map[string]bool, now time.Time) {
 	nodeByName := nodestate.NodesByName(s.In.Snapshot)
 	for i := range moves {
@@ -288,8 +286,8 @@ func (m *Disruptor) holdBest(s *DisruptionInput, moves []consolidation.Move, gra
 	}
 }
 
-// grantMoves returns the nodes that may be disrupted, and the nodes of the moves that the budgets allow. It reserves the
-// granted nodes.
+// grantMoves returns the nodes that may be disrupted, and the nodes of the moves that the budgets allow. It reserves
+// the granted nodes.
 func (m *Disruptor) grantMoves(s *DisruptionInput, moves []consolidation.Move) (nodes, granted []string) {
 	m.Lock.Enter()
 	defer m.Lock.Leave()
@@ -313,7 +311,8 @@ func (m *Disruptor) grantMoves(s *DisruptionInput, moves []consolidation.Move) (
 	return nodes, granted
 }
 
-// reserve records the nodes as chosen, so that they count against the disruption budgets. The caller must hold the lock.
+// reserve records the nodes as chosen, so that they count against the disruption budgets. The caller must hold the
+// lock.
 func (s *DisruptionInput) reserve(lock *nodestate.DisruptionLock, nodes []string) {
 	nodeByName := nodestate.NodesByName(s.In.Snapshot)
 	for _, name := range nodes {
@@ -370,7 +369,7 @@ func (m *Disruptor) StartAll(ctx context.Context, s *DisruptionInput, reason dis
 	for _, n := range s.objects.Nodes {
 		objectByName[n.Name] = n
 	}
-	nodeByName, usualJoin := nodestate.NodesByName(s.In.Snapshot), loop.MedianJoinTime(s.objects.Claims)
+	nodeByName, joinTime := nodestate.NodesByName(s.In.Snapshot), loop.MedianJoinTime(s.objects.Claims)
 	for _, move := range moves {
 		if !m.LaunchBackoff.Admit(move.PlannedNodes, now) {
 			s.release(m.Lock, move.Nodes, nil)
@@ -395,7 +394,7 @@ func (m *Disruptor) StartAll(ctx context.Context, s *DisruptionInput, reason dis
 			EvictionOrder: move.EvictionOrder,
 		}
 		if reason == disruption.Underutilized {
-			mark.Saving, mark.PaybackSeconds = move.Saving.Dollars(), int64(math.Ceil(move.PaybackTime(usualJoin).Seconds()))
+			mark.Saving, mark.PaybackSeconds = move.Saving.Dollars(), int64(math.Ceil(move.PaybackTime(joinTime).Seconds()))
 		}
 		m.logError(m.startMove(ctx, mark, claims, nodes,
 			func(a map[string]string) error { return m.createReplacements(ctx, move.PlannedNodes, a) }, now))
@@ -437,5 +436,4 @@ func (s *DisruptionInput) fingerprint(nodes []string) uint64 {
 	return h.Sum64()
 }
 
-// fingerprintSeed is shared by all fingerprints of this process.
 var fingerprintSeed = maphash.MakeSeed()
