@@ -111,7 +111,6 @@ func resizeWithCrash(t *testing.T, crashAfter int) int {
 	return r.fuse.writes()
 }
 
-// runUntilSize runs the loops until the pool has size claims, all of them ready, or until the process has ended.
 func (r *rig) runUntilSize(t *testing.T, size int) {
 	t.Helper()
 	for range 40 {

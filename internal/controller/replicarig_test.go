@@ -187,7 +187,6 @@ func (f *replicaRig) converge(t *testing.T) {
 	t.Fatalf("the nodes do not converge: %s\n%s\n%s", f.unfinished(t), f.describe(t), f.log)
 }
 
-// describe lists the claims with the annotation of their move, the Nodes, and the node of each pod.
 func (f *replicaRig) describe(t *testing.T) string {
 	t.Helper()
 	var out []string

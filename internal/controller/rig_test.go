@@ -400,7 +400,7 @@ func (r *rig) reconcileUntilOpen(t *testing.T, c karpv1.NodeClaim) reconcile.Res
 			t.Fatal(err)
 		}
 		version, isHeld := r.ownNode(t, c)
-		// A shorter wait than half of the maximum is the wait for the claim's turn.
+		// A claim whose turn to open its Node comes soon is due again in less than half of the maximum wait.
 		isTurnNext := isHeld && result.RequeueAfter > 0 && result.RequeueAfter < lifecycle.MaxNominationWait/2
 		if isTurnNext {
 			r.ahead += result.RequeueAfter

@@ -103,7 +103,6 @@ type sameNameRig struct {
 	interrupted   int    // number of spot interruptions so far
 }
 
-// startController creates the API server and starts all loops. The pool accepts spot and on-demand.
 func (n *sameNameRig) startController(t *testing.T) {
 	t.Helper()
 	n.transport, n.events, n.log, n.fuse = inProcess{n.Server}, &events{}, &bytes.Buffer{}, &fuse{}

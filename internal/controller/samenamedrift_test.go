@@ -14,8 +14,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world"
 )
 
-// nodesPerCluster is how many nodes each cluster in TestTagChangeInTwoClusters has, one for each pod.
-const nodesPerCluster = 6
+const nodesPerCluster = 6 // one node for each pod
 
 // TestTagChangeInTwoClusters runs the controllers of two clusters with the same name in one account. Both select
 // security groups by the same tag. When the tag is added to one more group, all nodes of both clusters drift at once.

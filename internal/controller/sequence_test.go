@@ -145,7 +145,7 @@ func TestUrgentEvictionsHaveNoOrder(t *testing.T) {
 // pods by at most ten seconds, even if the process restarts meanwhile.
 func TestWaitForSuccessorIsLimited(t *testing.T) {
 	t.Parallel()
-	// guarded is the pod that may not be evicted.
+	// guarded is the pod that may not be evicted: "first", or no pod.
 	for name, guarded := range map[string]string{"no successor": "", "a PodDisruptionBudget": "first"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

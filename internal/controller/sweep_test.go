@@ -80,8 +80,8 @@ func TestSweep(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		instances, claims []string
-		ready             string // provider IDs of ready Nodes, as instance IDs
-		breaker           loop.Breaker
+		ready             string       // provider IDs of ready Nodes, as instance IDs
+		breaker           loop.Breaker // zero fields have their defaults
 
 		wantInstances, wantClaims, wantHeld, wantSameName, wantLegacy string
 	}{
@@ -153,8 +153,8 @@ func TestSweep(t *testing.T) {
 		}
 		out := gc.Sweep(in)
 		var claims, held []string
-		for _, c := range out.Claims {
-			claims = append(claims, c.Name)
+		for _, orphan := range out.Claims {
+			claims = append(claims, orphan.Name)
 		}
 		for _, h := range out.Held {
 			held = append(held, fmt.Sprintf("%s %d/%d", h.Kind, h.Found, h.Total))

@@ -70,7 +70,6 @@ func TestUpgradeDuringALaunch(t *testing.T) {
 	}
 }
 
-// upgrade sets the user data of nodes to a text with n, and starts new loops.
 func (r *rig) upgrade(t *testing.T, n int) {
 	t.Helper()
 	class := r.class(t)

@@ -31,7 +31,7 @@ import (
 // All classes and claims share one report, so that a thousand late claims need as many AWS calls as one. The methods
 // may be called concurrently. On a nil receiver, Verdict, WillNotJoin and FixedAt find nothing.
 type Diagnoser struct {
-	Clients       collector.Clients         // clients with a rate limit of their own; collect sets Clients.Late
+	Clients       collector.Clients         // read the evidence, with a rate limit of their own; collect sets Late and Now
 	Cache         client.Reader             // reads objects from the informers
 	Cluster       loop.NodeReader           // reads cluster state from the informers
 	LaunchBackoff *poolhealth.LaunchBackoff // pools whose launches are on hold
@@ -53,11 +53,10 @@ type Diagnoser struct {
 	ClaimsToReconcile  chan event.GenericEvent // late claims whose verdict has changed
 }
 
-// Intervals between two collections of evidence. They are shorter while there are findings, so that a fix is detected
-// soon.
+// Intervals between two collections of evidence. While there are findings, they are shorter, to detect a fix soon.
 const (
 	intervalAfterChange  = 5 * time.Second  // during fixingPeriod after a change of the findings
-	fixingPeriod         = time.Minute      // how long the user probably fixes the cause after such a change
+	fixingPeriod         = time.Minute      // how long after such a change the user may still be fixing the cause
 	IntervalWithFindings = 20 * time.Second // while there are late claims, findings, or held launches with a known cause
 	intervalHealthy      = 10 * time.Minute // otherwise
 	minInterval          = 2 * time.Second  // shortest interval in all cases
@@ -242,8 +241,8 @@ func (d *Diagnoser) isDue(now time.Time, seen lateScan) bool {
 	})
 }
 
-// collect collects evidence, runs the checks, and stores the report. It wakes the classes that are new
-// or changed, and those whose findings changed.
+// collect collects evidence, runs the checks, and stores the report. It wakes the classes that
+// are new or have changed, and those whose findings have changed.
 func (d *Diagnoser) collect(ctx context.Context, now time.Time, seen lateScan) {
 	clients := d.Clients
 	clients.Now, clients.Late = d.Now.Now, map[string]bool{}
