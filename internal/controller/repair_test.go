@@ -12,7 +12,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// makeUnhealthy sets the condition of a Node to the status, as of the duration ago.
+// makeUnhealthy sets the condition of a Node to the status. The last transition was ago before now.
 func (r *rig) makeUnhealthy(t *testing.T, name string, condition corev1.NodeConditionType, status corev1.ConditionStatus,
 	ago time.Duration) {
 	t.Helper()

@@ -162,7 +162,7 @@ func (n *sameNameRig) resourcesOf(t *testing.T, uid string) map[string]string {
 }
 
 // simulateMinute simulates one minute of a cluster. At random, it creates a pod, deletes a pod and interrupts an
-// instance. Two minutes after the last change, all loops run only every fifth minute.
+// instance. From the third minute after the last change, all loops run only every fifth minute.
 func (n *sameNameRig) simulateMinute(t *testing.T, minute int, dice *rand.Rand) {
 	t.Helper()
 	n.currentMinute = minute

@@ -119,7 +119,7 @@ func TestSweep(t *testing.T) {
 		"a young claim, and a deleted one": {
 			claims: []string{"a on=i-1 young", "b on=i-2 deleted", "c"},
 		},
-		// The breaker holds more than ten objects if they are also more than a share of all.
+		// The default breaker opens at more than ten orphans that are also more than a quarter of the objects.
 		"ten of ten instances without a claim": {
 			instances: many(10, "i-%d ours for=c%d"), wantInstances: "i-0 i-1 i-2 i-3 i-4 i-5 i-6 i-7 i-8 i-9",
 		},

@@ -28,8 +28,8 @@ import (
 )
 
 // Diagnoser finds out why nodes do not join: for EC2NodeClasses before the first launch, and for claims that are late.
-// All classes and claims share one report, so that a thousand late claims need as many AWS calls as one. The methods
-// may be called concurrently. On a nil receiver, Verdict, WillNotJoin and FixedAt find nothing.
+// All classes and claims share one report, so that a thousand late claims need as many AWS calls as one late
+// claim. The methods may be called concurrently. On a nil receiver, Verdict, WillNotJoin and FixedAt find nothing.
 type Diagnoser struct {
 	Clients       collector.Clients         // read the evidence, with a rate limit of their own; collect sets Late and Now
 	Cache         client.Reader             // reads objects from the informers
@@ -318,7 +318,7 @@ func (d *Diagnoser) pendingPods(ctx context.Context, ids []string) []*corev1.Pod
 	return out
 }
 
-// QueryTimeout is how long one query for a report may take, including the time that the client's rate limit delays it.
+// QueryTimeout is how long one query for a report may take, including its delay by the client's rate limit.
 const QueryTimeout = 2 * time.Minute
 
 // MaxPreflightWait is how long a new class waits for its first report. After that the class is used without a report,

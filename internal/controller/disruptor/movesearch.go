@@ -197,8 +197,8 @@ func (s *DisruptionInput) withRoom(nodes []string, rooms []disruption.Room) (all
 	return allowed, stays
 }
 
-// SearchSavings searches for moves that save money and starts them. It reads the input again, because drift may have
-// started moves. The scan of all nodes holds no lock, so StartConfirmed revalidates the found moves before they start.
+// SearchSavings searches for moves that save money and starts them. It reads the input again, because
+// replaceDrifted may have started moves. The scan holds no lock, so StartConfirmed revalidates the found moves.
 func (m *Disruptor) SearchSavings(ctx context.Context, now time.Time) error {
 	started := time.Now()
 	s, err := m.ReadInput(ctx, now)
