@@ -104,7 +104,7 @@ func TestRefusalSummary(t *testing.T) {
 	}
 }
 
-// TestNewest: NewestVersions returns the last version that this process wrote until the cache has that version or a
+// TestNewest: Of returns the last version that this process wrote until the cache has that version or a
 // later one.
 func TestNewest(t *testing.T) {
 	t.Parallel()
