@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// ACL is a network ACL. It is stateless: requests and answers are filtered separately.
+// ACL is a network ACL. It is stateless: requests and responses are filtered separately.
 type ACL struct {
 	ID      string     `json:"id"`                // "acl-…"
 	Default bool       `json:"default,omitempty"` // applies to the subnets that no other ACL lists
 	Subnets []string   `json:"subnets,omitempty"` // IDs of the subnets that the ACL lists
-	Entries []ACLEntry `json:"entries,omitempty"` // by number
+	Entries []ACLEntry `json:"entries,omitempty"` // sorted by number
 }
 
-// ACLEntry allows or denies packets; the first entry that matches decides.
+// ACLEntry allows or denies packets. The first entry that matches a packet decides.
 type ACLEntry struct {
 	Number   int    `json:"number"`         // rule number; the lowest comes first
 	Out      bool   `json:"out,omitempty"`  // the entry is about outgoing packets; otherwise about incoming ones
@@ -92,7 +92,7 @@ type FargateSelector struct {
 // Role is an IAM role.
 type Role struct {
 	ARN      string    `json:"arn"`                // with its path
-	Trusts   []string  `json:"trusts,omitempty"`   // principals that may assume the role: "ec2.amazonaws.com", an OIDC provider's ARN
+	Trusts   []string  `json:"trusts,omitempty"`   // principals in its trust policy: "ec2.amazonaws.com", an OIDC provider's ARN
 	Policies []string  `json:"policies,omitempty"` // ARNs of attached policies
 	Inline   int       `json:"inline,omitempty"`   // number of inline policies; their text is not read
 	Created  time.Time `json:"created,omitzero"`   // zero: not known
@@ -157,7 +157,7 @@ type Group struct {
 
 // Rule is a rule of a security group. Every rule allows packets.
 type Rule struct {
-	Protocol string   `json:"protocol"`         // "tcp", "udp"; "-1" is every protocol
+	Protocol string   `json:"protocol"`         // "tcp" or "6", "udp"; "-1" is every protocol
 	From     int      `json:"from,omitempty"`   // first port
 	To       int      `json:"to,omitempty"`     // last port
 	CIDRs    []string `json:"cidrs,omitempty"`  // address blocks of the peers
@@ -165,7 +165,7 @@ type Rule struct {
 	Lists    []string `json:"lists,omitempty"`  // IDs of prefix lists with the peers' address blocks
 }
 
-// Allows reports whether the rule covers a TCP port.
+// Allows reports whether the rule allows TCP packets to the port, for any peer.
 func (r Rule) Allows(port int) bool {
 	return r.Protocol == "-1" || (r.Protocol == "tcp" || r.Protocol == "6") && r.From <= port && port <= r.To
 }
@@ -184,7 +184,7 @@ type Instance struct {
 	ID          string       `json:"id"`                    // "i-…"
 	Type        string       `json:"type,omitempty"`        // "m5.large"
 	State       string       `json:"state"`                 // "running"
-	StateReason string       `json:"stateReason,omitempty"` // why the instance ended; empty: not known
+	StateReason string       `json:"stateReason,omitempty"` // why it was stopped or terminated; empty: not known
 	Launched    time.Time    `json:"launched,omitzero"`     // zero: not known
 	Claim       string       `json:"claim,omitempty"`       // name of the NodeClaim: from tags, or set by WithClaims
 	Class       string       `json:"class,omitempty"`       // name of the EC2NodeClass: from tags, or set by WithClaims

@@ -10,16 +10,15 @@ import (
 	"strconv"
 )
 
-// maxBundleSize is the maximum size of a bundle: 64 MiB. The bundle of a cluster with thousands of nodes is much
-// smaller.
+// maxBundleSize is the maximum size of a bundle in bytes. The bundle of a cluster with thousands of nodes is much smaller.
 const maxBundleSize = 64 << 20
 
 // maxValues is the maximum number of values in a bundle, estimated from its commas. A bundle of joiner doctor has about
-// thirty bytes per value; a file with more and smaller values could take gigabytes of memory.
+// thirty bytes per value, so 64 MiB have fewer values. Smaller values could take gigabytes of memory.
 const maxValues = 4 << 20
 
 // Write returns evidence as a bundle, which is JSON: the same bytes for the same evidence. Collectors have already
-// removed secrets; Write removes them again, because a collector may have missed some.
+// removed secrets; Write masks all strings again, in case a collector has missed a secret.
 func Write(e Evidence) ([]byte, error) {
 	e.Format = Format
 	plain, err := json.Marshal(e)
@@ -63,7 +62,7 @@ func maskTree(key string, tree any) any {
 	return tree
 }
 
-// Parse reads a bundle. Its error names the mistake in the text.
+// Parse reads a bundle. Its error names the mistake in the text, and its JSON path if a field has the wrong type.
 func Parse(text []byte) (Evidence, error) {
 	var e Evidence
 	switch {

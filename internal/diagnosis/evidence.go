@@ -1,7 +1,7 @@
 // Package diagnosis defines the input and output types of a diagnosis: why an instance does not become a node. Package
 // diagnosis/checks makes the diagnosis.
 //
-// In: answers of EKS, IAM, EC2 and Kubernetes, each with its source and time, or the reason why it is missing.
+// In: data of EKS, IAM, EC2 and Kubernetes, each item with its source and time, or the reason why it is missing.
 // Out: Evidence and its file format; symptoms of consoles; findings, ranked: check, verdict, cause, certainty, lines of
 // evidence, fix.
 // Never: a network call, a reading of the clock, or the verdict of a check.
@@ -50,7 +50,7 @@ func AbsentItem[T any](source string, at time.Time, absent Absence, why string) 
 	return Item[T]{Source: source, At: at, Absent: absent, Why: why}
 }
 
-// Known reports whether the item is known.
+// Known reports whether the item was read.
 func (i Item[T]) Known() bool { return i.Source != "" && i.Absent == "" }
 
 // Is reports whether the item is absent for the given reason. The reason of the zero item is NotAsked.
@@ -69,8 +69,8 @@ func (i Item[T]) Gap(what string) (f Finding, ok bool) {
 	case i.Absent == Denied:
 		f.Cause = fmt.Sprintf("%s could not be read: the permission %s is missing", what, i.Why)
 		f = f.FixedBy(fix.AdviceStep("allow %s to the user who runs joiner doctor: deploy/iam/doctor.json", i.Why))
-		if what, ok := strings.CutPrefix(i.Why, "to "); ok { // a permission of Kubernetes: "to get and list nodes"
-			f = f.FixedBy(fix.AdviceStep("let the user who runs joiner doctor %s: kubectl create clusterrole, and a ClusterRoleBinding", what))
+		if action, isKubernetes := strings.CutPrefix(i.Why, "to "); isKubernetes { // "to get and list nodes"
+			f = f.FixedBy(fix.AdviceStep("let the user who runs joiner doctor %s: kubectl create clusterrole, and a ClusterRoleBinding", action))
 		}
 	case i.Absent == Missing:
 		f.Cause = what + ": there is none"
@@ -107,14 +107,14 @@ type Evidence struct {
 	Routes       Item[[]RouteTable]       `json:"routes,omitzero"`       // of the VPC
 	Endpoints    Item[[]Endpoint]         `json:"endpoints,omitzero"`    // of the VPC
 	ACLs         Item[[]ACL]              `json:"acls,omitzero"`         // of the VPC
-	Groups       Item[[]Group]            `json:"groups,omitzero"`       // of the VPC
+	Groups       Item[[]Group]            `json:"groups,omitzero"`       // security groups of the VPC
 	NATAddresses Item[[]string]           `json:"natAddresses,omitzero"` // public addresses of the VPC's NAT gateways
 	Images       Item[[]Image]            `json:"images,omitzero"`
 	Instances    Item[[]Instance]         `json:"instances,omitzero"` // instances tagged with the cluster's name
 	Impaired     Item[map[string]string]  `json:"impaired,omitzero"`  // by instance ID: which status check fails, "instance" or "system"
 
 	// From Kubernetes.
-	Home       Item[ClusterIdentity] `json:"home,omitzero"`
+	Home       Item[ClusterIdentity] `json:"home,omitzero"` // cluster of the kubeconfig
 	AuthMap    Item[AuthMap]         `json:"authMap,omitzero"`
 	Controller Item[Controller]      `json:"controller,omitzero"`
 	Lease      Item[Lease]           `json:"lease,omitzero"` // the controller's Lease; if there are several, the Lease that was renewed last
@@ -126,15 +126,14 @@ type Evidence struct {
 	Daemons    Item[[]DaemonSet]     `json:"daemons,omitzero"`
 	Events     Item[[]Event]         `json:"events,omitzero"` // only warnings
 
-	// UserData lists the problems of user data. Callers that can read user data set it; an empty list means that there
-	// are no problems.
+	// UserData lists the problems of user data. Callers that can parse user data set it. An empty list means no problems.
 	UserData Item[[]UserDataProblem] `json:"userData,omitzero"`
 }
 
 // UserDataProblem is one problem of an EC2NodeClass's user data.
 type UserDataProblem struct {
 	Class     string    `json:"class"`           // name of the EC2NodeClass
-	ID        string    `json:"id"`              // of the check that reports the problem: "TAINT-1", "ARCH-3", "BOOT-7"
+	ID        string    `json:"id"`              // ID of the check that reports the problem: "TAINT-1"
 	Sentence  string    `json:"sentence"`        // what is wrong, for the user
 	Certainty Certainty `json:"certainty"`       // Certain makes the finding broken, others make it suspicious
 	Where     string    `json:"where,omitempty"` // "part 2, line 7, column 12"

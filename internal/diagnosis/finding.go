@@ -9,7 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
-// Actionable returns the findings that need action: the broken and suspicious ones. findings must be sorted by Rank.
+// Actionable returns the broken and suspicious findings, which need action. findings must be sorted by Rank.
 func Actionable(findings []Finding) []Finding {
 	i := slices.IndexFunc(findings, func(f Finding) bool { return f.Verdict.Order() >= Unknown.Order() })
 	if i < 0 {
@@ -29,7 +29,7 @@ const (
 	Fine       Verdict = "fine"       // the check has found no problem
 )
 
-// Order returns the rank of the verdict: 0 for the worst.
+// Order returns the rank of the verdict: 0 for Broken, the worst.
 func (v Verdict) Order() int {
 	return slices.Index([]Verdict{Broken, Suspicious, Unknown, Fine}, v)
 }
@@ -54,8 +54,8 @@ type Finding struct {
 	Certainty Certainty `json:"certainty,omitempty"` // how certain the cause is
 	Evidence  []string  `json:"evidence,omitempty"`  // one line each
 	Fix       fix.Fix   `json:"-"`                   // see MarshalJSON
-	// Follows is the ID of the check whose finding causes this finding. The fix of that finding also fixes this
-	// finding. Follows is empty for a root cause.
+	// Follows is the ID of the check that reports the cause of this problem. The fix of that cause also fixes this
+	// problem. Follows is empty for a root cause.
 	Follows string `json:"follows,omitempty"`
 	// Explains lists the symptoms, of consoles or conditions, that the finding explains.
 	Explains []Symptom `json:"explains,omitempty"`
@@ -65,7 +65,7 @@ type Finding struct {
 	Unused bool `json:"unused,omitempty"`
 
 	BlocksPods bool  `json:"-"` // pods probably wait because of the finding
-	Layer      Layer `json:"-"` // stage of the node that the check is about
+	Layer      Layer `json:"-"` // the check's stage in the life of a node
 	Seen       bool  `json:"-"` // a symptom in Explains was observed
 }
 

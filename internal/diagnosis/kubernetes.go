@@ -12,17 +12,17 @@ import (
 // IsWellKnown reports whether a label key belongs to Kubernetes, EKS, Karpenter or Joiner. Users do not define such
 // labels.
 func IsWellKnown(key string) bool {
-	for _, suffix := range []string{"kubernetes.io", "k8s.io", "karpenter.sh", "karpenter.k8s.aws", "k8s.aws",
+	for _, owned := range []string{"kubernetes.io", "k8s.io", "karpenter.sh", "karpenter.k8s.aws", "k8s.aws",
 		"eks.amazonaws.com", "joiner.sh"} {
 		domain, _, ok := strings.Cut(key, "/")
-		if ok && (domain == suffix || strings.HasSuffix(domain, "."+suffix)) {
+		if ok && (domain == owned || strings.HasSuffix(domain, "."+owned)) {
 			return true
 		}
 	}
 	return false
 }
 
-// OwnLabels returns the user-defined labels: those that are not well known (IsWellKnown). It is nil if there are none.
+// OwnLabels returns the user-defined labels, which are those that are not well known. It is nil if there are none.
 func OwnLabels(labels map[string]string) map[string]string {
 	var out map[string]string
 	for k, v := range labels {
@@ -195,7 +195,7 @@ type Step struct {
 	Left map[string]int `json:"left,omitempty"` // number of instance types by architecture; no key: 0
 }
 
-// Architectures returns the architectures that the pool requires, sorted; nil if it does not restrict them.
+// Architectures returns the architectures that the pool requires with the operator In or a label, sorted; nil if none.
 func (p Pool) Architectures() []string {
 	for _, r := range p.Requirements {
 		if r.Key == LabelArch && r.Operator == "In" {
@@ -299,7 +299,7 @@ type Lease struct {
 	Name      string    `json:"name"`              // of the Lease
 	Holder    string    `json:"holder,omitempty"`  // empty: the Lease was released
 	Renewed   time.Time `json:"renewed,omitzero"`  // zero: never
-	Seconds   int       `json:"seconds,omitempty"` // validity after Renewed, in seconds
+	Seconds   int       `json:"seconds,omitempty"` // validity after Renewed
 }
 
 // End returns when the Lease expires if it is not renewed.
@@ -311,23 +311,23 @@ func (c Controller) SkipsLeaderElection() bool {
 	return err == nil && isDisabled
 }
 
-// MaxStartupTaintAge is how long a startup taint may normally stay on a node. In this time, the image of the program
-// that removes the taint is pulled, and the program starts.
+// MaxStartupTaintAge is how long a startup taint may normally stay on a node: until the image of the program that
+// removes the taint is pulled, and the program has started.
 const MaxStartupTaintAge = 75 * time.Second
 
-// TaintRemoversPrefix is the text before the names of field managers in the controller's event
-// UnregisteredTaintMissing. Commas separate the names. Package diagnosis/ready parses the event.
+// TaintRemoversPrefix is the text in the controller's event UnregisteredTaintMissing before the names, separated by
+// commas, of the field managers that removed the taint. Package diagnosis/ready parses the event.
 const TaintRemoversPrefix = "taken away by "
 
 // UnexpectedTaintWriters returns those field managers of a node's taints that are not expected, in the order of
-// managers. Expected managers are Kubernetes, the cloud controller, kubectl and autoscalers. The result is nil if all
-// managers are expected.
+// managers; nil if there are none. The names of expected managers begin with a name of Kubernetes, the cloud controller,
+// kubectl or an autoscaler.
 func UnexpectedTaintWriters(managers []string) []string {
 	expected := []string{"kubelet", "kube-controller-manager", "joiner", "karpenter", "controller",
 		"cloud-controller-manager", "aws-cloud-controller-manager", "kubectl"}
 	var out []string
 	for _, m := range managers {
-		if !slices.ContainsFunc(expected, func(known string) bool { return strings.HasPrefix(m, known) }) {
+		if !slices.ContainsFunc(expected, func(prefix string) bool { return strings.HasPrefix(m, prefix) }) {
 			out = append(out, m)
 		}
 	}

@@ -16,7 +16,6 @@ type secret struct {
 	replacement string // of a match; may refer to groups of the pattern
 }
 
-// secrets has the known forms of secrets.
 var secrets = []secret{
 	{regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|$)`), Hidden},
 	{regexp.MustCompile(`k8s-aws-v1\.[A-Za-z0-9_=-]+`), Hidden},
@@ -27,7 +26,7 @@ var secrets = []secret{
 	// In a URL or a proxy address, everything from the password to the last @ before a space or a quote is replaced,
 	// because a password may contain an @.
 	{regexp.MustCompile(`(://[^/\s:@"']*:)[^\s"']+@`), "${1}" + Hidden + "@"},
-	{regexp.MustCompile(`(://)[^/\s:@"']{8,}@`), "${1}" + Hidden + "@"},
+	{regexp.MustCompile(`(://)[^/\s:@"']{8,}@`), "${1}" + Hidden + "@"}, // 8: keeps users such as "git", which are no tokens
 	{regexp.MustCompile(`(?i)(proxy["']?\s*[=:]\s*["']?)[^\s"':@/]+:[^\s"']+@`), "${1}" + Hidden + "@"},
 	{regexp.MustCompile(`(?i)(X-Amz-(Signature|Security-Token|Credential)=)[^&\s"']+`), "${1}" + Hidden},
 	{regexp.MustCompile(`(?i)\b((bearer|basic) )[A-Za-z0-9._~+/=-]{8,}`), "${1}" + Hidden},
@@ -35,7 +34,7 @@ var secrets = []secret{
 	{regexp.MustCompile(`(?i)(--(password|token|secret|api-key|auth-key|access-key|client-secret)[= ])("[^"]*"|'[^']*'|\S+)`), "${1}" + Hidden},
 }
 
-// Mask removes secrets from a text: tokens, keys, passwords, signatures. Collectors of Evidence call Mask for logs,
+// Mask replaces secrets in a text: tokens, keys, passwords, signatures. Collectors of Evidence call Mask for logs,
 // messages and user data.
 func Mask(text string) string {
 	for _, s := range secrets {
@@ -44,22 +43,21 @@ func Mask(text string) string {
 	return text
 }
 
-// urlUser matches the user and password of a URL, in one of two forms. The first has no spaces, and ends at the last @
-// before a space or a quote. The second is for invalid URLs: the password may contain spaces, and has at most 100
-// characters.
+// urlUser matches the user and password of a URL, in one of two forms. The first contains no spaces, and ends at the last
+// @ before a space or a quote. The second is for invalid URLs: it may contain spaces in a password of 1 to 100 characters.
 var urlUser = regexp.MustCompile(`(://)[^\s"']*@|(://)[^/\s:@"']*:[^/"'@\n]{1,100}@`)
 
-// MaskURLs removes users and passwords from the URLs of a text, and nothing else. It is for error messages of libraries
-// that repeat invalid input, such as the address of a proxy.
+// MaskURLs replaces only the users and passwords in the URLs of a text. It is for error messages of libraries that repeat
+// invalid input, such as the address of a proxy.
 func MaskURLs(text string) string {
 	return urlUser.ReplaceAllString(text, "${1}${2}"+Hidden+"@")
 }
 
-// MaskTail returns the end of a text, without secrets. The parameter most is the maximum length of the end in bytes,
-// before secrets are replaced. A longer text is cut at the start of a line.
-func MaskTail(text string, most int) string {
-	if len(text) > most {
-		text = text[len(text)-most:]
+// MaskTail returns the end of a text, without secrets. The end has at most maxBytes before secrets are replaced. A longer
+// text is cut at the start of a line.
+func MaskTail(text string, maxBytes int) string {
+	if len(text) > maxBytes {
+		text = text[len(text)-maxBytes:]
 		if _, whole, ok := strings.Cut(text, "\n"); ok {
 			text = whole
 		}
@@ -67,16 +65,16 @@ func MaskTail(text string, most int) string {
 	return Mask(strings.ToValidUTF8(text, "?"))
 }
 
-// accountIDs matches AWS account IDs.
+// accountIDs matches numbers of 12 digits, the form of AWS account IDs.
 var accountIDs = regexp.MustCompile(`\b[0-9]{12}\b`)
 
-// MaskAccounts returns the evidence with AWS account IDs replaced by numbers: equal IDs become equal numbers.
+// MaskAccounts returns the evidence with AWS account IDs replaced by 000000000001, 000000000002, and so on.
 func MaskAccounts(e Evidence) (Evidence, error) {
 	text, err := json.Marshal(e)
 	if err != nil {
 		return Evidence{}, fmt.Errorf("mask account IDs: %w", err)
 	}
-	masked := map[string]string{}
+	masked := map[string]string{} // by account ID
 	text = accountIDs.ReplaceAllFunc(text, func(id []byte) []byte {
 		if masked[string(id)] == "" {
 			masked[string(id)] = fmt.Sprintf("%012d", len(masked)+1)

@@ -7,8 +7,8 @@ import (
 
 // WithClaims returns the instances with the names of their NodeClaim and EC2NodeClass, taken from the NodeClaim whose
 // status has the instance's provider ID. These names replace those in the instance's tags, because anyone who may tag
-// instances can forge tags. An ended instance without NodeClaim keeps the EC2NodeClass in its tags, because no fix
-// changes the instance.
+// instances can forge tags. A stopped or terminated instance without NodeClaim keeps the EC2NodeClass in its
+// tags, because no fix changes the instance.
 func WithClaims(instances []Instance, claims []Claim) []Instance {
 	byInstance := map[string]Claim{}
 	for _, c := range claims {
@@ -19,9 +19,9 @@ func WithClaims(instances []Instance, claims []Claim) []Instance {
 	out := slices.Clone(instances)
 	for k := range out {
 		i := &out[k]
-		c, ok := byInstance[i.ID]
+		c, hasClaim := byInstance[i.ID]
 		i.Claim = c.Name
-		if ok || i.Runs() {
+		if hasClaim || i.Runs() {
 			i.Class = c.Class
 		}
 	}
@@ -35,20 +35,20 @@ func InstanceID(providerID string) string {
 
 // NodesByInstance returns the Nodes by instance ID. A kubelet may write any provider ID into its own Node, so the name
 // counts too: the Node of an instance has the instance's provider ID and a name that matches the instance (hasName).
-// Without such a name, the only Node with the provider ID counts in any of these cases:
+// If no name matches, a single Node with the provider ID counts in any of these cases:
 //   - The controller has registered the instance.
 //   - EC2 reports no host name of the instance.
 //   - The instance has no NodeClaim.
 func NodesByInstance(e Evidence, instances []Instance) map[string]Node {
-	all, out := map[string][]Node{}, map[string]Node{}
+	nodes, out := map[string][]Node{}, map[string]Node{} // by instance ID
 	for _, n := range e.Nodes.Value {
 		if id := InstanceID(n.ProviderID); id != "" {
-			all[id] = append(all[id], n)
+			nodes[id] = append(nodes[id], n)
 			out[id] = n
 		}
 	}
 	for _, i := range instances {
-		candidates := all[i.ID]
+		candidates := nodes[i.ID]
 		named := slices.IndexFunc(candidates, func(n Node) bool { return i.hasName(n.Name) })
 		at := slices.IndexFunc(e.Claims.Value, func(c Claim) bool { return c.IsOf(i) })
 		isRegistered := at >= 0 && FindCondition(e.Claims.Value[at].Conditions, "Registered").Status == "True"
@@ -62,8 +62,8 @@ func NodesByInstance(e Evidence, instances []Instance) map[string]Node {
 	return out
 }
 
-// hasName reports whether a Node with this name can be the instance's Node. The first label of the name must be the
-// first label of the instance's host name, or the instance ID.
+// hasName reports whether a Node with this name can be the instance's Node: up to the first dot, the name is the
+// instance's host name or the instance ID.
 func (i Instance) hasName(name string) bool {
 	label, _, _ := strings.Cut(strings.ToLower(name), ".")
 	host, _, _ := strings.Cut(strings.ToLower(i.PrivateDNS), ".")
@@ -79,15 +79,15 @@ func (v Event) IsOfController() bool {
 	return v.Namespace == "default" && slices.Contains(controllerComponents(), v.By)
 }
 
-// SystemNamespace is a namespace that tenants cannot write to.
+// SystemNamespace is the namespace of system pods. Tenants cannot write to it.
 const SystemNamespace = "kube-system"
 
 // Truncated returns one line for each list that was only partly read, in the order of the fields of Evidence.
 func (e Evidence) Truncated() []string {
 	var out []string
-	add := func(source, cut string) {
-		if cut != "" {
-			out = append(out, source+": "+cut)
+	add := func(source, truncation string) {
+		if truncation != "" {
+			out = append(out, source+": "+truncation)
 		}
 	}
 	add(e.Entries.Source, e.Entries.Truncation)

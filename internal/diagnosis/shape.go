@@ -14,7 +14,7 @@ import (
 // first difference, while the errors of encoding/json name Go types.
 func checkShape(path string, tree any, t reflect.Type) error {
 	if tree == nil {
-		return nil // decoding treats null like an absent field
+		return nil // decoding treats null like an absent field; checkList rejects null in lists
 	}
 	wrong := func(want string) error {
 		return fmt.Errorf("%s is %s, and should be %s", OrElse(path, "it"), kindOf(tree), want)
@@ -41,7 +41,7 @@ func checkShape(path string, tree any, t reflect.Type) error {
 	return nil
 }
 
-// expectedKind returns the name of the kind that a scalar should have; empty if the scalar has the kind of type t.
+// expectedKind returns the kind that a scalar should have, as an error names it; empty if the scalar has type t.
 func expectedKind(tree any, t reflect.Type) string {
 	text, isText := tree.(string)
 	number, isNumber := tree.(json.Number)
@@ -90,7 +90,7 @@ func checkFields(path string, object map[string]any, t reflect.Type) error {
 	for key := range object {
 		keys = append(keys, key)
 	}
-	slices.Sort(keys) // of several mistakes, always the same one is reported
+	slices.Sort(keys) // so that of several mistakes, the same one is reported each time
 	for _, key := range keys {
 		field := fields[key]
 		if t.Kind() == reflect.Map {
@@ -120,8 +120,7 @@ func kindOf(tree any) string {
 	return "an object"
 }
 
-// markNulls marks items whose value is null as NotAsked. Decoding would make null an empty
-// list, which counts as known.
+// markNulls marks items whose value is null as NotAsked. Decoding would make null an empty list, which counts as known.
 func markNulls(tree any) {
 	switch t := tree.(type) {
 	case []any:

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Symptom is an error on the console of an instance that does not join, regardless of the error's cause.
+// Symptom is an error on the console of an instance that does not join. An error may have several causes.
 type Symptom string
 
 // The symptoms.
@@ -72,6 +72,7 @@ func logPatterns() []logPattern {
 		{NoSuchHost, []string{"server misbehaving", "lookup"}},
 		{NoSuchHost, []string{"Temporary failure in name resolution"}},
 		{ServiceTimeout, []string{"ipamd", "timeout"}},
+		// EKS gives the service kubernetes one of these addresses by default.
 		{ServiceTimeout, []string{"10.100.0.1:443", "timeout"}},
 		{ServiceTimeout, []string{"172.20.0.1:443", "timeout"}},
 		{PullFailed, []string{"failed to pull", "timeout"}},
@@ -131,12 +132,11 @@ func logPatterns() []logPattern {
 	}
 }
 
-// LongestLine is the maximum number of bytes of a line that ReadConsole compares with patterns. Useful lines are
-// shorter.
+// LongestLine is the number of bytes after which ReadConsole cuts a line. Lines that show symptoms are shorter.
 const LongestLine = 2000
 
-// ReadConsole returns the symptoms in console output, each with the last line that shows it, in order of first
-// appearance. Its time is linear in the length of the output.
+// ReadConsole returns the symptoms in console output, each with the last line that shows it, in order of their first
+// lines. Its time is linear in the length of the output.
 func ReadConsole(console string) []ConsoleSymptom {
 	var out []ConsoleSymptom
 	all := logPatterns()
@@ -147,7 +147,7 @@ func ReadConsole(console string) []ConsoleSymptom {
 		if !ok {
 			continue
 		}
-		if i := slices.IndexFunc(out, func(r ConsoleSymptom) bool { return r.Symptom == symptom }); i >= 0 {
+		if i := slices.IndexFunc(out, func(s ConsoleSymptom) bool { return s.Symptom == symptom }); i >= 0 {
 			out[i].Line, out[i].Count = line, out[i].Count+1
 			continue
 		}
@@ -176,9 +176,9 @@ func symptomOf(all []logPattern, line string) (s Symptom, ok bool) {
 
 // Shorten shortens a log line to fit on a screen. It keeps the end of the line, where the error is.
 func Shorten(line string) string {
-	const most = 160
-	if len(line) <= most {
+	const maxBytes = 160
+	if len(line) <= maxBytes {
 		return line
 	}
-	return "…" + strings.ToValidUTF8(line[len(line)-most:], "")
+	return "…" + strings.ToValidUTF8(line[len(line)-maxBytes:], "")
 }

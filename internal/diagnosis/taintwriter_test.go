@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestUnexpectedTaintWriters: the names of Kubernetes, the cloud controller, kubectl and autoscalers are expected.
+// TestUnexpectedTaintWriters: names that begin with an expected name, such as kubectl-taint, are expected too.
 func TestUnexpectedTaintWriters(t *testing.T) {
 	t.Parallel()
 	managers := []string{"aws-cloud-controller-manager", "gpu-labeller", "joiner", "kubectl-taint", "kubelet", "taint-cleaner"}

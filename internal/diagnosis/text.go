@@ -13,7 +13,7 @@ func OrElse(text, fallback string) string {
 	return text
 }
 
-// Plural returns the ending of a noun that names the elements of a list; empty for one element.
+// Plural returns ending, for a noun that names the elements of a list; empty if there is one element.
 func Plural(list []string, ending string) string {
 	if len(list) == 1 {
 		return ""
@@ -21,7 +21,7 @@ func Plural(list []string, ending string) string {
 	return ending
 }
 
-// Singular returns the ending of a verb whose subject is the elements of a list; empty unless there is one element.
+// Singular returns ending, for a verb whose subject is the elements of a list; empty unless there is one element.
 func Singular(list []string, ending string) string {
 	if len(list) == 1 {
 		return ending

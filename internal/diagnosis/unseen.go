@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// UnreadableSystem is a system that could not be read at all. It may have problems although there are no findings about
-// it.
+// UnreadableSystem is a system that could not be read at all. The absence of findings about it does not mean that it has
+// no problems.
 type UnreadableSystem struct {
 	System string `json:"system"` // "Kubernetes" or "AWS"
 	Why    string `json:"why"`    // one line
@@ -14,28 +14,27 @@ type UnreadableSystem struct {
 	// names the missing permission.
 	Answered bool `json:"answered,omitempty"`
 
-	all    []absent // all items of System
-	others []absent // all items of the other system
+	own    []itemState // items that show whether System answers
+	others []itemState // all items of the other system
 }
 
-// UnreadableSystems returns the systems that could not be read at all. A system that returned any item, or reported
-// that an item does not exist, is not among them.
+// UnreadableSystems returns the systems that returned no item and did not report that an item does not exist.
 func (e Evidence) UnreadableSystems() []UnreadableSystem {
 	var out []UnreadableSystem
 	for _, s := range []struct {
 		system      string
-		all, others []absent
+		own, others []itemState
 	}{
 		{"Kubernetes", e.ofKubernetes(), slices.Concat(e.ofAWS(), e.restOfAWS())},
 		{"AWS", e.ofAWS(), e.ofKubernetes()},
 	} {
-		if slices.ContainsFunc(s.all, func(a absent) bool { return a.known || a.Is(Missing) }) {
+		if slices.ContainsFunc(s.own, func(i itemState) bool { return i.known || i.Is(Missing) }) {
 			continue
 		}
-		denied := slices.IndexFunc(s.all, func(a absent) bool { return a.Is(Denied) })
-		u := UnreadableSystem{System: s.system, Why: s.all[0].why(), Answered: denied >= 0, all: s.all, others: s.others}
+		denied := slices.IndexFunc(s.own, func(i itemState) bool { return i.Is(Denied) })
+		u := UnreadableSystem{System: s.system, Why: s.own[0].why(), Answered: denied >= 0, own: s.own, others: s.others}
 		if u.Answered {
-			u.Why = "every request was denied, for instance the permission " + s.all[denied].Why + " is missing"
+			u.Why = "every request was denied, for instance the permission " + s.own[denied].Why + " is missing"
 		}
 		out = append(out, u)
 	}
@@ -54,26 +53,26 @@ func (u UnreadableSystem) String() string {
 // only the reason, not the system, so Explains compares reasons. It returns false if an item of the other system is
 // absent for the same reason.
 func (u UnreadableSystem) Explains(f Finding) bool {
-	isReason := func(a absent) bool { return !a.Is(Denied) && a.Why != "" && strings.HasSuffix(f.Cause, ": "+a.Why) }
-	return f.Verdict == Unknown && slices.ContainsFunc(u.all, isReason) && !slices.ContainsFunc(u.others, isReason)
+	isReason := func(i itemState) bool { return !i.Is(Denied) && i.Why != "" && strings.HasSuffix(f.Cause, ": "+i.Why) }
+	return f.Verdict == Unknown && slices.ContainsFunc(u.own, isReason) && !slices.ContainsFunc(u.others, isReason)
 }
 
-// absent is an Item without its value.
-type absent struct {
+// itemState is an Item without its value.
+type itemState struct {
 	Item[struct{}]
 	known bool // the original item has a value
 }
 
-func withoutValue[T any](i Item[T]) absent {
-	return absent{Item: Item[struct{}]{Source: i.Source, Absent: i.Absent, Why: i.Why}, known: i.Known()}
+func stateOf[T any](i Item[T]) itemState {
+	return itemState{Item: Item[struct{}]{Source: i.Source, Absent: i.Absent, Why: i.Why}, known: i.Known()}
 }
 
-// why returns the reason why the item is absent. Without a reason, it returns a text for a failed call or for no call.
-func (a absent) why() string {
+// why returns why the item is absent. If Why is empty, it returns a text for a failed call or for no call.
+func (i itemState) why() string {
 	switch {
-	case a.Why != "":
-		return a.Why
-	case a.Absent == Failed:
+	case i.Why != "":
+		return i.Why
+	case i.Absent == Failed:
 		return "the call failed without a reason"
 	}
 	return "no call was made"
@@ -81,36 +80,36 @@ func (a absent) why() string {
 
 // ofKubernetes returns the items that are read from Kubernetes. UnreadableSystems reports the first item's reason for
 // all.
-func (e Evidence) ofKubernetes() []absent {
-	return []absent{withoutValue(e.Home), withoutValue(e.AuthMap), withoutValue(e.Controller), withoutValue(e.Lease), withoutValue(e.Classes),
-		withoutValue(e.Pools), withoutValue(e.Claims), withoutValue(e.Nodes),
-		withoutValue(e.Pods), withoutValue(e.Daemons), withoutValue(e.Events)}
+func (e Evidence) ofKubernetes() []itemState {
+	return []itemState{stateOf(e.Home), stateOf(e.AuthMap), stateOf(e.Controller), stateOf(e.Lease), stateOf(e.Classes),
+		stateOf(e.Pools), stateOf(e.Claims), stateOf(e.Nodes),
+		stateOf(e.Pods), stateOf(e.Daemons), stateOf(e.Events)}
 }
 
 // ofAWS returns the items that show whether AWS answers; UnreadableSystems reports the reason of the first item for
-// all. The caller identity is not among them, because reading the identity needs no permission. The other items in
-// restOfAWS are requested only for known objects, for example images of EC2NodeClasses.
-func (e Evidence) ofAWS() []absent {
-	return []absent{withoutValue(e.Cluster), withoutValue(e.Entries), withoutValue(e.NodeGroups), withoutValue(e.Fargate), withoutValue(e.VPC),
-		withoutValue(e.Subnets), withoutValue(e.Routes),
-		withoutValue(e.Endpoints), withoutValue(e.ACLs), withoutValue(e.Groups), withoutValue(e.NATAddresses),
-		withoutValue(e.Instances), withoutValue(e.Impaired)}
+// all. The caller identity is in restOfAWS, because reading the identity needs no permission. The other items in restOfAWS
+// are requested only for known objects, for example images of EC2NodeClasses.
+func (e Evidence) ofAWS() []itemState {
+	return []itemState{stateOf(e.Cluster), stateOf(e.Entries), stateOf(e.NodeGroups), stateOf(e.Fargate), stateOf(e.VPC),
+		stateOf(e.Subnets), stateOf(e.Routes),
+		stateOf(e.Endpoints), stateOf(e.ACLs), stateOf(e.Groups), stateOf(e.NATAddresses),
+		stateOf(e.Instances), stateOf(e.Impaired)}
 }
 
 // restOfAWS returns the items of AWS that are not in ofAWS. Explains compares their reasons too.
-func (e Evidence) restOfAWS() []absent {
-	out := []absent{withoutValue(e.Caller), withoutValue(e.Images)}
+func (e Evidence) restOfAWS() []itemState {
+	out := []itemState{stateOf(e.Caller), stateOf(e.Images)}
 	for _, r := range e.Roles {
-		out = append(out, withoutValue(r))
+		out = append(out, stateOf(r))
 	}
 	for _, p := range e.Profiles {
-		out = append(out, withoutValue(p))
+		out = append(out, stateOf(p))
 	}
 	for _, p := range e.PassRole {
-		out = append(out, withoutValue(p))
+		out = append(out, stateOf(p))
 	}
 	for _, i := range e.Instances.Value {
-		out = append(out, withoutValue(i.Console))
+		out = append(out, stateOf(i.Console))
 	}
 	return out
 }

@@ -19,11 +19,11 @@ import (
 type costlyPods struct {
 	share fairness.Share                 // how much planning work one plan and one slice may spend
 	turns map[string]costlyTurn          // by pod UID: how often the pod was in a slice
-	costs map[string]int                 // by pod UID: the cost of planning a waiting pod
+	costs map[string]int                 // by pod UID: the planning cost of a waiting pod (fairness.Cost)
 	Seats map[string]fairness.Nomination // by "namespace/name": where plans placed pods that kube-scheduler has not bound yet
 	last  string                         // the last namespace that the latest slice served
 
-	refused map[string]packing.Refusal // by pod UID: the refusal of the last slice
+	refused map[string]packing.Refusal // by pod UID: the refusal in the last slice that the pod was in
 	waiting int                        // number of pods that wait for a slice, including pods that were in a slice before
 	Running bool                       // a slice is being planned
 	done    chan slice                 // receives a slice when it is planned
@@ -36,7 +36,7 @@ type costlyPods struct {
 // sliceTotals has the totals of the slices since the last log line.
 type sliceTotals struct {
 	slices, pods, refused, claims int
-	took                          time.Duration
+	took                          time.Duration // planning time
 }
 
 // costlyTurn records how often a pod was in a slice.
@@ -72,10 +72,10 @@ func (c *costlyPods) init() {
 	}
 }
 
-// divide returns which of the pods are planned now, and which the next slice plans.
+// divide returns which pods are planned now, and which pods the next slice plans.
 func (c *costlyPods) divide(pods []cluster.Pod, now time.Time) fairness.Division {
 	c.init()
-	served := map[string]bool{} // by pod UID: the pod was in a slice a short time ago
+	served := map[string]bool{} // by pod UID: the pod must wait before its next slice
 	for uid, t := range c.turns {
 		if now.Before(t.nextSlice) {
 			served[uid] = true
@@ -117,13 +117,13 @@ func (c *costlyPods) hasUnserved(pods []cluster.Pod) bool {
 	return slices.ContainsFunc(pods, func(p cluster.Pod) bool { return p.Node != "" && c.turns[p.UID].times == 0 })
 }
 
-// recordPlacements records where the plan places pods of the snapshot.
+// recordPlacements records on which nodes of the snapshot the plan places its pods, and drops older records of its pods.
 func (c *costlyPods) recordPlacements(plan packing.Plan, s cluster.Snapshot) {
 	nodes := map[string]*cluster.Node{} // by name
 	for i := range s.Nodes {
 		nodes[s.Nodes[i].Name] = &s.Nodes[i]
 	}
-	nodeOf := map[string]string{} // by pod
+	nodeOf := map[string]string{} // by pod ID
 	for _, p := range plan.Placements {
 		nodeOf[p.Pod] = p.Node
 	}
@@ -137,23 +137,23 @@ func (c *costlyPods) recordPlacements(plan packing.Plan, s cluster.Snapshot) {
 	}
 }
 
-// except returns the pods that are not in others.
-func except(pods, others []cluster.Pod) []cluster.Pod {
-	isOther := make(map[string]bool, len(others))
-	for i := range others {
-		isOther[others[i].UID] = true
+// except returns the pods that are not in excluded.
+func except(pods, excluded []cluster.Pod) []cluster.Pod {
+	isExcluded := make(map[string]bool, len(excluded))
+	for i := range excluded {
+		isExcluded[excluded[i].UID] = true
 	}
 	var out []cluster.Pod
 	for i := range pods {
-		if !isOther[pods[i].UID] {
+		if !isExcluded[pods[i].UID] {
 			out = append(out, pods[i])
 		}
 	}
 	return out
 }
 
-// snapshotFor returns the snapshot with only these pods to plan. The other pods that are due are counted on the nodes
-// where earlier plans placed them.
+// snapshotFor returns the snapshot with only these pods to plan. The other pods of due are counted on the nodes where
+// earlier plans placed them.
 func (c *costlyPods) snapshotFor(s cluster.Snapshot, due, pods []cluster.Pod) cluster.Snapshot {
 	if len(c.Seats) > 0 {
 		s.Nodes = fairness.CountNominated(s.Nodes, except(due, pods), c.Seats)
@@ -162,7 +162,7 @@ func (c *costlyPods) snapshotFor(s cluster.Snapshot, due, pods []cluster.Pod) cl
 	return s
 }
 
-// Refusals returns those refusals of slices that are about the pods.
+// Refusals returns the refusals of these pods in their last slices.
 func (c *costlyPods) Refusals(pods []cluster.Pod) []packing.Refusal {
 	var out []packing.Refusal
 	for i := range pods {
@@ -229,7 +229,7 @@ func (p *Provisioner) carryOutSlice(ctx context.Context, s slice) {
 	now := p.Now.Now()
 	c.Running, c.last, c.share = false, s.last, c.share.AfterSlice(s.cost, s.took)
 	c.Due = now.Add(s.took)        // at most half of the time is for slices
-	hasResult := map[string]bool{} // by pod: whether the part of the plan that was carried out has a result for it
+	hasResult := map[string]bool{} // by pod ID: the part of the plan that was carried out refuses or places the pod
 	for _, r := range plan.Refusals {
 		hasResult[r.Pod] = true
 	}
@@ -248,11 +248,11 @@ func (p *Provisioner) carryOutSlice(ctx context.Context, s slice) {
 	for i := range s.snapshot.Pods {
 		pod := &s.snapshot.Pods[i]
 		if !isWhole && !hasResult[pod.ID()] {
-			continue // the pod is planned again at once
+			continue // without nextSlice, the next slice may plan the pod again
 		}
 		t := c.turns[pod.UID]
 		t.times++
-		t.nextSlice = now.Add(min(firstCostlyDelay<<min(t.times-1, 10), maxCostlyDelay))
+		t.nextSlice = now.Add(min(firstCostlyDelay<<min(t.times-1, 10), maxCostlyDelay)) // 10: avoids an overflow
 		c.turns[pod.UID] = t
 		if r, ok := refused[pod.ID()]; ok {
 			c.refused[pod.UID] = r
@@ -264,7 +264,8 @@ func (p *Provisioner) carryOutSlice(ctx context.Context, s slice) {
 	c.round.slices++
 	c.round.pods += len(s.snapshot.Pods)
 	c.round.refused += len(plan.Refusals)
-	c.round.claims += len(created) - p.reportResults(s.snapshot.Pods, plan, created)
+	failed := p.reportResults(s.snapshot.Pods, plan, created)
+	c.round.claims += len(created) - failed
 	if c.round.took += s.took; c.round.took > maxRoundTime {
 		p.logRound()
 	}
@@ -282,7 +283,7 @@ func (p *Provisioner) logRound() {
 	}
 }
 
-// describePods describes the pods of a slice, for the message about a stalled loop.
+// describePods describes the pods of a slice, sorted by namespace, for the message about a stalled loop.
 func describePods(pods []cluster.Pod) string {
 	var namespaces []string
 	for i := range pods {

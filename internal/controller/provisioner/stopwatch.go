@@ -7,15 +7,15 @@ import (
 	"github.com/joiner-sh/joiner/internal/metrics"
 )
 
-// Stopwatch measures, for the metrics, the time from the end of the batch that needed a NodeClaim to the launch
-// request. The launch of a claim may start before the pass that created the claim has ended. So NoteCreated and
+// Stopwatch measures, for the metrics, the time from the end of the batch of pods that needed a NodeClaim to the launch
+// request. A claim may be launched before the pass that created it ends and calls NoteCreated. So NoteCreated and
 // NoteLaunch may be called in either order. The methods are safe for concurrent use.
 type Stopwatch struct {
 	Metrics *metrics.Metrics // the metrics of this process
 
 	mu       sync.Mutex
-	created  map[string]times     // by claim that was created, but not launched yet
-	launched map[string]time.Time // by claim that was launched, but not reported with NoteCreated yet
+	created  map[string]times     // by name of a claim that was created, but not launched yet
+	launched map[string]time.Time // launch, by name of a claim that was not reported with NoteCreated yet
 }
 
 // times are the end of the batch and the creation of the claim.
@@ -29,9 +29,9 @@ const maxTracked = 10_000
 func (w *Stopwatch) NoteCreated(claim string, batchEnded, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if at, ok := w.launched[claim]; ok {
+	if launched, ok := w.launched[claim]; ok {
 		delete(w.launched, claim)
-		w.observe(times{batchEnded, now}, at)
+		w.observe(times{batchEnded, now}, launched)
 		return
 	}
 	if w.created == nil || len(w.created) >= maxTracked {

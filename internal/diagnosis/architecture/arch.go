@@ -31,8 +31,8 @@ func Checks() []index.Check {
 	}
 }
 
-// judgeInstanceTypes reports NodePools that have no instance type for an architecture that they allow. It names the
-// first requirement that leaves no such type.
+// judgeInstanceTypes reports NodePools that have no instance type for an architecture that they allow. The finding names
+// the first requirement that leaves no such type.
 func judgeInstanceTypes(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Pools.Gap("the NodePools"); ok {
 		return []diagnosis.Finding{gap}
@@ -72,7 +72,7 @@ func judgePoolInstanceTypes(ix *index.Index, p diagnosis.Pool) []diagnosis.Findi
 	last := p.Steps[len(p.Steps)-1]
 	if total(last) == 0 {
 		i := slices.IndexFunc(p.Steps, func(s diagnosis.Step) bool { return total(s) == 0 })
-		before := "every type of the catalog"
+		before := "all types of the catalog"
 		if i > 0 {
 			before = fmt.Sprintf("%d types", total(p.Steps[i-1]))
 		}
@@ -125,9 +125,9 @@ func typeCountsLine(steps []diagnosis.Step) string {
 	return strings.Join(out, "; ")
 }
 
-// wantedArchitectures returns the architectures that the pools of a class allow and for which instance types are left;
-// nil if not known.
-func wantedArchitectures(ix *index.Index, class string) []string {
+// launchedArchitectures returns the architectures that the pools of a class allow and for which instance types are left,
+// sorted; nil if not known.
+func launchedArchitectures(ix *index.Index, class string) []string {
 	var out []string
 	for _, p := range ix.Evidence.Pools.Value {
 		if p.Class != class {
@@ -167,19 +167,19 @@ func judgeImageArch(ix *index.Index) []diagnosis.Finding {
 			}
 		}
 		if len(hasImage) == 0 {
-			out = append(out, diagnosis.ReportFine(subject))
+			out = append(out, diagnosis.ReportFine(subject)) // LAUNCH-8 reports a class without images
 			continue
 		}
-		for _, arch := range wantedArchitectures(ix, c.Name) {
+		launched := launchedArchitectures(ix, c.Name)
+		for _, arch := range launched {
 			if hasImage[arch] {
 				continue
 			}
 			f := diagnosis.ReportBroken(subject, diagnosis.Certain,
 				"its pools launch %s instances, and none of its images is for them", arch).With(imageLines...).
 				Explaining(diagnosis.OtherArch).FixedBy(imageFor(c, arch))
-			if len(wantedArchitectures(ix, c.Name)) > 1 &&
-				slices.ContainsFunc(wantedArchitectures(ix, c.Name), func(a string) bool { return hasImage[a] }) {
-				f.Verdict = diagnosis.Suspicious // instances of another architecture, for which there is an image, still join
+			if slices.ContainsFunc(launched, func(a string) bool { return hasImage[a] }) {
+				f.Verdict = diagnosis.Suspicious // instances of an architecture with an image still join
 			}
 			out = append(out, f)
 		}
@@ -228,7 +228,7 @@ func judgePodLabels(ix *index.Index) []diagnosis.Finding {
 		return []diagnosis.Finding{gap}
 	}
 	var out []diagnosis.Finding
-	reported := map[string]bool{}
+	reported := map[string]bool{} // by "key=value"
 	for _, pod := range ix.Evidence.Pods.Value {
 		if pod.Node != "" || pod.IsOfDaemonSet() {
 			continue
@@ -275,31 +275,31 @@ func noSuchLabel(ix *index.Index, pod diagnosis.Pod, key, value string) diagnosi
 		return f.With("there is no NodePool").
 			FixedBy(fix.Apply("nodepool.yaml").With("docs/examples has one; with template.metadata.labels %s: %s", key, value))
 	}
-	best := ix.Evidence.Pools.Value[0]
+	closest := ix.Evidence.Pools.Value[0]
 	for _, p := range ix.Evidence.Pools.Value {
 		for k, v := range p.Labels {
 			if k == key || v == value {
-				best = p
+				closest = p
 			}
 		}
 		if slices.ContainsFunc(p.Requirements, func(r diagnosis.Requirement) bool { return r.Key == key }) {
-			best = p
+			closest = p
 		}
 	}
-	for k := range best.Labels { // the same key in another case, or the value under any key
-		if strings.EqualFold(k, key) && k != key || best.Labels[k] == value {
-			f = f.With(fmt.Sprintf("NodePool %s has %s=%s", best.Name, k, best.Labels[k]))
+	for k := range closest.Labels { // the same key in another case, or the value under any key
+		if strings.EqualFold(k, key) && k != key || closest.Labels[k] == value {
+			f = f.With(fmt.Sprintf("NodePool %s has %s=%s", closest.Name, k, closest.Labels[k]))
 			break
 		}
 	}
-	if i := slices.IndexFunc(best.Requirements, func(r diagnosis.Requirement) bool { return r.Key == key }); i >= 0 {
-		return f.With(fmt.Sprintf("NodePool %s requires %s", best.Name, best.Requirements[i])).FixedBy(admit(best, i, value))
+	if i := slices.IndexFunc(closest.Requirements, func(r diagnosis.Requirement) bool { return r.Key == key }); i >= 0 {
+		return f.With(fmt.Sprintf("NodePool %s requires %s", closest.Name, closest.Requirements[i])).FixedBy(admit(closest, i, value))
 	}
-	if present, ok := best.Labels[key]; ok { // other pods may select the NodePool's nodes by the present value
-		return f.FixedBy(fix.Edit(fix.NodePool(best.Name)).
+	if present, ok := closest.Labels[key]; ok { // other pods may select the NodePool's nodes by the present value
+		return f.FixedBy(fix.Edit(fix.NodePool(closest.Name)).
 			With("its nodes have %s=%s; or add a NodePool whose nodes have %[1]s=%[3]s", key, present, value))
 	}
-	return f.FixedBy(fix.Merge(fix.NodePool(best.Name),
+	return f.FixedBy(fix.Merge(fix.NodePool(closest.Name),
 		fix.At(fix.Labels{Key: fix.LabelKey(key), Value: fix.LabelValue(value)}, "spec", "template", "metadata", "labels")))
 }
 
@@ -323,7 +323,7 @@ func judgePodImages(ix *index.Index) []diagnosis.Finding {
 		return []diagnosis.Finding{gap}
 	}
 	var out []diagnosis.Finding
-	reported := map[string]bool{}
+	reported := map[string]bool{} // by owner
 	for _, p := range ix.Evidence.Pods.Value {
 		line, isMismatch := imageMismatch(p)
 		owner := diagnosis.OrElse(p.Owner, "pod "+p.String())
@@ -336,9 +336,9 @@ func judgePodImages(ix *index.Index) []diagnosis.Finding {
 			ix.Evidence.Nodes.Value[i].Arch != "" {
 			arch = ix.Evidence.Nodes.Value[i].Arch
 		}
-		other := "amd64" // what the image is probably built for: amd64, except on nodes of amd64
-		if arch == other {
-			other = "arm64"
+		builtFor := "amd64" // of the image, probably: amd64, except on nodes of amd64
+		if arch == builtFor {
+			builtFor = "arm64"
 		}
 		certainty := diagnosis.Likely // tenants control the messages of their pods and the events about their pods
 		if ix.IsOfSystem(p) {
@@ -349,14 +349,14 @@ func judgePodImages(ix *index.Index) []diagnosis.Finding {
 		if p.IsOfDaemonSet() {
 			f = f.Explaining(diagnosis.NetworkPlugin)
 		}
-		out = append(out, f.FixedBy(runOn(p, other, arch)))
+		out = append(out, f.FixedBy(runOn(p, builtFor, arch)))
 	}
 	return out
 }
 
-// runOn returns the step after which the pods of p's owner run on the architecture that their image supports, and not
-// on the unsupported one. The pod's author controls the text of the owner. So a command names the owner only if its
-// kind is known and has a pod template.
+// runOn returns the step after which the pods of p's owner run on the supported architecture of their image, and not on
+// the unsupported one. The pod's author controls the text p.Owner. So a command names the owner only if its kind is
+// known and has a pod template.
 func runOn(p diagnosis.Pod, supported, unsupported string) fix.Step {
 	workload, ok := fix.Workload(p.Namespace, p.Owner)
 	switch {
@@ -386,10 +386,10 @@ func judgeMixedPool(ix *index.Index) []diagnosis.Finding {
 			return isMismatch && slices.ContainsFunc(ix.Evidence.Nodes.Value,
 				func(n diagnosis.Node) bool { return n.Name == pod.Node && n.Pool == p.Name })
 		})
-		if !hasMismatch || len(wantedArchitectures(ix, p.Class)) < 2 || len(p.Architectures()) == 1 {
+		if !hasMismatch || len(launchedArchitectures(ix, p.Class)) < 2 || len(p.Architectures()) == 1 {
 			continue
 		}
-		f := diagnosis.ReportSuspicious("NodePool "+p.Name, diagnosis.Possible, "the NodePool launches %s, the cheaper first, and pods without an architecture in their node selector run on any of them", strings.Join(wantedArchitectures(ix, p.Class), " and ")).
+		f := diagnosis.ReportSuspicious("NodePool "+p.Name, diagnosis.Possible, "the NodePool launches %s, the cheaper first, and pods without an architecture in their node selector run on any of them", strings.Join(launchedArchitectures(ix, p.Class), " and ")).
 			FixedBy(fix.JSONPatch(fix.NodePool(p.Name), fix.Fields{"op": fix.Text("add"), "path": fix.Text("/spec/template/spec/requirements/-"),
 				"value": fix.Fields{"key": fix.Text(diagnosis.LabelArch), "operator": fix.Text("In"), "values": fix.List{fix.Text("amd64")}}}))
 		f.Follows = "ARCH-5"

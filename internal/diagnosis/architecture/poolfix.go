@@ -7,8 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
-// removeNamed is the step that removes the requirement with this text. If the NodePool has no such requirement, the
-// user loosens the NodePool.
+// removeNamed is the step that removes the requirement with this text. If p.Requirements does not contain it, the user
+// edits the NodePool.
 func removeNamed(p diagnosis.Pool, requirement string) fix.Step {
 	i := slices.IndexFunc(p.Requirements, func(r diagnosis.Requirement) bool { return r.String() == requirement })
 	if i < 0 {
@@ -17,20 +17,20 @@ func removeNamed(p diagnosis.Pool, requirement string) fix.Step {
 	return removeAt(p, i).With("or loosen it: %s", requirement)
 }
 
-// withoutArchitecture is the step that removes an architecture from the NodePool's requirement on the architecture. It
-// also removes all other architectures without instance types in last, the step of the pool's last requirement.
+// withoutArchitecture is the step that removes an architecture from the NodePool's requirement on the architecture, and
+// all others without instance types in last: the count after the pool's last requirement.
 func withoutArchitecture(p diagnosis.Pool, removed string, last diagnosis.Step) fix.Step {
 	i := slices.IndexFunc(p.Requirements, func(r diagnosis.Requirement) bool { return r.Key == diagnosis.LabelArch && r.Operator == "In" })
 	if i < 0 {
 		return fix.Edit(fix.NodePool(p.Name)).With("add types or families of %s", removed)
 	}
-	var rest fix.List
+	var kept fix.List
 	for _, arch := range p.Architectures() {
 		if arch != removed && last.Left[arch] > 0 {
-			rest = append(rest, fix.Architecture(arch))
+			kept = append(kept, fix.Architecture(arch))
 		}
 	}
-	return setValues(p, i, rest).With("or add types or families of %s", removed)
+	return setValues(p, i, kept).With("or add types or families of %s", removed)
 }
 
 // keyTest is the JSON patch operation that makes the patch fail unless requirement i is still about the label key.
