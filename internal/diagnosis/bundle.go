@@ -10,7 +10,7 @@ import (
 	"strconv"
 )
 
-// maxBundleSize is the maximum size of a bundle in bytes. The bundle of a cluster with thousands of nodes is much smaller.
+// maxBundleSize is the maximum size of a bundle in bytes. Bundles of clusters with thousands of nodes are much smaller.
 const maxBundleSize = 64 << 20
 
 // maxValues is the maximum number of values in a bundle, estimated from its commas. A bundle of joiner doctor has about

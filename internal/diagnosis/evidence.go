@@ -69,8 +69,8 @@ func (i Item[T]) Gap(what string) (f Finding, ok bool) {
 	case i.Absent == Denied:
 		f.Cause = fmt.Sprintf("%s could not be read: the permission %s is missing", what, i.Why)
 		f = f.FixedBy(fix.AdviceStep("allow %s to the user who runs joiner doctor: deploy/iam/doctor.json", i.Why))
-		if action, isKubernetes := strings.CutPrefix(i.Why, "to "); isKubernetes { // "to get and list nodes"
-			f = f.FixedBy(fix.AdviceStep("let the user who runs joiner doctor %s: kubectl create clusterrole, and a ClusterRoleBinding", action))
+		if verbs, isKubernetes := strings.CutPrefix(i.Why, "to "); isKubernetes { // "to get and list nodes"
+			f = f.FixedBy(fix.AdviceStep("let the user who runs joiner doctor %s: kubectl create clusterrole, and a ClusterRoleBinding", verbs))
 		}
 	case i.Absent == Missing:
 		f.Cause = what + ": there is none"
@@ -117,7 +117,7 @@ type Evidence struct {
 	Home       Item[ClusterIdentity] `json:"home,omitzero"` // cluster of the kubeconfig
 	AuthMap    Item[AuthMap]         `json:"authMap,omitzero"`
 	Controller Item[Controller]      `json:"controller,omitzero"`
-	Lease      Item[Lease]           `json:"lease,omitzero"` // the controller's Lease; if there are several, the Lease that was renewed last
+	Lease      Item[Lease]           `json:"lease,omitzero"` // the controller's Lease; of several, the last renewed
 	Classes    Item[[]Class]         `json:"classes,omitzero"`
 	Pools      Item[[]Pool]          `json:"pools,omitzero"`
 	Claims     Item[[]Claim]         `json:"claims,omitzero"`
@@ -126,7 +126,7 @@ type Evidence struct {
 	Daemons    Item[[]DaemonSet]     `json:"daemons,omitzero"`
 	Events     Item[[]Event]         `json:"events,omitzero"` // only warnings
 
-	// UserData lists the problems of user data. Callers that can parse user data set it. An empty list means no problems.
+	// UserData lists the problems of user data. Callers that can parse user data set it; empty: no problems.
 	UserData Item[[]UserDataProblem] `json:"userData,omitzero"`
 }
 

@@ -13,8 +13,8 @@ type Scope struct {
 }
 
 // JoinBlockers returns the broken and suspicious findings that may keep the instances of a Scope from joining, in the
-// order of Rank. Their subject is the class, the cluster, the instance or its subnet. Their layer is one from LayerLaunch
-// to LayerAuth: other findings are about the time before a launch or after joining.
+// order of Rank. Their subject is the class, the cluster, the instance or its subnet. Layers before a launch or after
+// joining are left out.
 func JoinBlockers(findings []Finding, s Scope) []Finding {
 	return slices.DeleteFunc(slices.Clone(Actionable(findings)), func(f Finding) bool {
 		return f.Layer < LayerLaunch || f.Layer > LayerAuth || !s.IsAbout(f.Subject)
@@ -37,7 +37,7 @@ func (s Scope) IsAbout(subject string) bool {
 	return false
 }
 
-// MissingPermissions returns, sorted, the permissions that were missing when the evidence for JoinBlockers was collected.
+// MissingPermissions returns, sorted, the permissions that were missing for evidence of JoinBlockers.
 func MissingPermissions(e Evidence) []string {
 	var out []string
 	add := func(absent Absence, permission string) {

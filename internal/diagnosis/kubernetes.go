@@ -320,7 +320,7 @@ const MaxStartupTaintAge = 75 * time.Second
 const TaintRemoversPrefix = "taken away by "
 
 // UnexpectedTaintWriters returns those field managers of a node's taints that are not expected, in the order of
-// managers; nil if there are none. The names of expected managers begin with a name of Kubernetes, the cloud controller,
+// managers; nil if there are none. The expected names begin with that of a component of Kubernetes, a cloud controller,
 // kubectl or an autoscaler.
 func UnexpectedTaintWriters(managers []string) []string {
 	expected := []string{"kubelet", "kube-controller-manager", "joiner", "karpenter", "controller",

@@ -43,18 +43,18 @@ func Mask(text string) string {
 	return text
 }
 
-// urlUser matches the user and password of a URL, in one of two forms. The first contains no spaces, and ends at the last
-// @ before a space or a quote. The second is for invalid URLs: it may contain spaces in a password of 1 to 100 characters.
+// urlUser matches the user and password of a URL, in one of two forms. The first has no spaces, and ends at the last @
+// before a space or a quote. The second is for invalid URLs: a password of 1 to 100 characters may contain spaces.
 var urlUser = regexp.MustCompile(`(://)[^\s"']*@|(://)[^/\s:@"']*:[^/"'@\n]{1,100}@`)
 
-// MaskURLs replaces only the users and passwords in the URLs of a text. It is for error messages of libraries that repeat
-// invalid input, such as the address of a proxy.
+// MaskURLs replaces only users and passwords in the URLs of a text. It is for errors of libraries that repeat invalid
+// input, such as the address of a proxy.
 func MaskURLs(text string) string {
 	return urlUser.ReplaceAllString(text, "${1}${2}"+Hidden+"@")
 }
 
-// MaskTail returns the end of a text, without secrets. The end has at most maxBytes before secrets are replaced. A longer
-// text is cut at the start of a line.
+// MaskTail returns the end of a text, without secrets. Before secrets are replaced, the end has at most maxBytes. A cut
+// text begins with a whole line.
 func MaskTail(text string, maxBytes int) string {
 	if len(text) > maxBytes {
 		text = text[len(text)-maxBytes:]

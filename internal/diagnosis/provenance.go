@@ -70,8 +70,6 @@ func (i Instance) hasName(name string) bool {
 	return label != "" && (label == host || label == i.ID)
 }
 
-// controllerComponents returns the source components of the events that controllers write about NodePools, NodeClaims
-// and EC2NodeClasses.
 func controllerComponents() []string { return []string{"joiner", "karpenter"} }
 
 // IsOfController reports whether the event has the namespace and a source component of the controller's events.

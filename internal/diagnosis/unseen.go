@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// UnreadableSystem is a system that could not be read at all. The absence of findings about it does not mean that it has
-// no problems.
+// UnreadableSystem is a system that could not be read at all. It may have problems that no finding is about.
 type UnreadableSystem struct {
 	System string `json:"system"` // "Kubernetes" or "AWS"
 	Why    string `json:"why"`    // one line
@@ -86,9 +85,8 @@ func (e Evidence) ofKubernetes() []itemState {
 		stateOf(e.Pods), stateOf(e.Daemons), stateOf(e.Events)}
 }
 
-// ofAWS returns the items that show whether AWS answers; UnreadableSystems reports the reason of the first item for
-// all. The caller identity is in restOfAWS, because reading the identity needs no permission. The other items in restOfAWS
-// are requested only for known objects, for example images of EC2NodeClasses.
+// ofAWS returns the items that show whether AWS answers. UnreadableSystems reports the first item's reason for all. Not among
+// them are the caller identity, which needs no permission, and items requested only for known objects, such as images.
 func (e Evidence) ofAWS() []itemState {
 	return []itemState{stateOf(e.Cluster), stateOf(e.Entries), stateOf(e.NodeGroups), stateOf(e.Fargate), stateOf(e.VPC),
 		stateOf(e.Subnets), stateOf(e.Routes),

@@ -18,7 +18,7 @@ import (
 // Only the provisioner's loop writes the fields.
 type costlyPods struct {
 	share fairness.Share                 // how much planning work one plan and one slice may spend
-	turns map[string]costlyTurn          // by pod UID: how often the pod was in a slice
+	turns map[string]costlyTurn          // by pod UID
 	costs map[string]int                 // by pod UID: the planning cost of a waiting pod (fairness.Cost)
 	Seats map[string]fairness.Nomination // by "namespace/name": where plans placed pods that kube-scheduler has not bound yet
 	last  string                         // the last namespace that the latest slice served
@@ -39,7 +39,6 @@ type sliceTotals struct {
 	took                          time.Duration // planning time
 }
 
-// costlyTurn records how often a pod was in a slice.
 type costlyTurn struct {
 	times     int       // number of slices that the pod was in
 	nextSlice time.Time // earliest time of its next slice
@@ -62,7 +61,6 @@ const (
 	maxRoundTime = time.Minute
 )
 
-// init creates the maps and channels on first use.
 func (c *costlyPods) init() {
 	if c.turns == nil {
 		c.share = fairness.DefaultShare()
@@ -117,7 +115,7 @@ func (c *costlyPods) hasUnserved(pods []cluster.Pod) bool {
 	return slices.ContainsFunc(pods, func(p cluster.Pod) bool { return p.Node != "" && c.turns[p.UID].times == 0 })
 }
 
-// recordPlacements records on which nodes of the snapshot the plan places its pods, and drops older records of its pods.
+// recordPlacements records on which nodes the plan places the pods of s, and drops older records of these pods.
 func (c *costlyPods) recordPlacements(plan packing.Plan, s cluster.Snapshot) {
 	nodes := map[string]*cluster.Node{} // by name
 	for i := range s.Nodes {

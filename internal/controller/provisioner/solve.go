@@ -17,8 +17,8 @@ func Plan(s cluster.Snapshot, market catalog.Market) packing.Plan {
 	return packing.Solve(s, market, packing.DefaultEffort)
 }
 
-// BoundedSolver returns a Solver for loops that need only an approximate plan. Its plans refuse the pods whose scheduling
-// rules exceed their share of a plan. A move that needs a place for a refused pod is not continued.
+// BoundedSolver returns a Solver for loops that need only an approximate plan. Its plans refuse the pods whose rules
+// exceed their share of a plan. A move that needs a place for a refused pod is not continued.
 func BoundedSolver(solve nodestate.Solver) nodestate.Solver {
 	return func(s cluster.Snapshot, market catalog.Market) packing.Plan {
 		division := fairness.Divide(s.Pods, fairness.SliceState{}, fairness.DefaultShare())

@@ -18,7 +18,6 @@ type Stopwatch struct {
 	launched map[string]time.Time // launch, by name of a claim that was not reported with NoteCreated yet
 }
 
-// times are the end of the batch and the creation of the claim.
 type times struct{ batchEnded, created time.Time }
 
 // maxTracked limits each map, because some claims never leave it: those that another client created, or that are never
@@ -57,8 +56,8 @@ func (w *Stopwatch) NoteLaunch(claim string, now time.Time) {
 	}
 }
 
-// observe records the time from the creation of the claim to the launch, and from the end of the batch to the launch.
 func (w *Stopwatch) observe(t times, launched time.Time) {
+	// A launch may precede the response to the creation: then the time is 0.
 	w.Metrics.Stage.WithLabelValues(metrics.StageLaunch).Observe(max(launched.Sub(t.created), 0).Seconds())
 	w.Metrics.Stage.WithLabelValues(metrics.StageAfterBatch).Observe(launched.Sub(t.batchEnded).Seconds())
 }

@@ -31,8 +31,8 @@ func Checks() []index.Check {
 	}
 }
 
-// judgeInstanceTypes reports NodePools that have no instance type for an architecture that they allow. The finding names
-// the first requirement that leaves no such type.
+// judgeInstanceTypes reports NodePools that have no instance type for an architecture that they allow, with the first
+// requirement that leaves no such type.
 func judgeInstanceTypes(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Pools.Gap("the NodePools"); ok {
 		return []diagnosis.Finding{gap}
@@ -125,8 +125,8 @@ func typeCountsLine(steps []diagnosis.Step) string {
 	return strings.Join(out, "; ")
 }
 
-// launchedArchitectures returns the architectures that the pools of a class allow and for which instance types are left,
-// sorted; nil if not known.
+// launchedArchitectures returns, sorted, the architectures that the pools of a class allow and for which instance types
+// are left; nil if not known.
 func launchedArchitectures(ix *index.Index, class string) []string {
 	var out []string
 	for _, p := range ix.Evidence.Pools.Value {
@@ -147,7 +147,6 @@ func launchedArchitectures(ix *index.Index, class string) []string {
 	return slices.Compact(out)
 }
 
-// judgeImageArch checks that a class has an image for each architecture that its NodePools launch.
 func judgeImageArch(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
 		return []diagnosis.Finding{gap}
@@ -197,7 +196,6 @@ func imageFor(c diagnosis.Class, arch string) fix.Step {
 	return nodeclass.FamilyImages(c).With("AWS's own image; or add your image for %s", arch)
 }
 
-// judgeProgramArch reports user data that fetches or runs programs for another architecture.
 func judgeProgramArch(ix *index.Index) []diagnosis.Finding {
 	out := nodeclass.Problems(ix, "ARCH-3")
 	if gap, ok := ix.Evidence.UserData.Gap("user data"); ok && len(ix.OccurrencesOf("", diagnosis.OtherArch)) == 0 {
@@ -247,7 +245,6 @@ func judgePodLabels(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// canHaveLabel reports whether nodes of the pool can have the label.
 func canHaveLabel(p diagnosis.Pool, key, value string) bool {
 	if v, ok := p.Labels[key]; ok {
 		return v == value
@@ -317,7 +314,6 @@ func imageMismatch(p diagnosis.Pod) (string, bool) {
 	return all[i], true
 }
 
-// judgePodImages reports pods whose image was not built for the architecture of their node.
 func judgePodImages(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Pods.Gap("the pods that do not run"); ok {
 		return []diagnosis.Finding{gap}

@@ -44,8 +44,8 @@ func Checks() []index.Check {
 	}
 }
 
-// eachRole returns the findings of f for each class whose node role is known, or a Fine finding if f returns none. For
-// each class whose node role is not known, it returns an Unknown finding.
+// eachRole returns the findings of f for each class whose node role is known, or Fine if f returns none. For other
+// classes, it returns an Unknown finding.
 func eachRole(ix *index.Index, f func(c diagnosis.Class, subject, role string) []diagnosis.Finding) []diagnosis.Finding {
 	var out []diagnosis.Finding
 	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
@@ -68,7 +68,6 @@ func eachRole(ix *index.Index, f func(c diagnosis.Class, subject, role string) [
 	return out
 }
 
-// whyNoRole returns why the node role of the class is not known.
 func whyNoRole(ix *index.Index, c diagnosis.Class) string {
 	if c.Role != "" {
 		return "neither the account nor the role could be read"
@@ -123,8 +122,8 @@ func judgeAuthMode(ix *index.Index) []diagnosis.Finding {
 	})
 }
 
-// judgeEntry checks that the node role has an access entry of a node type, if the cluster reads access entries. A row
-// in aws-auth suffices instead, if the cluster reads aws-auth.
+// judgeEntry checks that the node role has an access entry of a node type, if the cluster reads access entries. If the
+// cluster also reads aws-auth, a row there suffices.
 func judgeEntry(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := MappingGap(ix); !ok {
 		return []diagnosis.Finding{gap}
@@ -133,26 +132,26 @@ func judgeEntry(ix *index.Index) []diagnosis.Finding {
 		return nil
 	}
 	return eachRole(ix, func(_ diagnosis.Class, subject, role string) []diagnosis.Finding {
-		entry, ok := FindEntry(ix, role)
+		entry, hasEntry := FindEntry(ix, role)
 		seen := index.Lines(ix.OccurrencesOf("", diagnosis.Unauthorized))
 		switch {
-		case ok && entry.Principal != role && ix.Evidence.Roles[RoleName(role)].Known():
+		case hasEntry && entry.Principal != role && ix.Evidence.Roles[RoleName(role)].Known():
 			return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Likely,
 				"the access entry is for %s, and the node role is %s: an entry applies to the whole ARN, path included",
 				entry.Principal, role).With(ix.Evidence.Entries.Source).With(seen...).Explaining(diagnosis.Unauthorized).
 				FixedBy(DeleteEntry(ix, entry), CreateEntry(ix, role, entryType(ix, role)))}
-		case ok && !isNodeEntry(entry):
+		case hasEntry && !isNodeEntry(entry):
 			return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain,
 				"the access entry of node role %s is of type %s, which does not authorize nodes: the type must be %s",
 				RoleName(role), entry.Type, entryType(ix, role)).
 				With(ix.Evidence.Entries.Source+": "+entry.Principal+" type "+entry.Type, ModeLine(ix)).
 				With(seen...).Explaining(diagnosis.Unauthorized).FixedBy(DeleteEntry(ix, entry), CreateEntry(ix, role, entryType(ix, role)))}
-		case ok, isMapped(ix, role), len(MapRows(ix, role)) > 0:
+		case hasEntry, isMapped(ix, role), len(MapRows(ix, role)) > 0:
 			return nil // AUTH-1 and AUTH-3 judge the rows of aws-auth
 		}
 		f := diagnosis.ReportBroken(subject, diagnosis.Certain,
 			"node role %s is not mapped: the cluster has no access entry for it%s", RoleName(role), noRowSuffix(ix)).
-			With(ModeLine(ix), fmt.Sprintf("%s: %s", ix.Evidence.Entries.Source, principals(ix))).With(seen...).
+			With(ModeLine(ix), fmt.Sprintf("%s: %s", ix.Evidence.Entries.Source, entryList(ix))).With(seen...).
 			Explaining(diagnosis.Unauthorized).FixedBy(CreateEntry(ix, role, entryType(ix, role)))
 		if isMistakenRole(ix, role) {
 			f.Follows = "AUTH-5"
@@ -161,8 +160,8 @@ func judgeEntry(ix *index.Index) []diagnosis.Finding {
 	})
 }
 
-// noRowSuffix returns the end of the message about a role that is not mapped: the part about aws-auth. It is empty if
-// the cluster does not read aws-auth.
+// noRowSuffix returns the part about aws-auth of the message about a role that is not mapped; empty if the cluster does
+// not read aws-auth.
 func noRowSuffix(ix *index.Index) string {
 	if ix.Evidence.Cluster.Value.ReadsAuthMap() {
 		return ", and aws-auth has no row for it"
@@ -170,8 +169,8 @@ func noRowSuffix(ix *index.Index) string {
 	return ""
 }
 
-// principals returns the role names and types of the access entries on one line.
-func principals(ix *index.Index) string {
+// entryList returns the role names and types of up to six access entries on one line.
+func entryList(ix *index.Index) string {
 	var out []string
 	for _, e := range ix.Evidence.Entries.Value {
 		out = append(out, RoleName(e.Principal)+" ("+e.Type+")")
@@ -179,15 +178,15 @@ func principals(ix *index.Index) string {
 	if len(out) == 0 {
 		return "no entries"
 	}
-	const most = 6
-	if len(out) > most {
-		out = append(out[:most], fmt.Sprintf("and %d more", len(out)-most))
+	const shown = 6
+	if len(out) > shown {
+		out = append(out[:shown], fmt.Sprintf("and %d more", len(out)-shown))
 	}
 	return strings.Join(out, ", ")
 }
 
-// judgeAuthMap checks the row of the node role in aws-auth, if the cluster reads aws-auth. If a row maps the role, or
-// if the role has an access entry (which takes precedence), it checks only for contradicting rows.
+// judgeAuthMap checks the row of the node role in aws-auth, if the cluster reads aws-auth. If a row or an access entry
+// (which takes precedence) maps the role, judgeAuthMap checks only for contradicting rows.
 func judgeAuthMap(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := MappingGap(ix); !ok {
 		return []diagnosis.Finding{gap}
@@ -206,7 +205,7 @@ func judgeAuthMap(ix *index.Index) []diagnosis.Finding {
 		return []diagnosis.Finding{f}
 	}
 	return eachRole(ix, func(_ diagnosis.Class, subject, role string) []diagnosis.Finding {
-		if _, ok := FindEntry(ix, role); ok && ix.Evidence.Cluster.Value.AcceptsEntries() || isMapped(ix, role) {
+		if _, hasEntry := FindEntry(ix, role); hasEntry && ix.Evidence.Cluster.Value.AcceptsEntries() || isMapped(ix, role) {
 			return judgeDuplicates(ix, subject, role)
 		}
 		seen := index.Lines(ix.OccurrencesOf("", diagnosis.Unauthorized))
@@ -232,14 +231,14 @@ func judgeAuthMap(ix *index.Index) []diagnosis.Finding {
 	})
 }
 
-// rewriteAuthMap returns the steps for an aws-auth that cannot be parsed: the user saves the ConfigMap, and rows for
-// the node roles replace its mapRoles.
+// rewriteAuthMap returns the steps for an aws-auth that cannot be parsed: they save the ConfigMap, and replace its
+// mapRoles by rows for the node roles.
 func rewriteAuthMap(ix *index.Index) []fix.Step {
 	var rows []diagnosis.Mapping
-	done := map[string]bool{}
+	hasRow := map[string]bool{} // by role
 	for _, c := range ix.Evidence.Classes.Value {
-		if role := nodeRole(ix, c); role != "" && !done[role] {
-			done[role] = true
+		if role := nodeRole(ix, c); role != "" && !hasRow[role] {
+			hasRow[role] = true
 			rows = append(rows, nodeRow(ix, role))
 		}
 	}
@@ -262,8 +261,8 @@ func MapLine(ix *index.Index) string {
 	return "maps " + strings.Join(out[:min(len(out), 6)], ", ")
 }
 
-// judgeDuplicates reports a role with several rows if at least one of them is faulty. The authenticator uses only the
-// last row.
+// judgeDuplicates reports a role with several rows in aws-auth if at least one of them does not authorize nodes. The
+// authenticator uses only the last row.
 func judgeDuplicates(ix *index.Index, subject, role string) []diagnosis.Finding {
 	rows := MapRows(ix, role)
 	if len(rows) < 2 || slices.IndexFunc(rows, func(m diagnosis.Mapping) bool { return rowProblem(m, role) != "" }) < 0 {
@@ -281,9 +280,9 @@ func judgeStaleEntry(ix *index.Index) []diagnosis.Finding {
 		return []diagnosis.Finding{gap}
 	}
 	return eachRole(ix, func(_ diagnosis.Class, subject, role string) []diagnosis.Finding {
-		entry, ok := FindEntry(ix, role)
+		entry, hasEntry := FindEntry(ix, role)
 		r := ix.Evidence.Roles[RoleName(role)]
-		if !ok || !ix.Evidence.Cluster.Value.AcceptsEntries() || entry.Created.IsZero() {
+		if !hasEntry || !ix.Evidence.Cluster.Value.AcceptsEntries() || entry.Created.IsZero() {
 			return nil
 		}
 		if gap, ok := r.Gap("role " + RoleName(role)); ok {
@@ -301,8 +300,8 @@ func judgeStaleEntry(ix *index.Index) []diagnosis.Finding {
 	})
 }
 
-// mappedPodRole returns a role that is mapped as a node role although it is for pods: the controller's role, or a role
-// that only pods can assume.
+// mappedPodRole returns the ARN of a role that is mapped as a node role although it is for pods: the controller's role,
+// or a role that only pods can assume.
 func mappedPodRole(ix *index.Index) (role string, ok bool) {
 	var candidates []string
 	for _, m := range ix.Evidence.AuthMap.Value.Roles {
@@ -315,14 +314,13 @@ func mappedPodRole(ix *index.Index) (role string, ok bool) {
 			candidates = append(candidates, e.Principal)
 		}
 	}
-	i := slices.IndexFunc(candidates, func(role string) bool { return isControllerOrPodRole(ix, role) })
+	i := slices.IndexFunc(candidates, func(arn string) bool { return isControllerOrPodRole(ix, arn) })
 	if i < 0 {
 		return "", false
 	}
 	return candidates[i], true
 }
 
-// isControllerOrPodRole reports whether a role is the controller's, or only pods can assume it.
 func isControllerOrPodRole(ix *index.Index, role string) bool {
 	controller := ix.Evidence.Controller.Value.Role
 	return controller != "" && WithoutPath(role) == WithoutPath(controller) || isPodRole(ix, role)
@@ -334,8 +332,7 @@ func isMistakenRole(ix *index.Index, role string) bool {
 	return isMistaken || isControllerOrPodRole(ix, role)
 }
 
-// isPodRole reports whether, according to the role's trust policy, only pods can assume the role. It is false if the
-// policy was not read.
+// isPodRole reports whether the role's trust policy trusts pods and not EC2. It is false if the policy was not read.
 func isPodRole(ix *index.Index, role string) bool {
 	r := ix.Evidence.Roles[RoleName(role)]
 	if !r.Known() || len(r.Value.Trusts) == 0 || trustsEC2(r.Value) {
@@ -351,8 +348,8 @@ func trustsEC2(r diagnosis.Role) bool {
 		slices.Contains(r.Trusts, "*")
 }
 
-// judgeMistakenRole reports that the controller's role is used in place of the node role, in the mapping or in the
-// EC2NodeClass.
+// judgeMistakenRole reports that a role of pods, such as the controller's, is used in place of the node role, in the
+// mapping or in the EC2NodeClass.
 func judgeMistakenRole(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := MappingGap(ix); !ok {
 		return []diagnosis.Finding{gap}
@@ -366,24 +363,24 @@ func judgeMistakenRole(ix *index.Index) []diagnosis.Finding {
 				diagnosis.Unauthorized))...).Explaining(diagnosis.NoCredentials, diagnosis.Unauthorized).
 				FixedBy(giveRole(ix, c))}
 		}
-		other, ok := mappedPodRole(ix)
+		podRole, ok := mappedPodRole(ix)
 		if !ok || isMapped(ix, role) {
 			return nil
 		}
-		whose := "the controller's own"
-		if controller == "" || WithoutPath(controller) != WithoutPath(other) {
-			whose = "a role that only pods can assume, like the controller's"
+		owner := "the controller's own"
+		if controller == "" || WithoutPath(controller) != WithoutPath(podRole) {
+			owner = "a role that only pods can assume, like the controller's"
 		}
 		return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain,
-			"node role %s is not mapped; the role that is mapped, %s, is %s", RoleName(role), RoleName(other), whose).
+			"node role %s is not mapped; the role that is mapped, %s, is %s", RoleName(role), RoleName(podRole), owner).
 			With(ModeLine(ix), roleLine(ix,
-				other)).With(index.Lines(ix.OccurrencesOf("",
+				podRole)).With(index.Lines(ix.OccurrencesOf("",
 			diagnosis.Unauthorized))...).Explaining(diagnosis.Unauthorized).FixedBy(mapRole(ix, role))}
 	})
 }
 
 // roleLine returns a line of evidence that shows who uses a role: the controller's service account, or else the
-// principals in the role's trust policy. It is empty if neither is known.
+// entryList in the role's trust policy. It is empty if neither is known.
 func roleLine(ix *index.Index, role string) string {
 	if c := ix.Evidence.Controller.Value; c.Role != "" && WithoutPath(c.Role) == WithoutPath(role) {
 		return fmt.Sprintf("%s: service account %s/%s has role %s (%s)", ix.Evidence.Controller.Source, c.Namespace,

@@ -10,10 +10,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/nodeclass"
 )
 
-// likelyRoles returns the names of the roles that the instances of a class should probably have: the most used role of
-// the other classes (see nodeclass.MostUsed), or else the mapped roles. If there are several, they are equally likely.
+// likelyRoles returns the names of the roles that the instances of a class should probably have: the most used roles of
+// the other classes (nodeclass.MostUsed), or else the mapped roles. All are equally likely.
 func likelyRoles(ix *index.Index, c diagnosis.Class) []string {
-	used := map[string]nodeclass.Usage{}
+	used := map[string]nodeclass.Usage{} // by role name
 	for _, other := range ix.Evidence.Classes.Value {
 		arn := nodeRole(ix, other)
 		if other.Name == c.Name || arn == "" || !canBeNodeRole(ix, arn) {
@@ -26,11 +26,11 @@ func likelyRoles(ix *index.Index, c diagnosis.Class) []string {
 		return nodeclass.MostUsed(used)
 	}
 	mapped := mappedRoles(ix)
-	notOfGroups := slices.DeleteFunc(slices.Clone(mapped), func(name string) bool {
+	ofNoGroup := slices.DeleteFunc(slices.Clone(mapped), func(name string) bool {
 		return slices.ContainsFunc(ix.Evidence.NodeGroups.Value, func(g diagnosis.NodeGroup) bool { return RoleName(g.Role) == name })
 	})
-	if len(notOfGroups) > 0 { // a role that no node group has is probably for Joiner's nodes
-		mapped = notOfGroups
+	if len(ofNoGroup) > 0 { // a role that no node group has is probably for Joiner's nodes
+		mapped = ofNoGroup
 	}
 	slices.Sort(mapped)
 	return slices.Compact(mapped)
@@ -52,7 +52,7 @@ func mappedRoles(ix *index.Index) []string {
 	return out
 }
 
-// canBeNodeRole reports whether the role may be a node role, as far as the evidence shows.
+// canBeNodeRole reports whether the evidence does not rule out that the role is a node role.
 func canBeNodeRole(ix *index.Index, arn string) bool {
 	r := ix.Evidence.Roles[RoleName(arn)]
 	return fix.RoleARN(arn).IsValid() && !isControllerOrPodRole(ix, arn) && !r.Is(diagnosis.Missing) &&

@@ -36,7 +36,7 @@ func RoleName(arn string) string {
 	return name[strings.LastIndexByte(name, '/')+1:]
 }
 
-// nodeRole returns the ARN of the role of a class's instances; empty if it is not known.
+// nodeRole returns the ARN of spec.role, or else of the role in the instance profile; empty if it is not known.
 func nodeRole(ix *index.Index, c diagnosis.Class) string {
 	if p, ok := ix.Evidence.Profiles[c.Profile]; c.Profile != "" && ok && p.Known() && p.Value.Role != "" && c.Role == "" {
 		return p.Value.Role
@@ -78,15 +78,14 @@ func MapRows(ix *index.Index, role string) []diagnosis.Mapping {
 	return out
 }
 
-// The types of access entries for nodes of this controller. Other types are for other nodes: EC2 for EKS Auto Mode,
-// HYBRID_LINUX for hybrid nodes outside AWS.
+// The types of access entries for nodes that Joiner launches. Entries for other nodes have the type EC2 (EKS Auto Mode)
+// or HYBRID_LINUX (nodes outside AWS).
 const (
 	entryLinux   = "EC2_LINUX"
 	entryWindows = "EC2_WINDOWS"
 )
 
-// entryType returns the type of access entry that a role needs. It depends on the AMI families of the EC2NodeClasses
-// that use the role.
+// entryType returns the type of access entry that a role needs: entryWindows if a Windows EC2NodeClass uses the role.
 func entryType(ix *index.Index, role string) fix.Value {
 	isForWindows := func(c diagnosis.Class) bool {
 		return nodeRole(ix, c) == role && strings.HasPrefix(c.Family, "Windows")
@@ -120,7 +119,8 @@ func rowProblem(m diagnosis.Mapping, role string) string {
 	return ""
 }
 
-// isMapped reports whether nodes with the role are authorized by the mappings that the cluster reads.
+// isMapped reports whether the mappings that the cluster reads authorize nodes with the role. An access entry takes
+// precedence over aws-auth.
 func isMapped(ix *index.Index, role string) bool {
 	if e, ok := FindEntry(ix, role); ok && ix.Evidence.Cluster.Value.AcceptsEntries() {
 		return isNodeEntry(e)
@@ -151,7 +151,8 @@ func DeleteEntry(ix *index.Index, e diagnosis.Entry) fix.Step {
 }
 
 // WithRow returns the text of mapRoles in which the row replaces all rows of the same role. Other rows, their order and
-// comments are unchanged if editMapRoles can edit the text.
+// comments are unchanged if editMapRoles can edit the text. If the row has an invalid value, WithRow returns that value,
+// which turns the step into advice.
 func WithRow(ix *index.Index, row diagnosis.Mapping) fix.Value {
 	if bad := invalidValues(row); len(bad) > 0 {
 		return bad[0]
@@ -168,7 +169,7 @@ func WithRow(ix *index.Index, row diagnosis.Mapping) fix.Value {
 	return mapRolesText(append(rows, row)...)
 }
 
-// mapRolesText returns rows as the text of mapRoles, or the first invalid value in the rows.
+// mapRolesText returns rows as the text of mapRoles, or, like WithRow, the first invalid value in the rows.
 func mapRolesText(rows ...diagnosis.Mapping) fix.Value {
 	var b strings.Builder
 	for _, m := range rows {
@@ -201,7 +202,7 @@ var plainScalar = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./:-]*[A-Za-z0-9]$`)
 
 // writeRow writes the row as YAML to b. JSON strings are also YAML strings.
 func writeRow(m diagnosis.Mapping, b *strings.Builder) {
-	plain := func(s string) string {
+	scalar := func(s string) string {
 		isReserved := slices.Contains([]string{"true", "false", "yes", "no", "on", "off", "null"}, strings.ToLower(s))
 		if plainScalar.MatchString(s) && !isReserved {
 			return s
@@ -212,9 +213,9 @@ func writeRow(m diagnosis.Mapping, b *strings.Builder) {
 		}
 		return string(text)
 	}
-	fmt.Fprintf(b, "- rolearn: %s\n  username: %s\n  groups:\n", plain(m.ARN), plain(m.Username))
+	fmt.Fprintf(b, "- rolearn: %s\n  username: %s\n  groups:\n", scalar(m.ARN), scalar(m.Username))
 	for _, g := range m.Groups {
-		fmt.Fprintf(b, "  - %s\n", plain(g))
+		fmt.Fprintf(b, "  - %s\n", scalar(g))
 	}
 }
 

@@ -18,7 +18,7 @@ func editMapRoles(raw string, row diagnosis.Mapping) (text string, ok bool) {
 	b.WriteString(head)
 	for _, r := range rows {
 		if arn, ok := arnIn(r); !ok {
-			return "", false // a row in another notation
+			return "", false // the row is in another notation, such as {rolearn: …}
 		} else if RoleName(arn) == RoleName(row.ARN) {
 			b.WriteString(commentsAfter(r))
 			continue
@@ -37,7 +37,7 @@ func editMapRoles(raw string, row diagnosis.Mapping) (text string, ok bool) {
 }
 
 // splitRows cuts text with a YAML list in block style into the text before the list (head) and the rows. A row includes
-// the lines up to the next row. indent is the text before the dash of each row. ok is false if there is no such list.
+// the lines up to the next row. indent is the text before the dash of each row. ok is false if raw is no such text.
 func splitRows(raw string) (head string, rows []string, indent string, ok bool) {
 	for line := range strings.Lines(raw) {
 		bare := strings.TrimLeft(line, " ")
@@ -58,7 +58,7 @@ func splitRows(raw string) (head string, rows []string, indent string, ok bool) 
 	return head, rows, indent, len(rows) > 0
 }
 
-// arnIn returns the role ARN of a row; false if the row does not have exactly one.
+// arnIn returns the ARN in a row's field rolearn; false if the row does not have exactly one such field.
 func arnIn(row string) (string, bool) {
 	arn, count := "", 0
 	for line := range strings.Lines(row) {
@@ -76,7 +76,7 @@ func arnIn(row string) (string, bool) {
 	return arn, count == 1 && arn != ""
 }
 
-// commentsAfter returns the empty lines and comments at the end of a row. They are about the next row.
+// commentsAfter returns the empty lines and comments at the end of a row, which are about the next row.
 func commentsAfter(row string) string {
 	var tail []string
 	for line := range strings.Lines(row) {

@@ -6,7 +6,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// TestEditMapRoles: a row is added to mapRoles and replaces the rows of its role; no other line changes.
+// TestEditMapRoles: a row is added at the end of mapRoles, in the indentation of the other rows, and the rows of its
+// role are removed. No other line changes.
 func TestEditMapRoles(t *testing.T) {
 	t.Parallel()
 	row := diagnosis.Mapping{ARN: "arn:aws:iam::1:role/new", Username: nodeUser, Groups: nodeGroups()}
@@ -16,7 +17,7 @@ func TestEditMapRoles(t *testing.T) {
 	for name, c := range map[string]struct{ raw, want string }{ // want is empty if the text cannot be edited
 		"after other rows":           {other, other + added},
 		"last line without line end": {other[:len(other)-1], other + added},
-		"replaces its own row": {"- rolearn: arn:aws:iam::1:role/path/new   # wrong\n  username: x\n\n# next\n" + other,
+		"replaces the row of its role, not the comments after it": {"- rolearn: arn:aws:iam::1:role/path/new   # wrong\n  username: x\n\n# next\n" + other,
 			"\n# next\n" + other + added},
 		"indented rows": {"  - rolearn: a\n    groups:\n    - b\n",
 			"  - rolearn: a\n    groups:\n    - b\n" + addedIndented},

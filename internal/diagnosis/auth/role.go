@@ -12,7 +12,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/nodeclass"
 )
 
-// judgeNodeRole checks that the node role exists, trusts EC2 and has the policies that nodes need.
 func judgeNodeRole(ix *index.Index) []diagnosis.Finding {
 	return eachRole(ix, func(c diagnosis.Class, subject, role string) []diagnosis.Finding {
 		name := RoleName(role)
@@ -54,8 +53,8 @@ func policyOf(statement fix.Fields) fix.Value {
 	return fix.Document(fix.Fields{"Version": fix.Text("2012-10-17"), "Statement": fix.List{statement}})
 }
 
-// judgePolicies reports the managed policies that nodes need and the role lacks. The text of other policies is not
-// read. If the role has other policies, there is a finding only if a console shows a missing permission.
+// judgePolicies reports the AWS managed policies that nodes need and the role lacks. The text of other policies is not
+// read. If the role has such policies, there is a finding only if a console shows a missing permission.
 func judgePolicies(ix *index.Index, c diagnosis.Class, subject, role string, r diagnosis.Item[diagnosis.Role]) []diagnosis.Finding {
 	hasAny := func(policies ...string) bool {
 		return slices.ContainsFunc(r.Value.Policies,
@@ -99,7 +98,6 @@ func Attach(ix *index.Index, role, policy string) fix.Step {
 		fix.P("--policy-arn", fix.Policy("arn:"+ix.Evidence.Cluster.Value.Partition()+":iam::aws:policy/"+policy)))
 }
 
-// judgeProfileRole checks that the instance profile of a class has the role of the class.
 func judgeProfileRole(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
 		return []diagnosis.Finding{gap}
@@ -136,10 +134,9 @@ func judgeProfileRole(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// judgePassRole checks that the controller has the permission iam:PassRole for the node role. A launch needs this
-// permission.
+// judgePassRole checks that the controller has the permission iam:PassRole for the node role, which launches need.
 func judgePassRole(ix *index.Index) []diagnosis.Finding {
-	allDenials := ix.StatementLines("iam:PassRole")
+	allDenials := ix.StatementLines("iam:PassRole") // errors of AWS that name the permission
 	return eachRole(ix, func(_ diagnosis.Class, subject, role string) []diagnosis.Finding {
 		allowed, wasAsked := ix.Evidence.PassRole[role]
 		denials := slices.DeleteFunc(slices.Clone(allDenials), func(l string) bool { return !strings.Contains(l, RoleName(role)) })
@@ -173,8 +170,8 @@ func judgePassRole(ix *index.Index) []diagnosis.Finding {
 	})
 }
 
-// passRoleFix is the step that lets the controller pass a role. It adds an inline policy and does not change an
-// existing one, because the text of policies is not read.
+// passRoleFix is the step that lets the controller pass a role. It adds an inline policy and keeps existing policies,
+// because their text is not read.
 func passRoleFix(ix *index.Index, role string) fix.Step {
 	return fix.Call("iam", "put-role-policy",
 		fix.P("--role-name", fix.RoleOf(ix.Evidence.Controller.Value.Role).OrPlaceholder("CONTROLLER_ROLE")),
@@ -194,9 +191,9 @@ func judgeHostnames(ix *index.Index) []diagnosis.Finding {
 		entry, hasEntry := FindEntry(ix, role)
 		user := entry.Username
 		if !hasEntry && len(rows) > 0 {
-			user = rows[len(rows)-1].Username
+			user = rows[len(rows)-1].Username // the authenticator uses the last row
 		}
-		// isByResource is true if host names are instance IDs, by the subnets or by the user data (AUTH-9).
+		// isByResource is true if a subnet, or the user data (below), makes instance IDs the host names.
 		isByResource := slices.ContainsFunc(ix.Evidence.Subnets.Value, func(s diagnosis.Subnet) bool {
 			return slices.Contains(c.Subnets, s.ID) && s.HostnameType == "resource-name"
 		})
@@ -221,7 +218,7 @@ func judgeHostnames(ix *index.Index) []diagnosis.Finding {
 	})
 }
 
-// hostnameLine returns how the subnets of the class name hosts, as a line of evidence; empty if that is not known.
+// hostnameLine returns how a subnet of the class names hosts, as a line of evidence; empty if that is not known.
 func hostnameLine(ix *index.Index, c diagnosis.Class) string {
 	for _, s := range ix.Evidence.Subnets.Value {
 		if slices.Contains(c.Subnets, s.ID) && s.HostnameType != "" {
@@ -231,8 +228,8 @@ func hostnameLine(ix *index.Index, c diagnosis.Class) string {
 	return ""
 }
 
-// judgeOtherRole reports a mapped role of a node group if the node role is not mapped. The user may have meant the node
-// group's role.
+// judgeOtherRole reports a node group's role that is mapped if the node role is not mapped. The user may have meant the
+// node group's role.
 func judgeOtherRole(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := MappingGap(ix); !ok {
 		return []diagnosis.Finding{gap}

@@ -20,12 +20,12 @@ import (
 
 // Checks returns the checks BOOT and IMDS.
 func Checks() []index.Check {
-	symptomCheck := func(id, title string, s consoleCheck) index.Check {
+	symptomCheck := func(id, title string, c consoleCheck) index.Check {
 		return index.Check{ID: id, Title: title, Layer: diagnosis.LayerBoot, Judge: func(ix *index.Index) []diagnosis.Finding {
-			return append(nodeclass.Problems(ix, id), judgeSymptom(ix, id, s)...)
+			return append(nodeclass.Problems(ix, id), judgeSymptom(ix, id, c)...)
 		}}
 	}
-	checks := []index.Check{
+	return []index.Check{
 		{ID: "BOOT-1", Title: "the controller has the cluster's current endpoint", Layer: diagnosis.LayerBoot, Judge: judgeEndpointSetting},
 		symptomCheck("BOOT-2", "the cluster's certificate authority is trusted", consoleCheck{[]diagnosis.Symptom{diagnosis.Untrusted},
 			"the kubelet does not trust the API server's certificate: the user data has another cluster's certificate authority, or bootstraps twice",
@@ -127,17 +127,15 @@ func Checks() []index.Check {
 				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("increase the root volume in spec.blockDeviceMappings[].ebs.volumeSize, or change spec.userData to write less")}
 			}}),
 	}
-	return checks
 }
 
 // consoleCheck describes a check whose findings are based on symptoms on consoles.
 type consoleCheck struct {
 	symptoms []diagnosis.Symptom                            // one of them is enough for a finding
 	cause    string                                         // of the finding
-	steps    func(ix *index.Index, class string) []fix.Step // the fix if nodeclass.UserDataFix returns none; class is never empty
+	steps    func(ix *index.Index, class string) []fix.Step // the fix if nodeclass.UserDataFix returns none
 }
 
-// renderUserData returns the step that prints the user data of a class for an example instance type, m5.large.
 func renderUserData(class string) fix.Step {
 	return fix.Joiner(fix.Text("render"), fix.Text("userdata"), fix.Text("--nodeclass"), fix.Name(class),
 		fix.Text("--instance-type"), fix.Text("m5.large"))
@@ -145,16 +143,17 @@ func renderUserData(class string) fix.Step {
 
 // consequences returns further symptoms that the cause may lead to: with a wrong clock, an instance may get no
 // credentials.
-func (s consoleCheck) consequences() []diagnosis.Symptom {
-	if slices.Contains(s.symptoms, diagnosis.ClockWrong) {
+func (c consoleCheck) consequences() []diagnosis.Symptom {
+	if slices.Contains(c.symptoms, diagnosis.ClockWrong) {
 		return []diagnosis.Symptom{diagnosis.NoCredentials}
 	}
 	return nil
 }
 
-// judgeSymptom returns a finding of the check for each class whose instances show one of the symptoms in s.
-func judgeSymptom(ix *index.Index, check string, s consoleCheck) []diagnosis.Finding {
-	seen := ix.OccurrencesOf("", s.symptoms...)
+// judgeSymptom returns a finding of the check for each class whose instances show a symptom of c. Instances whose class
+// is not known share one finding.
+func judgeSymptom(ix *index.Index, check string, c consoleCheck) []diagnosis.Finding {
+	seen := ix.OccurrencesOf("", c.symptoms...)
 	if gap, ok := ix.ConsoleGap(); ok && len(seen) == 0 {
 		return []diagnosis.Finding{gap}
 	}
@@ -173,16 +172,16 @@ func judgeSymptom(ix *index.Index, check string, s consoleCheck) []diagnosis.Fin
 		} else if step, ok := nodeclass.UserDataFix(ix, check, o); ok {
 			steps = []fix.Step{step}
 		} else {
-			steps = s.steps(ix, class)
+			steps = c.steps(ix, class)
 		}
 		out = append(out, diagnosis.ReportBroken(subject, diagnosis.Likely, "%s",
-			s.cause).With(index.Lines(ix.OccurrencesOf(o.Instance.Class, s.symptoms...))...).Explaining(s.symptoms...).
-			Explaining(diagnosis.NodeadmFailed, diagnosis.ScriptFailed).Explaining(s.consequences()...).FixedBy(steps...))
+			c.cause).With(index.Lines(ix.OccurrencesOf(o.Instance.Class, c.symptoms...))...).Explaining(c.symptoms...).
+			Explaining(diagnosis.NodeadmFailed, diagnosis.ScriptFailed). // either may fail because of any of these problems
+			Explaining(c.consequences()...).FixedBy(steps...))
 	}
 	return out
 }
 
-// judgeEndpointSetting checks that the controller's setting CLUSTER_ENDPOINT is the cluster's current endpoint.
 func judgeEndpointSetting(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Cluster.Gap("the cluster's endpoint"); ok {
 		return []diagnosis.Finding{gap}
@@ -197,26 +196,26 @@ func judgeEndpointSetting(ix *index.Index) []diagnosis.Finding {
 		FixedBy(fix.UnsetEnv(ix.ControllerDeployment(), "CLUSTER_ENDPOINT").With("the controller then reads the endpoint from EKS"))}
 }
 
-// familyOf returns the AMI family in the name of an image; empty if the name shows none. official reports whether the
-// name has the form of AWS's own images.
-func familyOf(name string) (family string, official bool) {
+// familyOf returns the AMI family in the name of an image; empty if the name shows none. isOfficial is true if the name
+// has the form of AWS's own images.
+func familyOf(name string) (family string, isOfficial bool) {
 	lower := strings.ToLower(name)
-	official = strings.HasPrefix(lower, "amazon-eks-") || strings.HasPrefix(lower, "bottlerocket-aws-") ||
+	isOfficial = strings.HasPrefix(lower, "amazon-eks-") || strings.HasPrefix(lower, "bottlerocket-aws-") ||
 		strings.HasPrefix(lower, "windows_server-")
 	switch {
 	case strings.Contains(lower, "al2023"):
-		return "AL2023", official
+		return "AL2023", isOfficial
 	case strings.HasPrefix(lower, "bottlerocket"):
-		return "Bottlerocket", official
+		return "Bottlerocket", isOfficial
 	case strings.HasPrefix(lower, "windows_server-2019"):
-		return "Windows2019", official
+		return "Windows2019", isOfficial
 	case strings.HasPrefix(lower, "windows_server-2022"):
-		return "Windows2022", official
+		return "Windows2022", isOfficial
 	case strings.HasPrefix(lower, "windows_server-2025"):
-		return "Windows2025", official
+		return "Windows2025", isOfficial
 	case strings.HasPrefix(lower, "amazon-eks-node-"), strings.HasPrefix(lower, "amazon-eks-gpu-node-"),
 		strings.HasPrefix(lower, "amazon-eks-arm64-node-"):
-		return "AL2", official
+		return "AL2", isOfficial
 	}
 	return "", false
 }
@@ -239,9 +238,9 @@ func judgeFamily(ix *index.Index) []diagnosis.Finding {
 		switch {
 		case at >= 0:
 			i := ix.Evidence.Images.Value[at]
-			family, official := familyOf(i.Name)
+			family, isOfficial := familyOf(i.Name)
 			certainty := diagnosis.Likely
-			if official { // the names of AWS's own images are reliable
+			if isOfficial { // the names of AWS's own images are reliable
 				certainty = diagnosis.Certain
 			}
 			out = append(out, diagnosis.ReportBroken(subject, certainty,
@@ -280,7 +279,7 @@ func familyFix(c diagnosis.Class, seen []index.Occurrence) fix.Step {
 func minorOf(name string) (int, bool) {
 	for _, part := range strings.Split(name, "-") {
 		major, minor, ok := strings.Cut(part, ".")
-		if n, err := strconv.Atoi(minor); ok && major == "1" && err == nil && n >= 10 && n < 100 {
+		if n, err := strconv.Atoi(minor); ok && major == "1" && err == nil && n >= 10 && n < 100 { // the first version of EKS was 1.10
 			return n, true
 		}
 	}

@@ -9,12 +9,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/index"
 )
 
-// judgeStatus reports instances that fail EC2's status checks before they become nodes.
+// judgeStatus reports instances that fail EC2's status checks and have no ready node.
 func judgeStatus(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Impaired.Gap("EC2's status checks"); ok {
 		return []diagnosis.Finding{gap}
 	}
-	if gap, ok := ix.Evidence.Claims.Gap("the NodeClaims"); ok { // only NodeClaims show which instances belong to this cluster
+	if gap, ok := ix.Evidence.Claims.Gap("the NodeClaims"); ok { // they show which instances belong to this cluster
 		return []diagnosis.Finding{gap}
 	}
 	var out []diagnosis.Finding
@@ -25,7 +25,7 @@ func judgeStatus(ix *index.Index) []diagnosis.Finding {
 		}
 		i := ix.Evidence.Instances.Value[at]
 		if node, isNode := ix.NodeByInstance[id]; isNode && node.Ready {
-			continue // node repair handles nodes that have joined, if it is enabled
+			continue // node repair, if enabled, handles nodes that have joined
 		}
 		cause := "its operating system does not answer"
 		if ix.Evidence.Impaired.Value[id] == "system" {
@@ -55,8 +55,7 @@ func replaceInstance(ix *index.Index, i diagnosis.Instance) fix.Step {
 		fix.P("--instance-ids", fix.Instance(i.ID))).With("if it is not needed; no NodeClaim has its provider ID")
 }
 
-// judgeMetadata reports classes that switch off the instance metadata service, from which an instance reads its user
-// data.
+// judgeMetadata reports classes that disable the instance metadata service, from which an instance reads its user data.
 func judgeMetadata(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
 		return []diagnosis.Finding{gap}

@@ -15,7 +15,7 @@ func findingsOf(s *situation, check string) []Finding {
 	return slices.DeleteFunc(slices.Clone(Actionable(Diagnose(s.e))), func(f Finding) bool { return f.Check != check })
 }
 
-// TestTextOfClasses: a text in an EC2NodeClass does not count as an answer of AWS, although conditions repeat the text.
+// TestTextOfClasses: a text of an EC2NodeClass does not count as an error of AWS, although conditions repeat the text.
 func TestTextOfClasses(t *testing.T) {
 	t.Parallel()
 	texts := []string{
@@ -87,7 +87,7 @@ func TestTaggedInstances(t *testing.T) {
 	if f := findingsOf(s, "LAUNCH-10"); len(f) > 0 {
 		t.Errorf("the class in a tag counts, want no finding:\n%s", failures(f))
 	}
-	// If the EC2NodeClasses are known, but the cluster's UID is not, a tag proves nothing.
+	// If neither the cluster's UID nor the NodeClaims are known, a tag proves nothing.
 	s.e.Instances.Value[2].StateReason = ended.StateReason
 	s.e.Claims, s.e.Home = Item[[]Claim]{}, Item[ClusterIdentity]{}
 	if f := findingsOf(s, "LAUNCH-2"); len(f) > 0 {
@@ -95,7 +95,7 @@ func TestTaggedInstances(t *testing.T) {
 	}
 }
 
-// TestForgedProviderID: a kubelet may write the provider ID of another instance into its own Node.
+// TestForgedProviderID: a kubelet may write the provider ID of another instance, here i-2, into its own Node.
 func TestForgedProviderID(t *testing.T) {
 	t.Parallel()
 	forged := Node{Name: "ip-10-0-0-66.ec2.internal", ProviderID: "aws:///us-east-1a/i-2", Pool: "default",
@@ -112,8 +112,8 @@ func TestForgedProviderID(t *testing.T) {
 	}
 	// The forged Node leads to no step about the instance, its NodeClaim or the forged Node.
 	for name, forge := range map[string]func(*situation){
-		"without its own Node": func(s *situation) { s.e.Nodes.Value = append(s.e.Nodes.Value, forged) },
-		"with its own Node": func(s *situation) {
+		"the instance has no Node": func(s *situation) { s.e.Nodes.Value = append(s.e.Nodes.Value, forged) },
+		"the instance has a Node": func(s *situation) {
 			n := s.registered(true, "", Condition{Type: "Initialized", Status: "Unknown", Reason: "StartupTaintsExist"})
 			n.Arch, n.Created = "amd64", s.e.Instances.Value[1].Launched.Add(time.Minute)
 			s.e.Nodes.Value = append([]Node{forged}, s.e.Nodes.Value...)
@@ -139,19 +139,20 @@ func TestForgedProviderID(t *testing.T) {
 // administrators install it.
 func TestDevicePluginsOfTenants(t *testing.T) {
 	t.Parallel()
-	for namespace, isOurs := range map[string]bool{"kube-system": true, "gpu-operator": true, "tenant": false} {
+	for namespace, isTrusted := range map[string]bool{"kube-system": true, "gpu-operator": true, "tenant": false} {
 		s := &situation{healthy()}
 		s.registered(true, "", Condition{Type: "Initialized", Status: "Unknown", Reason: "ResourceNotRegistered",
 			Message: `Resource "nvidia.com/gpu" was requested but not registered`})
 		s.e.Daemons.Value = append(s.e.Daemons.Value, DaemonSet{Namespace: namespace, Name: "nvidia-device-plugin"})
 		f := findingsOf(s, "READY-1")
-		if len(f) != 1 || f[0].Fix.Changes() != isOurs {
-			t.Errorf("namespace %s: want one finding, whose fix patches the DaemonSet: %t:\n%s", namespace, isOurs, failures(f))
+		if len(f) != 1 || f[0].Fix.Changes() != isTrusted {
+			t.Errorf("namespace %s: want one finding, whose fix patches the DaemonSet: %t:\n%s", namespace, isTrusted, failures(f))
 		}
+		// A pod of the plug-in that was just created may still start.
 		s.e.Pods.Value = append(s.e.Pods.Value,
 			Pod{Namespace: namespace, Name: "x", Owner: "DaemonSet/nvidia-device-plugin", Node: "ip-10-0-0-2.ec2.internal", Created: noon})
-		if f := findingsOf(s, "READY-1"); (len(f) > 0) == isOurs {
-			t.Errorf("namespace %s: the check waits for the new pod: %t, want %t", namespace, len(f) == 0, isOurs)
+		if f := findingsOf(s, "READY-1"); (len(f) > 0) == isTrusted {
+			t.Errorf("namespace %s: the check waits for the new pod: %t, want %t", namespace, len(f) == 0, isTrusted)
 		}
 	}
 }
@@ -183,10 +184,11 @@ func TestSingleSource(t *testing.T) {
 			t.Errorf("%s: want findings that are not certain:\n%s", check, failures(f))
 		}
 	}
+	// A forged console must not make the user remove a flag that protects the node.
 	s := &situation{healthy()}
 	s.addConsoleLine(`kubelet: failed to parse kubelet flag: unknown flag: --authorization-mode`)
 	if f := findingsOf(s, "BOOT-9"); len(f) == 0 || strings.Contains(f[0].Fix.String(), "without-flag") {
-		t.Errorf("want a fix that does not remove the flag, which protects the node:\n%s", failures(f))
+		t.Errorf("want a fix that does not remove --authorization-mode:\n%s", failures(f))
 	}
 }
 

@@ -18,9 +18,9 @@ func isUnused(ix *index.Index, subject string) bool {
 		!slices.ContainsFunc(ix.Evidence.Claims.Value, func(c diagnosis.Claim) bool { return c.Class == name })
 }
 
-// blocksPods reports whether pods probably wait because of a finding. That is so if NodeClaims of its subject are not
-// initialized, or if the subject has no NodeClaims and pods wait. Findings of LayerFleet block no pods, because they
-// matter only after a node is ready.
+// blocksPods reports whether pods probably wait because of a finding: NodeClaims of its subject are not initialized, or
+// the subject has no NodeClaims and pods wait. Findings of LayerFleet block no pods, because they matter only after a
+// node is ready.
 func blocksPods(ix *index.Index, f diagnosis.Finding) bool {
 	if f.Verdict.Order() > diagnosis.Suspicious.Order() || f.Layer == diagnosis.LayerFleet {
 		return false
@@ -42,7 +42,7 @@ func blocksPods(ix *index.Index, f diagnosis.Finding) bool {
 			slices.ContainsFunc(uninitialized, func(c diagnosis.Claim) bool { return diagnosis.InstanceID(c.ProviderID) == name })
 	case "pod":
 		return slices.ContainsFunc(ix.Evidence.Pods.Value, func(p diagnosis.Pod) bool { return p.String() == name }) ||
-			f.Layer == diagnosis.LayerController
+			f.Layer == diagnosis.LayerController // the controller's pod, without which no pod gets a node
 	}
 	return hasWaitingPods || len(uninitialized) > 0
 }

@@ -12,7 +12,7 @@ import (
 // TestBlockingFirst: findings that block pods come first, and findings about classes that no NodePool uses come last.
 func TestBlockingFirst(t *testing.T) {
 	t.Parallel()
-	order := func(s *situation) string { // check and subject of each finding, in order
+	order := func(s *situation) string { // check and subject of each finding
 		var out []string
 		for _, f := range Actionable(Diagnose(s.e)) {
 			text := f.Check + " " + f.Subject
@@ -36,10 +36,10 @@ func TestBlockingFirst(t *testing.T) {
 	addUnmappedClass(s, "aaa")
 	addUnmappedClass(s, "bbb")
 	if got, want := order(s), "READY-3 NodeClaim claim-2, AUTH-2 EC2NodeClass aaa unused, AUTH-2 EC2NodeClass bbb unused"; !strings.HasPrefix(got, want) {
-		t.Errorf("the order is %s, want %s", got, want)
+		t.Errorf("the order is %s, want first %s", got, want)
 	}
-	// Class aaa blocks no pods if all its NodeClaims are initialized, so the finding about the late NodeClaim comes
-	// first.
+	// A NodePool uses class aaa, whose NodeClaims are all initialized: the class blocks no pods, and the late NodeClaim
+	// comes first.
 	s = &situation{healthy()}
 	s.launchedAgo(10 * time.Minute)
 	addUnmappedClass(s, "aaa")
@@ -50,11 +50,11 @@ func TestBlockingFirst(t *testing.T) {
 	initialized.Name, initialized.Class, initialized.Pool, initialized.ProviderID = "aaa-1", "aaa", "aaa", ""
 	s.e.Claims.Value = append(s.e.Claims.Value, initialized)
 	if got, want := order(s), "READY-3 NodeClaim claim-2, AUTH-2 EC2NodeClass aaa"; !strings.HasPrefix(got, want) {
-		t.Errorf("the order is %s, want %s", got, want)
+		t.Errorf("the order is %s, want first %s", got, want)
 	}
-	// A class without NodeClaims blocks pods too, because the waiting pods may need it.
+	// Without its NodeClaim, class aaa blocks pods, because the waiting pods may need it.
 	s.e.Claims.Value = s.e.Claims.Value[:2]
 	if got, want := order(s), "AUTH-2 EC2NodeClass aaa, "; !strings.HasPrefix(got, want) {
-		t.Errorf("the order is %s, want %s", got, want)
+		t.Errorf("the order is %s, want first %s", got, want)
 	}
 }

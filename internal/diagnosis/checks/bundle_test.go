@@ -44,14 +44,14 @@ func TestBundle(t *testing.T) {
 	}
 }
 
-// TestBadBundles: the error of Parse names the mistake and its place in the JSON.
+// TestBadBundles: the error of Parse names the mistake and its place in the JSON, and no Go type.
 func TestBadBundles(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		`{"format": -1}`:                              "its format is -1, and the only format is 1",
 		`{"format": 0, "name": "prod"}`:               "its format is 0, and the only format is 1",
 		`{"format": "1"}`:                             "its format is not a number",
-		`{"format": 2, "cluster": []}`:                "use a newer joiner",
+		`{"format": 2, "cluster": []}`:                "use a newer joiner", // whatever the fields of format 2 are
 		`{"format": 1} {"format": 1}`:                 "text follows the JSON object",
 		`{"format": 1}}`:                              "text follows the JSON object",
 		`{"format": 1}]`:                              "text follows the JSON object",
@@ -133,14 +133,14 @@ func secretLines() map[string]string {
 	}
 }
 
-// TestNoSecrets writes secrets into untrusted texts, and searches the bundle and its findings for the secrets.
+// TestNoSecrets: the bundle and its findings do not contain the secrets in untrusted texts.
 func TestNoSecrets(t *testing.T) {
 	t.Parallel()
 	s := &situation{healthy()}
 	for _, line := range secretLines() {
 		s.addConsoleLine(line)
 		s.addEvent("NodeClaim", "claim-2", "Failed", line)
-		s.e.Pods.Value[0].Messages = append(s.e.Pods.Value[0].Messages, line+" exec format error")
+		s.e.Pods.Value[0].Messages = append(s.e.Pods.Value[0].Messages, line+" exec format error") // ARCH-5 repeats it
 		s.e.Claims.Value[1].Conditions[1].Message += " " + line
 		s.e.UserData.Value = append(s.e.UserData.Value,
 			UserDataProblem{Class: "default", ID: "TAINT-1", Sentence: "it is wrong", Fix: line, Certainty: Certain})
@@ -208,14 +208,14 @@ func TestMaskAccounts(t *testing.T) {
 	}
 	if strings.Contains(string(text), "111122223333") ||
 		!strings.Contains(string(text), "arn:aws:iam::000000000001:role/NodeRole") || !strings.Contains(string(text), "i-0123456789012abcd") {
-		t.Error("an account ID is not masked, or other text is masked")
+		t.Errorf("want account ID 000000000001, and the instance ID unchanged:\n%s", text)
 	}
 	if diff := cmp.Diff(failures(Diagnose(e)), failures(Diagnose(masked))); diff != "" {
 		t.Errorf("masking changes the findings (-want +got):\n%s", diff)
 	}
 }
 
-// FuzzRead: console output takes bounded time and never causes a panic.
+// FuzzRead: masking and reading console output takes at most five seconds and does not panic.
 func FuzzRead(f *testing.F) {
 	for _, line := range secretLines() {
 		f.Add(line)
@@ -225,8 +225,8 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		start := time.Now()
 		for _, r := range ReadConsole(MaskTail(text, 1<<16)) {
-			if r.Symptom == "" || r.Count < 1 || len(r.Line) > 2000 {
-				t.Errorf("got %+v, want a symptom, a count and a line of at most 2000 bytes", r)
+			if r.Symptom == "" || r.Count < 1 || len(r.Line) > LongestLine {
+				t.Errorf("got %+v, want a symptom, a count and a line of at most %d bytes", r, LongestLine)
 			}
 		}
 		if took := time.Since(start); took > 5*time.Second {
@@ -240,7 +240,7 @@ func TestManyValues(t *testing.T) {
 	t.Parallel()
 	text := `{"format":1,"pods":{"source":"x","value":[` + strings.Repeat("{},", 5<<20) + `{}]}}`
 	if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), "more than 4194304 values") {
-		t.Errorf("error %v, want one about too many values", err)
+		t.Errorf("the error is %v, want: more than 4194304 values", err)
 	}
 }
 

@@ -1,8 +1,7 @@
 // Package checks runs all checks of a diagnosis.
 //
 // In: diagnosis.Evidence.
-// Out: the findings of all checks, ranked, the root cause first; the findings that are reliable before a launch
-// (Preflight).
+// Out: the findings of all checks, ranked, root causes first; the findings certain before a launch (Preflight).
 // Never: a network call, a reading of the clock, or a verdict without evidence.
 package checks
 
@@ -42,9 +41,8 @@ func compareIDs(a, b string) int {
 	return cmp.Or(cmp.Compare(prefixA, prefixB), cmp.Compare(len(numberA), len(numberB)), cmp.Compare(numberA, numberB))
 }
 
-// Diagnose runs all checks on the evidence and returns their findings, fine ones included, in the order of
-// diagnosis.Rank. A finding of a fallback check becomes fine if findings of other checks explain its symptoms. The
-// result is deterministic.
+// Diagnose runs all checks and returns their findings, including fine ones, in the order of diagnosis.Rank. A finding of
+// a fallback check becomes fine if findings of other checks explain its symptoms. The result is deterministic.
 func Diagnose(e diagnosis.Evidence) []diagnosis.Finding {
 	ix := index.New(e)
 	var out, fallbacks []diagnosis.Finding
@@ -91,8 +89,8 @@ func isExplained(ix *index.Index, findings []diagnosis.Finding, fallback diagnos
 	for _, s := range fallback.Explains {
 		if !slices.ContainsFunc(findings, func(f diagnosis.Finding) bool {
 			explains := f.Verdict == diagnosis.Broken && !f.Unused && slices.Contains(f.Explains, s)
-			other := classOfSubject(ix, f.Subject)
-			return explains && (class == "" || other == "" || class == other)
+			classOfF := classOfSubject(ix, f.Subject)
+			return explains && (class == "" || classOfF == "" || class == classOfF)
 		}) {
 			return false
 		}

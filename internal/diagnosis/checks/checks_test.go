@@ -10,13 +10,13 @@ import (
 	. "github.com/joiner-sh/joiner/internal/diagnosis/checks"
 )
 
-// unauthorized is the line of a console with the symptom Unauthorized.
+// unauthorized is a line of a console with the symptom Unauthorized.
 const unauthorized = `[   31.7] kubelet[1893]: E0501 12:00:00.1 1893 kubelet_node_status.go:116] "Unable to register node with API server" err="Unauthorized" node="ip-10-0-0-2.ec2.internal"`
 
-// timeout is the line of a console with the symptom TimedOut.
+// timeout is a line of a console with the symptom TimedOut.
 const timeout = `[   31.7] kubelet[1893]: E0501 12:00:00.1 1893 kubelet_node_status.go:116] "Unable to register node with API server" err="Post \"https://abc.eks.amazonaws.com/api/v1/nodes\": dial tcp 10.0.1.5:443: i/o timeout"`
 
-// fault is a problem of the healthy cluster, with the finding that its check must return. The finding must be the first
+// fault is a problem of the healthy cluster, and the finding that its check must return. The finding must come first,
 // unless notTop is set.
 type fault struct {
 	breaks     func(*situation) // causes the problem
@@ -26,7 +26,7 @@ type fault struct {
 	suspicious bool             // the verdict is Suspicious; false: Broken
 }
 
-// faults returns the faults by the ID of their check. A check with several causes has several faults.
+// faults returns the faults by the ID of their check.
 func faults() map[string][]fault {
 	all := map[string][]fault{}
 	for _, part := range []map[string][]fault{authFaults(), networkFaults(), bootFaults(), planFaults(), launchFaults(),
@@ -45,17 +45,17 @@ func authFaults() map[string][]fault {
 		s.cluster().AuthMode = "CONFIG_MAP"
 		s.e.AuthMap.Value.Roles = append(s.e.AuthMap.Value.Roles, m)
 	}
-	good := Mapping{ARN: nodeRole, Username: "system:node:{{EC2PrivateDNSName}}", Groups: []string{"system:bootstrappers", "system:nodes"}}
+	valid := Mapping{ARN: nodeRole, Username: "system:node:{{EC2PrivateDNSName}}", Groups: []string{"system:bootstrappers", "system:nodes"}}
 	withRow := func(change func(*Mapping)) func(*situation) { // with a changed row for the node role
 		return func(s *situation) {
-			m := good
+			m := valid
 			change(&m)
 			addRow(s, m)
 			s.addConsoleLine(unauthorized)
 		}
 	}
 	return map[string][]fault{
-		"AUTH-1": {{breaks: func(s *situation) { addRow(s, good); s.cluster().AuthMode = "API"; s.addConsoleLine(unauthorized) },
+		"AUTH-1": {{breaks: func(s *situation) { addRow(s, valid); s.cluster().AuthMode = "API"; s.addConsoleLine(unauthorized) },
 			cause: "mapped in aws-auth only", fix: "aws eks create-access-entry"}},
 		"AUTH-2": {
 			{breaks: func(s *situation) { noEntry(s); s.addConsoleLine(unauthorized) }, cause: "NodeRole is not mapped",
@@ -80,10 +80,10 @@ func authFaults() map[string][]fault {
 				cause: "has the role's path", fix: nodeRole},
 			{breaks: withRow(func(m *Mapping) { m.ARN = "arn:aws:iam::999999999999:role/NodeRole" }), cause: "of another account", fix: nodeRole},
 			{breaks: func(s *situation) {
-				addRow(s, good)
+				addRow(s, valid)
 				s.e.AuthMap.Value = AuthMap{Raw: "- x", Problem: "line 1: not a list"}
 			}, cause: "cannot be read", fix: "get configmap aws-auth -o yaml > aws-auth-before.yaml"},
-			{breaks: func(s *situation) { addRow(s, good); m := good; m.Username = "x"; addRow(s, m) }, cause: "2 rows",
+			{breaks: func(s *situation) { addRow(s, valid); m := valid; m.Username = "x"; addRow(s, m) }, cause: "2 rows",
 				fix: "patch configmap", suspicious: true},
 		},
 		"AUTH-4": {{breaks: func(s *situation) {
@@ -94,7 +94,7 @@ func authFaults() map[string][]fault {
 		}, cause: "older than the role", fix: "delete-access-entry"}},
 		"AUTH-5": {
 			{breaks: func(s *situation) {
-				addRow(s, Mapping{ARN: controllerRole, Username: good.Username, Groups: good.Groups})
+				addRow(s, Mapping{ARN: controllerRole, Username: valid.Username, Groups: valid.Groups})
 				s.addConsoleLine(unauthorized)
 			}, cause: "node role NodeRole is not mapped; the role that is mapped, Controller, is the controller's own",
 				fix: "patch configmap aws-auth"},
@@ -139,7 +139,7 @@ func authFaults() map[string][]fault {
 		"AUTH-9": {{breaks: func(s *situation) { s.addConsoleLine(`node "i-0123" is not allowed to modify node "ip-10-0-0-2"`) },
 			cause: "register under a name that differs", fix: "create-access-entry"},
 			{breaks: func(s *situation) {
-				m := good
+				m := valid
 				m.Username = "system:node:{{SessionName}}"
 				addRow(s, m)
 			}, cause: "names nodes by session", fix: "patch configmap", suspicious: true}},
@@ -338,7 +338,7 @@ func TestChecks(t *testing.T) {
 					t.Error("the finding has no evidence")
 				}
 				if got.Certainty == "" || got.Page != "docs/checks/"+id+".md" || got.Title == "" {
-					t.Errorf("certainty, page or title is wrong: %+v", got)
+					t.Errorf("want a certainty, a title and the page docs/checks/%s.md: %+v", id, got)
 				}
 			})
 		}

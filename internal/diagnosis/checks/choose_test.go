@@ -21,12 +21,12 @@ func addClass(s *situation, name, role string) *Class {
 	return &s.e.Classes.Value[len(s.e.Classes.Value)-1]
 }
 
-// TestChoices: a fix takes the role, security groups, subnets, NAT gateway or class that the largest number of nodes
-// and classes use. On a tie, the user chooses.
+// TestChoices: a fix takes the role, security groups, subnets, NAT gateway or class that is used most. On a tie, the
+// user chooses.
 func TestChoices(t *testing.T) {
 	t.Parallel()
 	nodeGroupEntry := Entry{Principal: "arn:aws:iam::111122223333:role/AGroupRole", Type: "EC2_LINUX"}
-	noRole := func(s *situation) {
+	noRole := func(s *situation) { // AGroupRole precedes NodeRole: the order must not decide
 		s.class().Role, s.class().Profile = "", "mine"
 		s.e.Profiles["mine"] = itemOf("iam:GetInstanceProfile", Profile{ARN: "arn"})
 		s.e.Entries.Value = append([]Entry{nodeGroupEntry}, s.e.Entries.Value...)
@@ -39,7 +39,7 @@ func TestChoices(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		breaks      func(*situation)
-		check, want string // the fix of the check must contain want
+		check, want string // ID of a check, whose fix must contain want
 		not         string // text that the first line of the fix must not contain; empty: not checked
 	}{
 		"the mapped role that no node group has": {noRole, "AUTH-7", "--role-name NodeRole", "AGroupRole"},
@@ -106,6 +106,6 @@ func TestClaimByProviderID(t *testing.T) {
 	s.e.Impaired.Value["i-2"] = "system"
 	s.e.Instances.Value[1].Claim = s.e.Claims.Value[0].Name
 	if got := fixOf(s, "BOOT-16"); !strings.HasPrefix(got, "kubectl delete nodeclaim --wait=false "+s.e.Claims.Value[1].Name+" ") {
-		t.Errorf("the fix is %s, want the deletion of the NodeClaim with the provider ID", got)
+		t.Errorf("the fix is %s, want kubectl delete nodeclaim of %s", got, s.e.Claims.Value[1].Name)
 	}
 }

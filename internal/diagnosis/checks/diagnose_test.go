@@ -67,7 +67,7 @@ func TestHealthy(t *testing.T) {
 			family("Custom", "golden-4711", "arm64", Step{Name: "kubernetes.io/arch In [arm64]", Left: map[string]int{"arm64": 400}})(s)
 			s.class().DataBytes = 4000
 		},
-		"a pod that has just been created": func(s *situation) {
+		"a DaemonSet pod that was created a minute ago": func(s *situation) {
 			s.e.Pods.Value[0] = Pod{Namespace: "kube-system", Name: "ebs-csi-node-x", Owner: "DaemonSet/ebs-csi-node",
 				Node: "ip-10-0-0-1.ec2.internal", Created: noon.Add(-time.Minute)}
 		},
@@ -162,12 +162,12 @@ func TestNothingKnown(t *testing.T) {
 	}
 }
 
-// TestDenied: if a permission is missing, the check that needs it names it, and the other checks still run.
+// TestDenied: if a permission is missing, a check that needs it names it. Most other checks still find no problem.
 func TestDenied(t *testing.T) {
 	t.Parallel()
 	for check, tt := range map[string]struct {
 		deny func(*Evidence)
-		want string
+		want string // permission
 	}{
 		"AUTH-2": {func(e *Evidence) {
 			e.Entries = AbsentItem[[]Entry]("eks:ListAccessEntries", noon, Denied, "eks:ListAccessEntries")
@@ -208,13 +208,13 @@ func TestDenied(t *testing.T) {
 				t.Errorf("a missing permission leads to broken or suspicious findings:\n%s", failures(findings))
 			}
 			if n := len(slices.DeleteFunc(slices.Clone(found), func(f Finding) bool { return f.Verdict != Fine })); n < 25 {
-				t.Errorf("only %d findings are fine, want at least 25", n)
+				t.Errorf("%d findings are fine, want at least 25", n)
 			}
 		})
 	}
 }
 
-// TestTwoAtOnce: of two causes, both are found. The cause with an observed symptom comes first.
+// TestTwoAtOnce: two causes are both found. The cause with an observed symptom comes first.
 func TestTwoAtOnce(t *testing.T) {
 	t.Parallel()
 	s := &situation{healthy()}
@@ -234,7 +234,7 @@ func TestTwoAtOnce(t *testing.T) {
 	}
 }
 
-// TestPairs: of two faults in different layers at once, both are found.
+// TestPairs: two faults in different layers are both found.
 func TestPairs(t *testing.T) {
 	t.Parallel()
 	all := faults()

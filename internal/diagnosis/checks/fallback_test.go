@@ -9,8 +9,8 @@ import (
 )
 
 // TestFallbackByClass: on instances of one EC2NodeClass, the kubelet rejects a flag, which explains why a script fails:
-// there is no finding about the script. On instances of another EC2NodeClass, only the script fails: there is a
-// finding.
+// BOOT-13 does not report the script. On instances of another EC2NodeClass, only the script fails: BOOT-13
+// reports it.
 func TestFallbackByClass(t *testing.T) {
 	t.Parallel()
 	const refused, failed = "kubelet: failed to parse kubelet flag", "cloud-init: Failed to run module scripts-user"

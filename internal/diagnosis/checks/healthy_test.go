@@ -15,7 +15,6 @@ const (
 	executionRole  = "arn:aws:iam::111122223333:role/FargateRole"
 )
 
-// itemOf returns an item that was read at noon.
 func itemOf[T any](source string, v T) Item[T] { return KnownItem(source, noon, v) }
 
 // healthy returns the evidence of a cluster without problems in the mode API_AND_CONFIG_MAP. Instance i-1 has joined;
@@ -127,7 +126,7 @@ func (s *situation) addConsoleLine(line string) *situation {
 	return s
 }
 
-// situation is evidence that a test changes. Its methods change or return parts of healthy.
+// situation is the evidence of healthy, which a test changes. Its methods change or return parts of it.
 type situation struct{ e Evidence }
 
 func (s *situation) class() *Class                 { return &s.e.Classes.Value[0] }
@@ -136,7 +135,7 @@ func (s *situation) group() *Group                 { return &s.e.Groups.Value[1]
 func (s *situation) cluster() *Cluster             { return &s.e.Cluster.Value }
 func (s *situation) controllerPod() *ControllerPod { return &s.e.Controller.Value.Pods[0] }
 
-// addProblem adds a problem of the class's user data that the check with this ID reports.
+// addProblem adds a problem of user data that the check with this ID reports.
 func (s *situation) addProblem(id string) {
 	s.e.UserData.Value = append(s.e.UserData.Value,
 		UserDataProblem{Class: "default", ID: id, Sentence: "problem of " + id, Certainty: Certain, Where: "line 3", Fix: "y"})
@@ -158,8 +157,8 @@ func (s *situation) launchedAgo(d time.Duration) {
 	s.e.Instances.Value[1].Launched = noon.Add(-d)
 }
 
-// registered makes the second instance a registered node. condition replaces the other conditions of its NodeClaim,
-// usually with a reason why the node is not initialized.
+// registered makes the second instance a registered node, of architecture arm64 for the checks ARCH. condition, usually
+// the reason why the node is not initialized, replaces other conditions of its NodeClaim.
 func (s *situation) registered(ready bool, message string, condition Condition) *Node {
 	s.e.Claims.Value[1].Conditions = []Condition{{Type: "Launched", Status: "True"},
 		{Type: "Registered", Status: "True", Since: noon.Add(-10 * time.Minute)}, condition}

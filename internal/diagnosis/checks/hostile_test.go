@@ -15,8 +15,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/fix"
 )
 
-// marker is part of every hostile text. A command that contains marker repeats a hostile text.
+// marker is part of every hostile text.
 const marker = "pwn3d"
+
+// special has the characters that no valid name contains.
+const special = " ;(\n'\x1b$`"
 
 // hostileTexts returns texts that try to change a command, a patch or a terminal.
 func hostileTexts() []string {
@@ -42,9 +45,9 @@ func hostileTexts() []string {
 
 // site is one string of the evidence: a field, an element, or a key of a map.
 type site struct {
-	path string       // ".Classes.Value[0].Name"
-	text string       // the string
-	set  func(string) // replaces the string
+	path string // ".Classes.Value[0].Name"
+	text string
+	set  func(string) // replaces text
 }
 
 // sites appends all strings in v to out. commit is called after a change of v; it writes v back if v is a copy.
@@ -122,14 +125,12 @@ func offset(id string, i int) int {
 	return i
 }
 
-// build returns the evidence of the healthy cluster with a fault.
 func build(f fault) *Evidence {
 	s := &situation{healthy()}
 	f.breaks(s)
 	return &s.e
 }
 
-// hostility tests one fault with hostile texts.
 type hostility struct {
 	t      *testing.T
 	judged map[string]bool // texts of the fixes that were checked
@@ -161,7 +162,7 @@ func (h *hostility) oneByOne(f fault, offset int, isFirst bool) {
 			text := hostile
 			// Variant 0 replaces the string, 1 appends the hostile text, 2 appends it after a space. A text without
 			// special characters is not appended, because the result may be a valid name.
-			if variant := (i + k + offset) % 3; variant > 0 && strings.ContainsAny(hostile, " ;(\n'\x1b$`") {
+			if variant := (i + k + offset) % 3; variant > 0 && strings.ContainsAny(hostile, special) {
 				text = s.text + strings.Repeat(" ", variant-1) + hostile
 			}
 			s.set(text)
@@ -176,7 +177,7 @@ func (h *hostility) oneByOne(f fault, offset int, isFirst bool) {
 // The first fault of a check has a run for each of these fields, other faults only for State.
 func (h *hostility) allAtOnce(f fault, isFirst bool) {
 	for _, hostile := range hostileTexts() {
-		if !strings.ContainsAny(hostile, " ;(\n'\x1b$`") {
+		if !strings.ContainsAny(hostile, special) {
 			continue // appended to a name, the text may be part of a valid name
 		}
 		for _, keep := range []string{".Absent", ".Family", ".State", ".Type"} {
@@ -212,8 +213,8 @@ func (h *hostility) judge(what string, e *Evidence) {
 	}
 }
 
-// printedDifference describes how the printed text of a fix differs from its steps, or why it is dangerous; empty if
-// the text is right.
+// printedDifference describes how the printed text of a fix differs from its steps, or why the text is dangerous; empty
+// if neither.
 func printedDifference(f fix.Fix) string {
 	text, steps := f.String(), f.Steps()
 	lines := strings.Split(text, "\n")
@@ -254,7 +255,7 @@ func printedDifference(f fix.Fix) string {
 	return ""
 }
 
-// isAuthMap reports whether a step changes a ConfigMap: aws-auth, which may contain any comments of the user.
+// isAuthMap reports whether a step changes a ConfigMap: aws-auth, in which comments may have any text.
 func isAuthMap(s fix.Step) bool {
 	k, _ := s.Kubernetes()
 	return k.Resource == "configmap"
@@ -277,7 +278,7 @@ func wordsOf(s *syntax.Stmt) (out []fix.Word, ok bool) {
 	return out, true
 }
 
-// wordOf returns a shell word as a word of a step; false if a shell would expand it in another way than "$(command)".
+// wordOf returns a shell word as a word of a step; false if the word has an expansion other than "$(command)".
 func wordOf(w *syntax.Word) (fix.Word, bool) {
 	var b strings.Builder
 	for _, part := range w.Parts {

@@ -19,7 +19,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// calls is a client of Kubernetes and AWS that records the calls that change something.
+// calls is a client of Kubernetes and AWS that records calls that change something.
 type calls struct {
 	mu     sync.Mutex  // guards aws
 	kube   []string    // calls to Kubernetes
@@ -61,14 +61,14 @@ func (c *calls) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
-	answer, header := "{}", http.Header{"Content-Type": {"application/json"}}
+	response, header := "{}", http.Header{"Content-Type": {"application/json"}}
 	if e := c.expected; e.Type != "" && r.Method == http.MethodGet {
-		answer = fmt.Sprintf(`{"accessEntry":{"type":%q,"createdAt":%d}}`, e.Type, e.Created.Unix())
+		response = fmt.Sprintf(`{"accessEntry":{"type":%q,"createdAt":%d}}`, e.Type, e.Created.Unix())
 	}
 	form, _ := url.ParseQuery(string(body))
-	action := form.Get("Action")
+	action := form.Get("Action") // empty for EKS, whose calls differ by method and path
 	if action != "" {
-		answer, header = fmt.Sprintf("<%[1]sResponse><%[1]sResult></%[1]sResult><ResponseMetadata><RequestId>r</RequestId></ResponseMetadata></%[1]sResponse>", action), http.Header{"Content-Type": {"text/xml"}}
+		response, header = fmt.Sprintf("<%[1]sResponse><%[1]sResult></%[1]sResult><ResponseMetadata><RequestId>r</RequestId></ResponseMetadata></%[1]sResponse>", action), http.Header{"Content-Type": {"text/xml"}}
 	}
 	header.Set("X-Amzn-Requestid", "r")
 	if !strings.HasPrefix(action, "Get") && r.Method != http.MethodGet {
@@ -83,7 +83,7 @@ func (c *calls) RoundTrip(r *http.Request) (*http.Response, error) {
 		c.aws = append(c.aws, text)
 		c.mu.Unlock()
 	}
-	return &http.Response{StatusCode: http.StatusOK, Header: header, Body: io.NopCloser(strings.NewReader(answer)), Request: r}, nil
+	return &http.Response{StatusCode: http.StatusOK, Header: header, Body: io.NopCloser(strings.NewReader(response)), Request: r}, nil
 }
 
 // executedDifference carries out a fix with recording clients. It describes how the calls differ from the steps; empty
@@ -111,6 +111,7 @@ func executedDifference(ctx context.Context, f fix.Fix) string {
 			}
 		}
 	}
+	// The patch text of joiner correct is its arguments, as in want.
 	clients := remedy.Clients{Kube: c, RunCorrect: func(_ context.Context, args []string) (string, error) {
 		return `{"asked":"` + strings.Join(args, " ") + `"}`, nil
 	},

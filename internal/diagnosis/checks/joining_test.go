@@ -9,34 +9,34 @@ import (
 	. "github.com/joiner-sh/joiner/internal/diagnosis/checks"
 )
 
-// TestPreflight: Preflight returns the findings of a class that are certain without an instance. Findings that are
-// likely, that are about one of two subnets, or that were observed on instances are left out.
+// TestPreflight: Preflight returns the findings of a class that are certain without an instance. Findings that are only
+// likely, are about one of two subnets, or were observed on instances are left out.
 func TestPreflight(t *testing.T) {
 	t.Parallel()
 	unmapped := func(s *situation) { s.e.Entries.Value = s.e.Entries.Value[:1] }
-	closed := func(s *situation) { s.group().Out = nil }
+	closedGroup := func(s *situation) { s.group().Out = nil }
 	noRoute := func(s *situation) { s.e.Routes.Value[0].Routes = s.e.Routes.Value[0].Routes[:1] }
 	for name, c := range map[string]struct {
 		breaks func(*situation)
 		want   string // IDs of the checks, separated by commas
 	}{
-		"nothing":              {func(*situation) {}, ""},
+		"no fault":             {func(*situation) {}, ""},
 		"a role without entry": {unmapped, "AUTH-2"},
-		"a closed group":       {closed, "NET-1"},
-		"both, the root first": {func(s *situation) { unmapped(s); closed(s) }, "NET-1,AUTH-2"},
+		"a closed group":       {closedGroup, "NET-1"},
+		"both, the root first": {func(s *situation) { unmapped(s); closedGroup(s) }, "NET-1,AUTH-2"},
 		"no default route":     {noRoute, "NET-4"},
 		"one subnet of two": {func(s *situation) {
 			noRoute(s)
 			s.class().Subnets = []string{"subnet-1", "subnet-2"}
 			s.e.Routes.Value[0].Main = false
 		}, ""},
-		"another class's group":  {func(s *situation) { closed(s); s.class().Groups = []string{"sg-cluster"} }, ""},
+		"an unused closed group": {func(s *situation) { closedGroup(s); s.class().Groups = []string{"sg-cluster"} }, ""},
 		"a symptom on a console": {func(s *situation) { s.addConsoleLine(unauthorized) }, ""},
-		"no image":               {func(s *situation) { s.e.Images.Value[0].Architecture = "arm64" }, "ARCH-2"},
+		"no image for amd64":     {func(s *situation) { s.e.Images.Value[0].Architecture = "arm64" }, "ARCH-2"},
 		"a role without managed policies": {func(s *situation) {
 			s.e.Roles["NodeRole"] = itemOf("iam:GetRole", Role{ARN: nodeRole, Trusts: []string{"ec2.amazonaws.com"}})
 		}, ""},
-		"no permission": {func(s *situation) {
+		"entries not readable": {func(s *situation) {
 			unmapped(s)
 			s.e.Entries = AbsentItem[[]Entry]("eks:ListAccessEntries", noon, Denied, "eks:ListAccessEntries")
 		}, ""},

@@ -11,8 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/leader"
 )
 
-// TestTakeover: for two minutes after the end of a Lease, the verdict is Unknown, because another controller may take
-// over.
+// TestTakeover: for two minutes after the end of a Lease, RUN-1 is Unknown, because another controller may take over.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	released := func(s *situation) { s.e.Lease.Value.Holder, s.e.Lease.Value.Seconds = "", 1 }
@@ -56,7 +55,7 @@ func TestTakeover(t *testing.T) {
 	}
 }
 
-// TestLeaderlessSince: LeaderlessSince returns the time when the Lease ended, and zero if a controller may be active.
+// TestLeaderlessSince: LeaderlessSince returns when the Lease ended; zero if a controller may be active.
 func TestLeaderlessSince(t *testing.T) {
 	t.Parallel()
 	ended := noon.Add(-45 * time.Second)

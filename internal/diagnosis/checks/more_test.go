@@ -264,15 +264,15 @@ func fargateFaults() map[string][]fault {
 	}
 }
 
-// killController changes the evidence as if the controller had been killed the given time before noon: since then the
-// Lease was not renewed, and no pod runs.
+// killController changes the evidence as if the controller had been killed the given time before noon: it has not
+// renewed the Lease since then, and has no running pod.
 func (s *situation) killController(ago time.Duration) {
 	s.e.Lease.Value.Renewed = noon.Add(-ago)
 	s.controllerPod().Ready, s.controllerPod().Phase = false, "Succeeded"
 }
 
 // addUnfinishedWork leaves unfinished work of an inactive controller: all times that a controller writes are hours ago,
-// the second NodeClaim has no instance, and a pod has waited for a node for an hour.
+// the second NodeClaim has no instance, and a pod has waited for an hour.
 func (s *situation) addUnfinishedWork() {
 	for i := range s.e.Claims.Value {
 		c := &s.e.Claims.Value[i]
@@ -310,6 +310,7 @@ func leaderFaults() map[string][]fault {
 		{breaks: inactive(func(s *situation) {
 			s.pending("default-scheduler", "ip-10-0-0-1.ec2.internal", "CrashLoopBackOff: back-off")
 		}), cause: "no controller has been active", fix: "kubectl -n karpenter describe pod joiner-0"},
+		// Without work, a Lease that was not released is suspicious.
 		{breaks: inactive(func(s *situation) { s.e.Claims.Value, s.e.Pods.Value = s.e.Claims.Value[:1], nil }),
 			cause: "no controller seems to have been active since", fix: "joiner controller", suspicious: true},
 		{breaks: inactive(func(s *situation) { s.e.Controller = AbsentItem[Controller]("deployments", noon, Denied, "to list") }),
