@@ -68,7 +68,7 @@ func MaskTail(text string, maxBytes int) string {
 // accountIDs matches numbers of 12 digits, the form of AWS account IDs.
 var accountIDs = regexp.MustCompile(`\b[0-9]{12}\b`)
 
-// MaskAccounts returns the evidence with AWS account IDs replaced by 000000000001, 000000000002, and so on.
+// MaskAccounts returns the evidence with each AWS account ID replaced by its number: 000000000001 for the first ID.
 func MaskAccounts(e Evidence) (Evidence, error) {
 	text, err := json.Marshal(e)
 	if err != nil {

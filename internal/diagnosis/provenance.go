@@ -62,8 +62,8 @@ func NodesByInstance(e Evidence, instances []Instance) map[string]Node {
 	return out
 }
 
-// hasName reports whether a Node with this name can be the instance's Node: up to the first dot, the name is the
-// instance's host name or the instance ID.
+// hasName reports whether a Node with this name can be the instance's Node: up to their first dots, the
+// name equals the instance's host name, or it equals the instance ID.
 func (i Instance) hasName(name string) bool {
 	label, _, _ := strings.Cut(strings.ToLower(name), ".")
 	host, _, _ := strings.Cut(strings.ToLower(i.PrivateDNS), ".")

@@ -85,8 +85,9 @@ func (e Evidence) ofKubernetes() []itemState {
 		stateOf(e.Pods), stateOf(e.Daemons), stateOf(e.Events)}
 }
 
-// ofAWS returns the items that show whether AWS answers. UnreadableSystems reports the first item's reason for all. Not among
-// them are the caller identity, which needs no permission, and items requested only for known objects, such as images.
+// ofAWS returns the items that show whether AWS answers. UnreadableSystems reports the first item's reason for all. The
+// caller identity is missing, because it needs no permission. So are items that are requested only for known objects,
+// such as images.
 func (e Evidence) ofAWS() []itemState {
 	return []itemState{stateOf(e.Cluster), stateOf(e.Entries), stateOf(e.NodeGroups), stateOf(e.Fargate), stateOf(e.VPC),
 		stateOf(e.Subnets), stateOf(e.Routes),

@@ -21,7 +21,7 @@ type costlyPods struct {
 	turns map[string]costlyTurn          // by pod UID
 	costs map[string]int                 // by pod UID: the planning cost of a waiting pod (fairness.Cost)
 	Seats map[string]fairness.Nomination // by "namespace/name": where plans placed pods that kube-scheduler has not bound yet
-	last  string                         // the last namespace that the latest slice served
+	last  string                         // namespace that the latest slice served last
 
 	refused map[string]packing.Refusal // by pod UID: the refusal in the last slice that the pod was in
 	waiting int                        // number of pods that wait for a slice, including pods that were in a slice before
@@ -47,7 +47,7 @@ type costlyTurn struct {
 // slice is a plan for some costly pods.
 type slice struct {
 	planning
-	last string     // the last namespace that the slice serves
+	last string     // namespace that the slice serves last
 	cost int        // planning cost of its pods
 	work *loop.Work // reports the progress of the slice
 }
@@ -135,7 +135,6 @@ func (c *costlyPods) recordPlacements(plan packing.Plan, s cluster.Snapshot) {
 	}
 }
 
-// except returns the pods that are not in excluded.
 func except(pods, excluded []cluster.Pod) []cluster.Pod {
 	isExcluded := make(map[string]bool, len(excluded))
 	for i := range excluded {
@@ -246,7 +245,7 @@ func (p *Provisioner) carryOutSlice(ctx context.Context, s slice) {
 	for i := range s.snapshot.Pods {
 		pod := &s.snapshot.Pods[i]
 		if !isWhole && !hasResult[pod.ID()] {
-			continue // without nextSlice, the next slice may plan the pod again
+			continue // the next slice may plan the pod again, because nextSlice is not set
 		}
 		t := c.turns[pod.UID]
 		t.times++

@@ -25,12 +25,12 @@ func BoundedSolver(solve nodestate.Solver) nodestate.Solver {
 		if len(division.Now) == len(s.Pods) {
 			return solve(s, market)
 		}
-		later := except(s.Pods, division.Now)
+		costly := except(s.Pods, division.Now)
 		s.Pods = division.Now
 		plan := solve(s, market)
-		for i := range later {
+		for i := range costly {
 			reason := packing.Reason{Code: packing.EffortSpent, Count: 1, Detail: "the pod's scheduling rules exceed its share of one plan"}
-			plan.Refusals = append(plan.Refusals, packing.Refusal{Pod: later[i].ID(), Reasons: []packing.Reason{reason}})
+			plan.Refusals = append(plan.Refusals, packing.Refusal{Pod: costly[i].ID(), Reasons: []packing.Reason{reason}})
 		}
 		slices.SortStableFunc(plan.Refusals, func(a, b packing.Refusal) int { return strings.Compare(a.Pod, b.Pod) })
 		return plan

@@ -185,8 +185,8 @@ func entryList(ix *index.Index) string {
 	return strings.Join(out, ", ")
 }
 
-// judgeAuthMap checks the row of the node role in aws-auth, if the cluster reads aws-auth. If a row or an access entry
-// (which takes precedence) maps the role, judgeAuthMap checks only for contradicting rows.
+// judgeAuthMap checks the row of the node role in aws-auth, if the cluster reads aws-auth. If a row maps the role, or
+// if the role has an access entry (which takes precedence), judgeAuthMap checks only for contradicting rows.
 func judgeAuthMap(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := MappingGap(ix); !ok {
 		return []diagnosis.Finding{gap}
@@ -367,12 +367,12 @@ func judgeMistakenRole(ix *index.Index) []diagnosis.Finding {
 		if !ok || isMapped(ix, role) {
 			return nil
 		}
-		owner := "the controller's own"
+		kind := "the controller's own"
 		if controller == "" || WithoutPath(controller) != WithoutPath(podRole) {
-			owner = "a role that only pods can assume, like the controller's"
+			kind = "a role that only pods can assume, like the controller's"
 		}
 		return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Certain,
-			"node role %s is not mapped; the role that is mapped, %s, is %s", RoleName(role), RoleName(podRole), owner).
+			"node role %s is not mapped; the role that is mapped, %s, is %s", RoleName(role), RoleName(podRole), kind).
 			With(ModeLine(ix), roleLine(ix,
 				podRole)).With(index.Lines(ix.OccurrencesOf("",
 			diagnosis.Unauthorized))...).Explaining(diagnosis.Unauthorized).FixedBy(mapRole(ix, role))}
@@ -380,7 +380,7 @@ func judgeMistakenRole(ix *index.Index) []diagnosis.Finding {
 }
 
 // roleLine returns a line of evidence that shows who uses a role: the controller's service account, or else the
-// entryList in the role's trust policy. It is empty if neither is known.
+// principals in the role's trust policy. It is empty if neither is known.
 func roleLine(ix *index.Index, role string) string {
 	if c := ix.Evidence.Controller.Value; c.Role != "" && WithoutPath(c.Role) == WithoutPath(role) {
 		return fmt.Sprintf("%s: service account %s/%s has role %s (%s)", ix.Evidence.Controller.Source, c.Namespace,

@@ -151,8 +151,8 @@ func DeleteEntry(ix *index.Index, e diagnosis.Entry) fix.Step {
 }
 
 // WithRow returns the text of mapRoles in which the row replaces all rows of the same role. Other rows, their order and
-// comments are unchanged if editMapRoles can edit the text. If the row has an invalid value, WithRow returns that value,
-// which turns the step into advice.
+// comments are unchanged if editMapRoles can edit the text. WithRow returns the first invalid value of the row, if any:
+// a step with the value becomes advice.
 func WithRow(ix *index.Index, row diagnosis.Mapping) fix.Value {
 	if bad := invalidValues(row); len(bad) > 0 {
 		return bad[0]
@@ -169,7 +169,7 @@ func WithRow(ix *index.Index, row diagnosis.Mapping) fix.Value {
 	return mapRolesText(append(rows, row)...)
 }
 
-// mapRolesText returns rows as the text of mapRoles, or, like WithRow, the first invalid value in the rows.
+// mapRolesText returns rows as the text of mapRoles, or their first invalid value.
 func mapRolesText(rows ...diagnosis.Mapping) fix.Value {
 	var b strings.Builder
 	for _, m := range rows {

@@ -41,11 +41,11 @@ func editMapRoles(raw string, row diagnosis.Mapping) (text string, ok bool) {
 func splitRows(raw string) (head string, rows []string, indent string, ok bool) {
 	for line := range strings.Lines(raw) {
 		bare := strings.TrimLeft(line, " ")
-		lead := line[:len(line)-len(bare)]
+		spaces := line[:len(line)-len(bare)]
 		isRow := strings.HasPrefix(bare, "- ") || strings.TrimSpace(bare) == "-"
 		switch {
-		case isRow && (len(rows) == 0 || lead == indent):
-			indent = lead
+		case isRow && (len(rows) == 0 || spaces == indent):
+			indent = spaces
 			rows = append(rows, line)
 		case len(rows) > 0:
 			rows[len(rows)-1] += line

@@ -17,7 +17,7 @@ func TestEditMapRoles(t *testing.T) {
 	for name, c := range map[string]struct{ raw, want string }{ // want is empty if the text cannot be edited
 		"after other rows":           {other, other + added},
 		"last line without line end": {other[:len(other)-1], other + added},
-		"replaces the row of its role, not the comments after it": {"- rolearn: arn:aws:iam::1:role/path/new   # wrong\n  username: x\n\n# next\n" + other,
+		"replaces the row of its role": {"- rolearn: arn:aws:iam::1:role/path/new   # wrong\n  username: x\n\n# next\n" + other,
 			"\n# next\n" + other + added},
 		"indented rows": {"  - rolearn: a\n    groups:\n    - b\n",
 			"  - rolearn: a\n    groups:\n    - b\n" + addedIndented},

@@ -53,14 +53,14 @@ func policyOf(statement fix.Fields) fix.Value {
 	return fix.Document(fix.Fields{"Version": fix.Text("2012-10-17"), "Statement": fix.List{statement}})
 }
 
-// judgePolicies reports the AWS managed policies that nodes need and the role lacks. The text of other policies is not
-// read. If the role has such policies, there is a finding only if a console shows a missing permission.
+// judgePolicies reports the AWS managed policies that nodes need and the role lacks. The text of custom
+// policies is not read. If the role has one, there is a finding only if a console shows a missing permission.
 func judgePolicies(ix *index.Index, c diagnosis.Class, subject, role string, r diagnosis.Item[diagnosis.Role]) []diagnosis.Finding {
 	hasAny := func(policies ...string) bool {
 		return slices.ContainsFunc(r.Value.Policies,
 			func(arn string) bool { return slices.Contains(policies, arn[strings.LastIndexByte(arn, '/')+1:]) })
 	}
-	hasOthers := r.Value.Inline > 0 ||
+	hasCustom := r.Value.Inline > 0 ||
 		slices.ContainsFunc(r.Value.Policies, func(arn string) bool { return !strings.Contains(arn, ":aws:policy/") })
 	var lacking []string
 	if !hasAny("AmazonEKSWorkerNodePolicy", "AmazonEKSWorkerNodeMinimalPolicy", "AdministratorAccess", "AmazonEKSAutoNodePolicy") {
@@ -78,12 +78,12 @@ func judgePolicies(ix *index.Index, c diagnosis.Class, subject, role string, r d
 		steps = append(steps, Attach(ix, role, p))
 	}
 	certainty, verdict := diagnosis.Certain, diagnosis.Broken
-	if hasOthers {
+	if hasCustom {
 		certainty, verdict = diagnosis.Possible, diagnosis.Suspicious
 	}
 	seen := ix.OccurrencesOf(c.Name, diagnosis.NotPermitted, diagnosis.PullFailed)
-	if hasOthers && len(seen) == 0 {
-		return nil // the other policies may grant the permissions, and no symptom contradicts that
+	if hasCustom && len(seen) == 0 {
+		return nil // a custom policy may grant the permissions, and no symptom contradicts that
 	}
 	f := diagnosis.ReportBroken(subject, certainty, "node role %s lacks %s", RoleName(role), strings.Join(lacking, " and ")).
 		With(r.Source+": "+fmt.Sprintf("%d attached policies, %d inline policies", len(r.Value.Policies), r.Value.Inline)).

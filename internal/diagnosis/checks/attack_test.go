@@ -85,13 +85,13 @@ func TestTaggedInstances(t *testing.T) {
 	}
 	s.e.Instances.Value[2].StateReason = "Client.x: AWS Marketplace"
 	if f := findingsOf(s, "LAUNCH-10"); len(f) > 0 {
-		t.Errorf("the class in a tag counts, want no finding:\n%s", failures(f))
+		t.Errorf("want no finding, because the class in a tag does not count:\n%s", failures(f))
 	}
 	// If neither the cluster's UID nor the NodeClaims are known, a tag proves nothing.
 	s.e.Instances.Value[2].StateReason = ended.StateReason
 	s.e.Claims, s.e.Home = Item[[]Claim]{}, Item[ClusterIdentity]{}
 	if f := findingsOf(s, "LAUNCH-2"); len(f) > 0 {
-		t.Errorf("the tag counts without the cluster's UID, want no finding:\n%s", failures(f))
+		t.Errorf("want no finding, because the cluster's UID is not known:\n%s", failures(f))
 	}
 }
 
@@ -110,7 +110,7 @@ func TestForgedProviderID(t *testing.T) {
 	if with := findingsOf(s, "AUTH-2"); len(with) != 1 || len(without) != 1 || !slices.Equal(with[0].Evidence, without[0].Evidence) {
 		t.Errorf("want the same evidence without and with the forged Node:\n%s%s", failures(without), failures(with))
 	}
-	// The forged Node leads to no step about the instance, its NodeClaim or the forged Node.
+	// The forged Node leads to no change of the instance's NodeClaim or of the forged Node.
 	for name, forge := range map[string]func(*situation){
 		"the instance has no Node": func(s *situation) { s.e.Nodes.Value = append(s.e.Nodes.Value, forged) },
 		"the instance has a Node": func(s *situation) {

@@ -235,7 +235,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestManyValues: a bundle with too many values is rejected before it is decoded, which would take much memory.
+// TestManyValues: a bundle with more than 4 Mi values is rejected before its decoding, which would take much memory.
 func TestManyValues(t *testing.T) {
 	t.Parallel()
 	text := `{"format":1,"pods":{"source":"x","value":[` + strings.Repeat("{},", 5<<20) + `{}]}}`

@@ -41,8 +41,8 @@ func compareIDs(a, b string) int {
 	return cmp.Or(cmp.Compare(prefixA, prefixB), cmp.Compare(len(numberA), len(numberB)), cmp.Compare(numberA, numberB))
 }
 
-// Diagnose runs all checks and returns their findings, including fine ones, in the order of diagnosis.Rank. A finding of
-// a fallback check becomes fine if findings of other checks explain its symptoms. The result is deterministic.
+// Diagnose runs all checks and returns their findings, also fine ones, in the order of diagnosis.Rank. A finding of a
+// fallback check becomes fine if findings of other checks explain its symptoms. The result is deterministic.
 func Diagnose(e diagnosis.Evidence) []diagnosis.Finding {
 	ix := index.New(e)
 	var out, fallbacks []diagnosis.Finding

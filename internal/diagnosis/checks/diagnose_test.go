@@ -112,7 +112,7 @@ func TestHealthy(t *testing.T) {
 			s.e.Claims.Value, s.e.Instances.Value, s.e.Pods.Value = s.e.Claims.Value[:1], s.e.Instances.Value[:1], s.e.Pods.Value[:1]
 			s.e.Pods.Value[0].Namespace, s.e.Pods.Value[0].Owner = "karpenter", "Deployment/karpenter"
 		},
-		"controller stopped, without work": func(s *situation) {
+		"controller stopped an hour ago, without work": func(s *situation) {
 			s.killController(time.Hour)
 			s.e.Lease.Value.Holder = ""
 			s.addUnfinishedWork()

@@ -9,7 +9,7 @@ import (
 	. "github.com/joiner-sh/joiner/internal/diagnosis/checks"
 )
 
-// TestDeniedDNS: if the permission to read cluster DNS is missing, the finding names the permission and is not broken.
+// TestDeniedDNS: without the permission to read cluster DNS, FG-6 is unknown and names the permission.
 func TestDeniedDNS(t *testing.T) {
 	t.Parallel()
 	s := &situation{healthy()}

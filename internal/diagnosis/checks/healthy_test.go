@@ -151,13 +151,13 @@ func (s *situation) addEvent(kind, name, reason, message string) {
 		Event{Kind: kind, Name: name, Namespace: "default", UID: uid, By: "joiner", Reason: reason, Message: message, Last: noon})
 }
 
-// launchedAgo sets the launch of the second instance to d before noon.
+// launchedAgo sets the launch of i-2 to d before noon.
 func (s *situation) launchedAgo(d time.Duration) {
 	s.e.Claims.Value[1].Conditions[0].Since = noon.Add(-d)
 	s.e.Instances.Value[1].Launched = noon.Add(-d)
 }
 
-// registered makes the second instance a registered node, of architecture arm64 for the checks ARCH. condition, usually
+// registered makes i-2 a registered node, of architecture arm64 for the checks ARCH. condition, usually
 // the reason why the node is not initialized, replaces other conditions of its NodeClaim.
 func (s *situation) registered(ready bool, message string, condition Condition) *Node {
 	s.e.Claims.Value[1].Conditions = []Condition{{Type: "Launched", Status: "True"},

@@ -23,7 +23,7 @@ func TestPreflight(t *testing.T) {
 		"no fault":             {func(*situation) {}, ""},
 		"a role without entry": {unmapped, "AUTH-2"},
 		"a closed group":       {closedGroup, "NET-1"},
-		"both, the root first": {func(s *situation) { unmapped(s); closedGroup(s) }, "NET-1,AUTH-2"},
+		"the root cause first": {func(s *situation) { unmapped(s); closedGroup(s) }, "NET-1,AUTH-2"},
 		"no default route":     {noRoute, "NET-4"},
 		"one subnet of two": {func(s *situation) {
 			noRoute(s)

@@ -19,10 +19,10 @@ func TestTakeover(t *testing.T) {
 		ago    time.Duration // since the renewal of the Lease, which is valid for 15 seconds
 		change func(*situation)
 		want   Verdict
-		cause  string // start of the cause
+		cause  string // start of the finding's cause
 	}{
-		"holder renews": {14 * time.Second, nil, Fine, ""},
-		"just ended": {15 * time.Second, nil, Unknown,
+		"Lease is valid": {14 * time.Second, nil, Fine, ""},
+		"ended now": {15 * time.Second, nil, Unknown,
 			"the lease of the controller ended 0 s ago; another may be about to take over"},
 		"ended 90 s ago": {105 * time.Second, nil, Unknown,
 			"the lease of the controller ended 90 s ago; another may be about to take over"},

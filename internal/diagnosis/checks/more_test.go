@@ -186,7 +186,7 @@ func readyFaults() map[string][]fault {
 }
 
 func fargateFaults() map[string][]fault {
-	const beforeProfile = -81 * time.Hour // from noon; healthy creates the Fargate profile 80 hours before noon
+	const beforeProfile = -81 * time.Hour // from noon; the Fargate profile of healthy was created 80 hours before noon
 	const untolerated = "0/2 nodes are available: 2 node(s) had untolerated taint {eks.amazonaws.com/compute-type: fargate}."
 	const notInAuthConfig = "Misconfigured Fargate Profile: fargate profile joiner blocked for new launches due to: Pod execution role is not found in auth config or does not have all required permissions for launching fargate pods."
 	return map[string][]fault{
@@ -288,7 +288,7 @@ func (s *situation) addUnfinishedWork() {
 }
 
 func leaderFaults() map[string][]fault {
-	inactive := func(change func(*situation)) func(*situation) { // a changed situation without active controller
+	inactive := func(change func(*situation)) func(*situation) { // no controller is active, and change
 		return func(s *situation) {
 			s.killController(2 * time.Hour)
 			s.addUnfinishedWork()
