@@ -82,7 +82,8 @@ func TestIAM(t *testing.T) {
 	}
 }
 
-// TestEKS describes a cluster, and manages its access entries and Fargate profiles.
+// TestEKS describes a cluster, and creates an access entry and a Fargate profile. In mode CONFIG_MAP, EKS rejects
+// access entries.
 func TestEKS(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)
@@ -103,7 +104,7 @@ func TestEKS(t *testing.T) {
 		*c.KubernetesNetworkConfig.ServiceIpv4Cidr != "10.100.0.0/16" ||
 		c.AccessConfig.AuthenticationMode != "CONFIG_MAP" ||
 		!strings.HasPrefix(*c.Identity.Oidc.Issuer, "https://oidc.eks.us-east-1.amazonaws.com/id/") || c.Status != "ACTIVE" {
-		t.Errorf("cluster is %+v, want it active, in mode CONFIG_MAP", c)
+		t.Errorf("cluster is %+v, want the created cluster, ACTIVE, with an OIDC issuer", c)
 	}
 	arn := aws.String("arn:aws:iam::111122223333:role/path/node")
 	in := &eks.CreateAccessEntryInput{ClusterName: cluster, PrincipalArn: arn, Type: aws.String("EC2_LINUX")}
@@ -121,7 +122,7 @@ func TestEKS(t *testing.T) {
 	entry, err := b.eks.DescribeAccessEntry(t.Context(), &eks.DescribeAccessEntryInput{ClusterName: cluster, PrincipalArn: arn})
 	if err != nil || *entry.AccessEntry.Username != "system:node:{{EC2PrivateDNSName}}" ||
 		entry.AccessEntry.KubernetesGroups[0] != "system:nodes" {
-		t.Errorf("entry is %+v, %v, want user name and group of a node", entry, err)
+		t.Errorf("entry is %+v, %v, want the user name and the group of nodes", entry, err)
 	}
 	if _, err := b.eks.CreateAccessEntry(t.Context(), in); code(t, err) != "ResourceInUseException" {
 		t.Errorf("a second entry of the principal: %v, want ResourceInUseException", err)
@@ -213,7 +214,8 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// TestInterruption interrupts a spot instance: the event is in the queue, and the instance ends two minutes later.
+// TestInterruption: EC2 sends the warning of a spot interruption to the queue, and terminates the instance two minutes
+// later.
 func TestInterruption(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)
@@ -231,7 +233,7 @@ func TestInterruption(t *testing.T) {
 	id := out.Instances[0].InstanceIds[0]
 	b.advance(2 * time.Second)
 	b.server.Do(func(w *world.World, now time.Time) {
-		b.estate.Region.EventQueues = []string{"demo", "missing"}
+		b.estate.Region.EventQueues = []string{"demo", "missing"} // a queue that does not exist has no effect
 		if !w.Interrupt(now, id) {
 			t.Error("the instance cannot be interrupted")
 		}
@@ -278,8 +280,8 @@ func TestParameters(t *testing.T) {
 		}
 		n += len(page.Parameters)
 	}
-	if want := 8 * 3; n != want { // 8 kinds of images; for each two releases and the recommended release
-		t.Errorf("%d parameters for 1.31, want %d", n, want)
+	if want := 8 * 3; n != want { // 8 kinds of images, each with two releases and the recommended release
+		t.Errorf("%d parameters of images for Kubernetes 1.31, want %d", n, want)
 	}
 	for _, name := range []string{
 		"/aws/service/eks/optimized-ami/1.28/amazon-linux-2-arm64/recommended/image_id",
@@ -289,7 +291,7 @@ func TestParameters(t *testing.T) {
 	} {
 		p, err := b.ssm.GetParameter(t.Context(), &ssm.GetParameterInput{Name: &name})
 		if err != nil || !strings.HasPrefix(*p.Parameter.Value, "ami-0") {
-			t.Errorf("%s: %v, %v, want an image", name, p, err)
+			t.Errorf("%s: %v, %v, want the id of an image", name, p, err)
 		}
 	}
 	_, err := b.ssm.GetParameter(t.Context(),
@@ -337,6 +339,7 @@ func TestPricing(t *testing.T) {
 			}
 		}
 	}
+	// m5.metal is in another product family: "Compute Instance (bare metal)".
 	if prices["m5.large"] != "0.0960000000" || prices["m5.metal"] != "" || len(prices) < 500 {
 		t.Errorf("%d prices, m5.large %q, m5.metal %q; want at least 500, 0.096 and none", len(prices), prices["m5.large"], prices["m5.metal"])
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/sqs"
 )
 
+// build sets s.services.
 func (s *Server) build() {
 	s.services = map[string]api.Service{}
 	for _, svc := range []api.Service{
@@ -39,7 +40,7 @@ func (s *Server) Permissions(role string) map[string]int {
 }
 
 // authorize returns an error if the policies of the caller's role do not allow the call. CreateFleet and RunInstances
-// are authorized later, when their launch templates are known.
+// authorize themselves, when their launch templates are known.
 func (s *Server) authorize(c *api.Call, in any) error {
 	if c.Service == "sts" && c.Action == "GetCallerIdentity" {
 		return nil // needs no permission

@@ -17,7 +17,7 @@ import (
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html.
 type signature struct {
 	accessKey string
-	date      string // "20260102"
+	date      string // of the credential scope: "20260102"
 	region    string
 	service   string
 	headers   []string // names of the signed headers, in lower case
@@ -85,20 +85,20 @@ func readPresigned(q url.Values) (signature, error) {
 	return sig, sig.parseCredential(q.Get("X-Amz-Credential"), q.Get("X-Amz-Date"))
 }
 
-// parseCredential sets the fields that the credential and the date contain. It returns an error if these are malformed,
-// or if the signature has no value or no headers.
-func (s *signature) parseCredential(credential, date string) error {
+// parseCredential sets the fields that the credential and the timestamp contain. It returns an error if one of them is
+// malformed, or if the signature has no value or no headers.
+func (s *signature) parseCredential(credential, timestamp string) error {
 	parts := strings.Split(credential, "/")
 	if len(parts) != 5 || parts[4] != "aws4_request" {
 		return errors.New("credential must have the form KEY/DATE/REGION/SERVICE/aws4_request")
 	}
 	s.accessKey, s.date, s.region, s.service = parts[0], parts[1], parts[2], parts[3]
-	at, err := time.Parse(amzTime, date)
+	at, err := time.Parse(amzTime, timestamp)
 	if err != nil {
 		return errors.New("date must have the form YYYYMMDDTHHMMSSZ")
 	}
 	s.at = at
-	if !strings.HasPrefix(date, s.date) {
+	if !strings.HasPrefix(timestamp, s.date) {
 		return errors.New("date in credential scope does not match the date of the request")
 	}
 	if s.value == "" || len(s.headers) == 0 {
@@ -116,8 +116,8 @@ func (s signature) matches(secret string, r *http.Request, body []byte) bool {
 	for _, part := range []string{s.date, s.region, s.service, "aws4_request"} {
 		key = mac(key, part)
 	}
-	want, err := hex.DecodeString(s.value)
-	return err == nil && hmac.Equal(mac(key, text), want)
+	got, err := hex.DecodeString(s.value)
+	return err == nil && hmac.Equal(mac(key, text), got)
 }
 
 // canonical returns the canonical request, which is the text that is signed.
@@ -176,7 +176,7 @@ func canonicalQuery(q url.Values) string {
 }
 
 // headerValue returns the value of a header in the canonical request: several values are joined with commas, and each
-// run of spaces becomes one space.
+// run of spaces becomes one space. Host and Content-Length are not in r.Header.
 func headerValue(r *http.Request, name string) string {
 	switch strings.ToLower(name) {
 	case "host":

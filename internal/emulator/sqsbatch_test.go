@@ -30,8 +30,9 @@ func TestQueueBatches(t *testing.T) {
 	}
 	sent, err := b.sqs.SendMessageBatch(t.Context(), &sqs.SendMessageBatchInput{QueueUrl: queue.QueueUrl, Entries: entries(10)})
 	if err != nil || len(sent.Successful) != 10 || len(sent.Failed) != 0 {
-		t.Fatalf("sent: %+v, %v, want 10", sent, err)
+		t.Fatalf("sent: %+v, %v, want 10 successful entries", sent, err)
 	}
+	// The other queue keeps the messages of the partial batch apart from the ten messages.
 	otherQueue, err := b.sqs.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("other")})
 	if err != nil {
 		t.Fatal(err)
@@ -62,15 +63,15 @@ func TestQueueBatches(t *testing.T) {
 		*deleted.Failed[0].Code != "ReceiptHandleIsInvalid" {
 		t.Fatalf("deleted: %+v, %v, want all but entry 9", deleted, err)
 	}
-	b.advance(time.Minute)
+	b.advance(time.Minute) // more than the visibility timeout, 30 s
 	again, err := b.sqs.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: queue.QueueUrl, MaxNumberOfMessages: 10})
 	if err != nil || len(again.Messages) != 1 || *again.Messages[0].Body != *got.Messages[9].Body {
-		t.Errorf("messages after the deletion: %+v, %v, want only the tenth", again, err)
+		t.Errorf("messages after the deletion: %+v, %v, want only the message of entry 9", again, err)
 	}
 }
 
-// TestQueueFaults: with Faults.Redeliver = n every nth message is delivered twice, with Faults.Reorder the newest
-// message is delivered first.
+// TestQueueFaults: with Faults.Redeliver = n, every nth message is delivered twice, even if it was deleted in between.
+// With Faults.Reorder, the newest message is delivered first.
 func TestQueueFaults(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)
@@ -107,10 +108,10 @@ func TestQueueFaults(t *testing.T) {
 		&sqs.SendMessageInput{QueueUrl: queue.QueueUrl, MessageBody: aws.String("again")}); err != nil {
 		t.Fatal(err)
 	}
-	for turn, want := range []int{1, 1, 0} {
+	for call, want := range []int{1, 1, 0} {
 		got, err := b.sqs.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: queue.QueueUrl})
 		if err != nil || len(got.Messages) != want {
-			t.Fatalf("call %d: %+v, %v, want %d messages", turn, got, err, want)
+			t.Fatalf("call %d: %+v, %v, want %d messages", call, got, err, want)
 		}
 		for _, m := range got.Messages {
 			if _, err := b.sqs.DeleteMessage(t.Context(),

@@ -82,7 +82,7 @@ type parametersByPathOut struct {
 }
 
 func getParametersByPath(c *api.Call, in *parametersByPathIn) (parametersByPathOut, error) {
-	size := 10
+	size := 10 // default and maximum of SSM
 	if in.MaxResults > 0 {
 		size = min(in.MaxResults, 10)
 	}

@@ -21,8 +21,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
-// token returns the presigned URL of GetCallerIdentity that an EKS token contains: it expires after 60 seconds, and the
-// cluster is in a signed header. If cluster is empty, there is no such header.
+// token returns the presigned URL of GetCallerIdentity that an EKS token contains: X-Amz-Expires is 60 seconds,
+// and a signed header has the name of the cluster. If cluster is empty, the header is missing.
 func (b *fixture) token(t *testing.T, s identity.Session, cluster string) *url.URL {
 	t.Helper()
 	client := sts.NewFromConfig(b.config(s.AccessKey, s.SecretKey, s.Token))
@@ -46,8 +46,8 @@ func (b *fixture) token(t *testing.T, s identity.Session, cluster string) *url.U
 	return u
 }
 
-// callerOf calls the URL of a token, as the authenticator of a cluster does. It returns the caller's ARN, or the code
-// of the error.
+// callerOf calls the URL of a token with the header for the cluster (empty: none), as the authenticator of a cluster
+// does. It returns the caller's ARN, or the code of the error.
 func (b *fixture) callerOf(t *testing.T, u *url.URL, cluster, host string) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, u.String(), nil)
@@ -94,6 +94,7 @@ func TestTokens(t *testing.T) {
 	})
 	forged := s
 	forged.SecretKey = "guess"
+	// An account number is a valid access key, but not for a presigned request.
 	unknown := identity.Session{AccessKey: account, SecretKey: "secret"}
 	valid := b.token(t, s, "demo")
 	host := valid.Host
@@ -110,7 +111,7 @@ func TestTokens(t *testing.T) {
 		"another host":    {valid, "demo", "sts.amazonaws.com", "SignatureDoesNotMatch"},
 		"forged":          {b.token(t, forged, "demo"), "demo", host, "SignatureDoesNotMatch"},
 		"unknown key":     {b.token(t, unknown, "demo"), "demo", host, "InvalidClientTokenId"},
-		"altered query":   {withParameter(valid, "Action", "ListRoles"), "demo", host, "InvalidAction"},
+		"altered action":  {withParameter(valid, "Action", "ListRoles"), "demo", host, "InvalidAction"},
 		"altered version": {withParameter(valid, "Version", "2011-06-16"), "demo", host, "SignatureDoesNotMatch"},
 		"altered date": {withParameter(valid, "X-Amz-Date", time.Now().UTC().Add(time.Minute).Format("20060102T150405Z")),
 			"demo", host, "SignatureDoesNotMatch"},
@@ -128,7 +129,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestTokenAge: a token is valid for fifteen minutes, whatever its X-Amz-Expires.
+// TestTokenAge: a token is valid for fifteen minutes, regardless of X-Amz-Expires.
 func TestTokenAge(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)
@@ -158,9 +159,9 @@ func TestInstanceCredentials(t *testing.T) {
 		}
 		return out.Instances[0].InstanceIds[0]
 	}
-	noProfile := launch(types.RequestLaunchTemplateData{}, "bare")
-	if _, _, _, err := b.server.Credentials(noProfile); err == nil || !strings.HasSuffix(err.Error(), "instance has no instance profile") {
-		t.Errorf("without a profile: %v, want an error that reports this", err)
+	bareID := launch(types.RequestLaunchTemplateData{}, "bare")
+	if _, _, _, err := b.server.Credentials(bareID); err == nil || !strings.HasSuffix(err.Error(), "instance has no instance profile") {
+		t.Errorf("without a profile: %v, want the error that the instance has no instance profile", err)
 	}
 	b.createProfile(t, "node-profile", "node")
 	id := launch(types.RequestLaunchTemplateData{IamInstanceProfile: &types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: aws.String("node-profile")}}, "full")
@@ -172,7 +173,7 @@ func TestInstanceCredentials(t *testing.T) {
 	if err != nil || secondKey != key {
 		t.Errorf("the second call returns %s, %v, want the same key", secondKey, err)
 	}
-	admin := b.iam
+	admin := b.iam // the client before b.use replaces it
 	b.use(b.config(key, secret, token))
 	caller, err := b.sts.GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
 	if err != nil || *caller.Arn != "arn:aws:sts::111122223333:assumed-role/node/"+id {
@@ -188,7 +189,7 @@ func TestInstanceCredentials(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, _, err := b.server.Credentials(id); err == nil || !strings.Contains(err.Error(), "has no role") {
-		t.Errorf("without a role: %v, want an error that reports this", err)
+		t.Errorf("without a role: %v, want the error that the profile has no role", err)
 	}
 	if _, err := admin.DeleteRole(t.Context(), &iam.DeleteRoleInput{RoleName: aws.String("node")}); err != nil {
 		t.Fatal(err)
@@ -221,7 +222,7 @@ func TestAccounts(t *testing.T) {
 	b.use(b.config("444455556666", "x", ""))
 	caller, err := b.sts.GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
 	if err != nil || *caller.Account != "444455556666" {
-		t.Errorf("caller identity: %v, %v, want the key's account", caller, err)
+		t.Errorf("caller identity: %v, %v, want account 444455556666", caller, err)
 	}
 	vpcs, err := b.ec2.DescribeVpcs(t.Context(), &ec2.DescribeVpcsInput{})
 	if err != nil || len(vpcs.Vpcs) != 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// TestVolumeLimits: EC2 rejects a volume whose size, IOPS or throughput is not valid for its type, for the other
+// TestVolumeLimits: EC2 rejects a volume whose size, IOPS or throughput is invalid for its type, for another of these
 // values, or for the snapshot. It accepts volumes at the limits.
 func TestVolumeLimits(t *testing.T) {
 	t.Parallel()
@@ -23,6 +23,7 @@ func TestVolumeLimits(t *testing.T) {
 		"throughput per IOPS": {"/dev/xvda",
 			ebs{VolumeType: "gp3", VolumeSize: number(100), Iops: number(3000), Throughput: number(1000)},
 			"InvalidParameterValue: Throughput (MiB/s) to iops ratio of 0.333333 is too high"},
+		// The default is 3000 IOPS, and the limit 0.25 MiB/s per IOPS.
 		"throughput with default IOPS": {"/dev/xvda", ebs{VolumeType: "gp3", VolumeSize: number(100), Throughput: number(751)},
 			"InvalidParameterValue: Throughput (MiB/s) to iops ratio"},
 		"gp3 IOPS per GiB": {"/dev/xvda", ebs{VolumeType: "gp3", VolumeSize: number(20), Iops: number(10001)},

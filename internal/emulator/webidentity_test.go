@@ -20,7 +20,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
-// The issuer of service account tokens that the account trusts, and another one.
+// The issuer of service account tokens that the account trusts, and an issuer that it does not trust.
 const (
 	issuer      = "https://oidc.eks.us-east-1.amazonaws.com/id/ABCD"
 	otherIssuer = "https://oidc.eks.us-east-1.amazonaws.com/id/EFGH"
@@ -47,16 +47,16 @@ func (s signer) token(t *testing.T, claims map[string]any) string {
 	return signed + "." + base64.RawURLEncoding.EncodeToString(signature)
 }
 
-// keySet returns the JSON Web Key Set with the signer's key, which has the id k1, and with a key of another type.
+// keySet returns the JSON Web Key Set with the signer's key, which has the id k1, and an EC key, which STS must skip.
 func (s signer) keySet() []byte {
 	number := func(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 	return fmt.Appendf(nil, `{"keys":[{"kty":"EC","kid":"k0"},{"kty":"RSA","kid":"k1","alg":"RS256","n":%q,"e":%q}]}`,
 		number(s.key.N.Bytes()), number(big.NewInt(int64(s.key.E)).Bytes()))
 }
 
-// TestWebIdentity: a role can be assumed with a service account token if the issuer signed the token, it has not
-// expired and has STS as its audience, and the trust policy allows the service account. Otherwise STS's error is
-// returned. The session's keys are valid.
+// TestWebIdentity: a role can be assumed with a service account token if the issuer signed the token, the token has
+// not expired, its audience is STS, and the trust policy allows the service account. Otherwise STS returns an error.
+// The session's keys are valid.
 func TestWebIdentity(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)

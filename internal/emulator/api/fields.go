@@ -12,7 +12,7 @@ type field struct {
 	query  string // name in a query request: "ImageId"
 	xml    string // name in an answer of EC2, which begins with a small letter: "imageId"
 	item   string // name of the XML element of each item of a list in an answer
-	always bool   // written even if empty
+	always bool   // a scalar is written even if empty
 	flat   bool   // the items of a list are written without an XML element around all of them
 }
 
@@ -23,7 +23,6 @@ type Codec struct {
 	known sync.Map // reflect.Type → []field; a cache, because reflection is slow
 }
 
-// fieldsOf returns the fields of a struct type, including those of embedded structs.
 func (c *Codec) fieldsOf(t reflect.Type) []field {
 	if known, ok := c.known.Load(t); ok {
 		return known.([]field)

@@ -37,8 +37,7 @@ func passesAll(filters []Filter, f Filterable) (bool, error) {
 	return true, nil
 }
 
-// valuesOf returns the resource's values for a filter of this name; false if the resource type does not support the
-// filter.
+// valuesOf returns the resource's values for a filter; false if the resource type does not support the filter.
 func (f Filterable) valuesOf(name string) ([]string, bool) {
 	if key, ok := strings.CutPrefix(name, "tag:"); ok {
 		v, tagged := f.Tags[key]
@@ -65,7 +64,6 @@ func (f Filterable) valuesOf(name string) ([]string, bool) {
 	return v, ok
 }
 
-// matchesAny reports whether text matches one of the patterns: see matchesWildcards.
 func matchesAny(patterns []string, text string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return matchesWildcards(p, text) })
 }
@@ -78,9 +76,9 @@ func matchesWildcards(pattern, text string) bool {
 	// that * ends.
 	star, mark := -1, 0
 	for t < len(text) {
-		literal := p < len(pattern) && pattern[p] == '\\' && p+1 < len(pattern)
+		isEscaped := p < len(pattern) && pattern[p] == '\\' && p+1 < len(pattern)
 		switch {
-		case literal && pattern[p+1] == text[t]:
+		case isEscaped && pattern[p+1] == text[t]:
 			p, t = p+2, t+1
 		case !literal && p < len(pattern) && pattern[p] == '*':
 			star, mark = p, t
@@ -94,11 +92,12 @@ func matchesWildcards(pattern, text string) bool {
 			return false
 		}
 	}
+	// The rest of the pattern must match the empty text.
 	return strings.Trim(pattern[p:], "*") == ""
 }
 
 // FilterItems returns the items that pass all filters. If there are no items, it calls filterable with the zero value
-// of T, to check the names of the filters.
+// of T: an unknown filter is an error even then.
 func FilterItems[T any](items []T, filters []Filter, filterable func(T) Filterable) ([]T, error) {
 	if len(filters) == 0 {
 		return items, nil
@@ -115,7 +114,7 @@ func FilterItems[T any](items []T, filters []Filter, filterable func(T) Filterab
 	}
 	if len(items) == 0 {
 		var zero T
-		_, err := passesAll(filters, filterable(zero)) // an unknown filter is an error even if no item exists
+		_, err := passesAll(filters, filterable(zero))
 		return nil, err
 	}
 	return out, nil

@@ -14,9 +14,9 @@ type Page struct {
 	Size  int    // maximum number of items; 0: no maximum
 }
 
-// PageOf returns a page of a list, and the token of the next page; empty after the last page. A token has the number
-// and the key of the first item of its page. If the list has changed, the key finds the item. If the item is gone, the
-// page starts at the number.
+// PageOf returns a page of a list, and the token of the next page, which is empty after the last page. A token has the
+// offset and the key of the first item of its page. If the list has changed, the key finds the item. If the item is
+// gone, the page starts at the offset.
 func PageOf[T any](items []T, key func(T) string, p Page) ([]T, string, error) {
 	start := 0
 	if p.Token != "" {
@@ -41,13 +41,11 @@ func PageOf[T any](items []T, key func(T) string, p Page) ([]T, string, error) {
 	return items[:p.Size], encodePageToken(start+p.Size, key(items[p.Size])), nil
 }
 
-// encodePageToken returns the token of the page that starts with the item of this number and key. decodePageToken is
-// its inverse.
 func encodePageToken(offset int, key string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(strconv.Itoa(offset) + "|" + key))
 }
 
-// decodePageToken returns the number and the key of the first item of a token's page. ok is false if the text is not a
+// decodePageToken returns the offset and the key of the first item of a token's page. ok is false if the text is not a
 // token.
 func decodePageToken(token string) (offset int, key string, ok bool) {
 	raw, err := base64.RawURLEncoding.DecodeString(token)
@@ -65,8 +63,8 @@ type Paged struct {
 	NextToken  string // from the previous answer; empty: the first page
 }
 
-// Page returns the requested page. Without MaxResults its size is defaultSize (0: no maximum). MaxResults is reduced to
-// maxSize, and is invalid below 1.
+// Page returns the requested page. Without MaxResults its size is defaultSize (0: no maximum). A larger MaxResults
+// is reduced to maxSize. MaxResults below 1 is invalid.
 func (p Paged) Page(defaultSize, maxSize int) (Page, error) {
 	size := defaultSize
 	if p.MaxResults != nil {

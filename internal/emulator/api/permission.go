@@ -31,7 +31,6 @@ func (c *Call) Authorize(requests ...iampolicy.Request) error {
 	return nil
 }
 
-// policyDenial returns the service's error for a request that the policies do not allow.
 func policyDenial(c *Call, r iampolicy.Request, v iampolicy.Verdict) error {
 	why := "because no identity-based policy allows the " + r.Action + " action"
 	if v.Denied {

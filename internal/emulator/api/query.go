@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// Limits of a request. They exceed the size of any real request, and bound the cost of a hostile one.
+// Limits of a request. No real request reaches them; they bound the cost of a hostile request.
 const (
 	MaxBody       = 2 << 20 // bytes
 	maxParameters = 20_000
@@ -26,7 +26,7 @@ type Parameter struct {
 	value    string
 	set      bool // the request has a value for this node
 	children map[string]*Parameter
-	used     bool // Decode has stored the value in a field
+	used     bool // Decode has read this node
 }
 
 // ParseQuery returns the tree of a form's parameters.
@@ -154,8 +154,7 @@ func (p *Parameter) fillTime(v reflect.Value, path string) error {
 	return nil
 }
 
-// fillScalar sets v, which is a string, a bool, an integer or a float, to the value of p. path is the name of p, for
-// errors.
+// fillScalar sets v, which is a string, a bool, an integer or a float, to the value of p.
 func (p *Parameter) fillScalar(v reflect.Value, path string) error {
 	var err error
 	switch v.Kind() {
@@ -194,8 +193,8 @@ func (p *Parameter) numbers() []int {
 	return out
 }
 
-// Unused returns the name of the alphabetically first parameter below p that Decode has not used; empty if it has used
-// all. path is the name of p.
+// Unused returns the name of the alphabetically first parameter below p that Decode has not read; empty if it has
+// read all. path is the name of p.
 func (p *Parameter) Unused(path string) string {
 	names := make([]string, 0, len(p.children))
 	for name := range p.children {
@@ -214,7 +213,6 @@ func (p *Parameter) Unused(path string) string {
 	return ""
 }
 
-// join returns the name of a parameter below path: "Filter.1.Name".
 func join(path, name string) string {
 	if path == "" {
 		return name

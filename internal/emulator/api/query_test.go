@@ -30,7 +30,7 @@ type shape struct {
 	Paged
 }
 
-// TestQuery decodes parameters of all types.
+// TestQuery decodes parameters of all types, and finds the parameter that no field reads.
 func TestQuery(t *testing.T) {
 	t.Parallel()
 	form, err := url.ParseQuery("Name=a&Count=3&Share=0.5&On=false&At=2026-01-02T03:04:05Z&Item.10=c&Item.2=b&Item.1=a" +
@@ -69,7 +69,7 @@ func TestQueryRefused(t *testing.T) {
 		"number":  "Count=many",
 		"boolean": "On=perhaps",
 		"time":    "At=yesterday",
-		"nested":  strings.Repeat("A.", 20) + "B=1",
+		"depth":   strings.Repeat("A.", 20) + "B=1",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -118,14 +118,15 @@ func FuzzQuery(f *testing.F) {
 	})
 }
 
-// TestXML encodes a value in both dialects of XML: EC2's, and that of the other query services.
+// TestXML encodes a value in both dialects of XML: EC2's, and that of the other query services. The nil and empty
+// fields None, Missing, Empty and Optional are omitted.
 func TestXML(t *testing.T) {
 	t.Parallel()
 	type inner struct {
 		Id   string
 		Tags []world.Tag `aws:"Tag,tagSet"`
 	}
-	type answer struct {
+	type answer struct { // Named has all three parts of a tag
 		Things   []inner `aws:"ThingSet"`
 		None     []inner
 		Count    int64

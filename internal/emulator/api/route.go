@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// ReadTarget sets service, action and protocol from the header X-Amz-Target of a JSON request, for example
-// "AmazonSSM.GetParameter".
+// ReadTarget sets service, action and protocol from two headers of a JSON request: X-Amz-Target, for example
+// "AmazonSSM.GetParameter", and Content-Type.
 func (c *Call) ReadTarget(target, contentType string) error {
 	prefix, action, _ := strings.Cut(target, ".")
 	services := map[string]string{"AmazonSSM": "ssm", "AmazonSQS": "sqs", "AWSPriceListService": "pricing",
@@ -61,8 +61,8 @@ func (c *Call) ReadForm(r *http.Request) error {
 	return nil
 }
 
-// serviceOfVersion returns the service with the API version; empty if the version is unknown. Only
-// unsigned requests need it, because a signature names the service.
+// serviceOfVersion returns the service with the API version; empty if the version is unknown. Only unsigned requests
+// need it, because a signature has the name of the service.
 func serviceOfVersion(version string) string {
 	return map[string]string{"2016-11-15": "ec2", "2010-05-08": "iam", "2011-06-15": "sts", "2012-11-05": "sqs"}[version]
 }

@@ -19,7 +19,6 @@ import (
 // ShiftService is the name of the zonal shift service in signatures and in IAM.
 const ShiftService = "arc-zonal-shift"
 
-// protocol is the wire protocol of a service.
 type protocol int
 
 // The protocols of the emulated services.
@@ -44,15 +43,15 @@ type Service struct {
 
 // Action is the implementation of one action of a service.
 type Action struct {
-	Run           func(c *Call, decode func(any) error) (any, error) // reads the parameters with decode, and returns the answer
+	Run           func(c *Call, decode func(any) error) (any, error) // decode stores the parameters in a struct
 	HandlesDryRun bool                                               // Run handles Call.DryRun itself, after it has validated the request
 }
 
 // Call is one API call.
 type Call struct {
-	Service  string   // "ec2"
-	Action   string   // "CreateFleet"
-	Protocol protocol // protocol of the request
+	Service  string // "ec2"
+	Action   string // "CreateFleet"
+	Protocol protocol
 
 	Form        url.Values        // parameters of a query request, or of the URL of a REST request
 	Query       *Parameter        // parameters of a query request, as a tree; nil for JSON

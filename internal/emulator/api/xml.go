@@ -26,9 +26,9 @@ const (
 
 // Encoder writes values as XML elements.
 type Encoder struct {
-	Codec   *Codec       // returns the fields of types
-	Out     bytes.Buffer // the output
-	Dialect Dialect      // the dialect of the service
+	Codec   *Codec
+	Out     bytes.Buffer
+	Dialect Dialect
 }
 
 // element writes v as an XML element. It omits a nil pointer, and an empty scalar unless f.always is set.
@@ -103,7 +103,8 @@ func (e *Encoder) list(name string, v reflect.Value, f field) {
 	e.Close(name)
 }
 
-// pairs writes a map of strings in the format of SQS: one element per pair, sorted by name. It omits any other map.
+// pairs writes a map of strings in the format of SQS: one element per pair, sorted by key. It omits a map of another
+// type.
 func (e *Encoder) pairs(name string, v reflect.Value) {
 	m, ok := v.Interface().(map[string]string)
 	if !ok {
@@ -138,7 +139,7 @@ func (e *Encoder) Text(name, text string) {
 	e.Close(name)
 }
 
-// scalar writes a value as text.
+// scalar returns a value as text.
 func scalar(v reflect.Value) string {
 	switch v.Kind() {
 	case reflect.String:

@@ -85,7 +85,7 @@ func aclOf(c *api.Call, n *network.ACL) networkACL {
 		if e.Deny {
 			entry.RuleAction = "deny"
 		}
-		if e.Protocol != "-1" {
+		if e.Protocol != "-1" { // "-1", all protocols, has no ports
 			entry.PortRange = &portRange{e.From, e.To}
 		}
 		out.Entries = append(out.Entries, entry)

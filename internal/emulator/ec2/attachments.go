@@ -33,7 +33,7 @@ type endpoint struct {
 }
 
 func describeVpcEndpoints(c *api.Call, in *describeEndpointsIn) (describeEndpointsOut, error) {
-	names := securityGroupNames(c)
+	groupNames := securityGroupNames(c)
 	found, next, err := list(in.listIn, listing[*network.Endpoint, endpoint]{
 		items: c.Region.Network.Endpoints(),
 		ids:   in.VpcEndpointIds,
@@ -51,7 +51,7 @@ func describeVpcEndpoints(c *api.Call, in *describeEndpointsIn) (describeEndpoin
 		write: func(e *network.Endpoint) endpoint {
 			return endpoint{
 				VpcEndpointId: e.ID, VpcEndpointType: e.Kind, VpcId: e.VPCID, ServiceName: e.Service, State: "available",
-				RouteTableIds: e.RouteTableIDs, SubnetIds: e.SubnetIDs, Groups: groupRefs(e.GroupIDs, names),
+				RouteTableIds: e.RouteTableIDs, SubnetIds: e.SubnetIDs, Groups: groupRefs(e.GroupIDs, groupNames),
 				PrivateDnsEnabled: e.Kind == "Interface", OwnerId: c.Caller.Account, Tags: api.TagList(e.Tags),
 			}
 		},
@@ -84,7 +84,6 @@ type networkInterface struct {
 	Tags               []world.Tag `aws:"TagSet"`
 }
 
-// instanceAttachment is the attachment of a network interface to an instance, in the wire format of EC2.
 type instanceAttachment struct {
 	InstanceId       string
 	InstanceOwnerId  string
@@ -100,7 +99,7 @@ type attachedItem[T any] struct {
 }
 
 func describeNetworkInterfaces(c *api.Call, in *describeInterfacesIn) (describeInterfacesOut, error) {
-	names := securityGroupNames(c)
+	groupNames := securityGroupNames(c)
 	var all []attachedItem[world.NetworkInterface]
 	for _, i := range c.Region.Instances.Visible(c.Now) {
 		for _, n := range i.Interfaces {
@@ -110,33 +109,33 @@ func describeNetworkInterfaces(c *api.Call, in *describeInterfacesIn) (describeI
 	found, next, err := list(in.listIn, listing[attachedItem[world.NetworkInterface], networkInterface]{
 		items: all,
 		ids:   in.NetworkInterfaceIds,
-		id:    func(p attachedItem[world.NetworkInterface]) string { return p.item.ID },
+		id:    func(a attachedItem[world.NetworkInterface]) string { return a.item.ID },
 		code:  "InvalidNetworkInterfaceID.NotFound",
-		filterable: func(p attachedItem[world.NetworkInterface]) api.Filterable {
-			return api.Filterable{Tags: p.item.Tags, Values: map[string][]string{
-				"network-interface-id": {p.item.ID}, "subnet-id": {p.item.SubnetID}, "vpc-id": {p.instance.VPCID}, "group-id": p.item.SecurityGroupIDs,
-				"attachment.instance-id": {p.instance.ID}, "private-ip-address": {p.item.PrivateIP},
-				"status": {"in-use"}, "interface-type": {p.item.Kind},
+		filterable: func(a attachedItem[world.NetworkInterface]) api.Filterable {
+			return api.Filterable{Tags: a.item.Tags, Values: map[string][]string{
+				"network-interface-id": {a.item.ID}, "subnet-id": {a.item.SubnetID}, "vpc-id": {a.instance.VPCID},
+				"group-id": a.item.SecurityGroupIDs, "attachment.instance-id": {a.instance.ID}, "private-ip-address": {a.item.PrivateIP},
+				"status": {"in-use"}, "interface-type": {a.item.Kind},
 			}}
 		},
-		write: func(p attachedItem[world.NetworkInterface]) networkInterface {
+		write: func(a attachedItem[world.NetworkInterface]) networkInterface {
 			return networkInterface{
-				NetworkInterfaceId: p.item.ID,
-				SubnetId:           p.item.SubnetID,
-				VpcId:              p.instance.VPCID,
-				AvailabilityZone:   p.instance.Zone,
-				OwnerId:            p.instance.Account,
+				NetworkInterfaceId: a.item.ID,
+				SubnetId:           a.item.SubnetID,
+				VpcId:              a.instance.VPCID,
+				AvailabilityZone:   a.instance.Zone,
+				OwnerId:            a.instance.Account,
 				Status:             "in-use",
-				InterfaceType:      p.item.Kind,
-				PrivateIpAddress:   p.item.PrivateIP,
-				PrivateDnsName:     p.item.PrivateDNSName,
-				Groups:             groupRefs(p.item.SecurityGroupIDs, names),
-				Tags:               api.TagList(p.item.Tags),
+				InterfaceType:      a.item.Kind,
+				PrivateIpAddress:   a.item.PrivateIP,
+				PrivateDnsName:     a.item.PrivateDNSName,
+				Groups:             groupRefs(a.item.SecurityGroupIDs, groupNames),
+				Tags:               api.TagList(a.item.Tags),
 				Attachment: instanceAttachment{
-					InstanceId:       p.instance.ID,
-					InstanceOwnerId:  p.instance.Account,
-					DeviceIndex:      p.item.Device,
-					NetworkCardIndex: p.item.Card,
+					InstanceId:       a.instance.ID,
+					InstanceOwnerId:  a.instance.Account,
+					DeviceIndex:      a.item.Device,
+					NetworkCardIndex: a.item.Card,
 					Status:           "attached",
 				},
 			}
@@ -184,20 +183,21 @@ func describeVolumes(c *api.Call, in *describeVolumesIn) (describeVolumesOut, er
 		}
 	}
 	found, next, err := list(in.listIn, listing[attachedItem[world.Volume], volume]{
-		items: all, ids: in.VolumeIds, id: func(p attachedItem[world.Volume]) string { return p.item.ID }, code: "InvalidVolume.NotFound",
-		filterable: func(p attachedItem[world.Volume]) api.Filterable {
-			return api.Filterable{Tags: p.item.Tags, Values: map[string][]string{
-				"volume-id": {p.item.ID}, "status": {"in-use"}, "attachment.instance-id": {p.instance.ID}, "attachment.device": {p.item.Device},
-				"availability-zone": {p.instance.Zone}, "volume-type": {p.item.Kind}, "encrypted": api.BoolValues(p.item.Encrypted),
+		items: all, ids: in.VolumeIds, id: func(a attachedItem[world.Volume]) string { return a.item.ID }, code: "InvalidVolume.NotFound",
+		filterable: func(a attachedItem[world.Volume]) api.Filterable {
+			return api.Filterable{Tags: a.item.Tags, Values: map[string][]string{
+				"volume-id": {a.item.ID}, "status": {"in-use"}, "attachment.instance-id": {a.instance.ID},
+				"attachment.device": {a.item.Device}, "availability-zone": {a.instance.Zone}, "volume-type": {a.item.Kind},
+				"encrypted": api.BoolValues(a.item.Encrypted),
 			}}
 		},
-		write: func(p attachedItem[world.Volume]) volume {
+		write: func(a attachedItem[world.Volume]) volume {
 			return volume{
-				VolumeId: p.item.ID, Size: p.item.SizeGiB, AvailabilityZone: p.instance.Zone, Status: "in-use", CreateTime: p.instance.LaunchedAt,
-				VolumeType: p.item.Kind, Encrypted: p.item.Encrypted, Tags: api.TagList(p.item.Tags),
+				VolumeId: a.item.ID, Size: a.item.SizeGiB, AvailabilityZone: a.instance.Zone, Status: "in-use",
+				CreateTime: a.instance.LaunchedAt, VolumeType: a.item.Kind, Encrypted: a.item.Encrypted, Tags: api.TagList(a.item.Tags),
 				Attachments: []volumeAttachment{{
-					VolumeId: p.item.ID, InstanceId: p.instance.ID, Device: p.item.Device, Status: "attached",
-					AttachTime: p.instance.LaunchedAt, DeleteOnTermination: p.item.DeleteOnTermination,
+					VolumeId: a.item.ID, InstanceId: a.instance.ID, Device: a.item.Device, Status: "attached",
+					AttachTime: a.instance.LaunchedAt, DeleteOnTermination: a.item.DeleteOnTermination,
 				}},
 			}
 		},

@@ -67,11 +67,13 @@ func createDhcpOptions(c *api.Call, in *createDhcpOptionsIn) (createDhcpOptionsO
 			&failure.Error{Code: "MissingParameter", Message: "The request must contain the parameter dhcpConfigurationSet"}
 	}
 	o := c.Region.Network.CreateDHCPOptions(servers...)
-	out := dhcpConfiguration{Key: "domain-name-servers"}
+	nameServers := dhcpConfiguration{Key: "domain-name-servers"}
 	for _, s := range o.Servers {
-		out.Values = append(out.Values, attributeText{s})
+		nameServers.Values = append(nameServers.Values, attributeText{s})
 	}
-	return createDhcpOptionsOut{dhcpOptions{DhcpOptionsId: o.ID, OwnerId: c.Caller.Account, DhcpConfigurations: []dhcpConfiguration{out}}}, nil
+	return createDhcpOptionsOut{dhcpOptions{
+		DhcpOptionsId: o.ID, OwnerId: c.Caller.Account, DhcpConfigurations: []dhcpConfiguration{nameServers},
+	}}, nil
 }
 
 type associateDhcpOptionsIn struct{ DhcpOptionsId, VpcId string }

@@ -21,6 +21,7 @@ type createFleetIn struct {
 	Tags                  []world.TagSpecification `aws:"TagSpecification"`
 	Context               string
 
+	// The emulator accepts these parameters, and ignores them.
 	ExcessCapacityTerminationPolicy  string
 	TerminateInstancesWithExpiration bool
 	ReplaceUnhealthyInstances        bool
@@ -134,7 +135,6 @@ func createFleet(c *api.Call, in *createFleetIn) (createFleetOut, error) {
 	return out, nil
 }
 
-// request converts the parameters to a request of package world.
 func (in *createFleetIn) request(fingerprint string) (world.FleetRequest, error) {
 	q := world.FleetRequest{
 		Idempotency:      world.Idempotency{Token: in.ClientToken, Fingerprint: fingerprint},
@@ -165,9 +165,9 @@ func (in *createFleetIn) request(fingerprint string) (world.FleetRequest, error)
 	return q, nil
 }
 
-// split returns how many on-demand and how many spot instances the target capacity contains. The capacity for which the
-// request gives no type is spot if the default type is spot, otherwise on-demand. Capacity blocks and reserved capacity
-// count as on-demand.
+// split returns the on-demand and the spot part of the target capacity, in units. Capacity for which the request gives
+// no type is spot if the default type is spot, otherwise on-demand. Capacity blocks and reserved capacity count as
+// on-demand.
 func (t fleetTarget) split() (onDemand, spot int, err error) {
 	if t.Total < 1 || t.OnDemand < 0 || t.Spot < 0 || t.OnDemand+t.Spot > t.Total {
 		return 0, 0,
@@ -190,18 +190,18 @@ func (t fleetTarget) split() (onDemand, spot int, err error) {
 // market returns the market type of a fleet of capacity blocks or interruptible reservations; empty for on-demand and
 // spot.
 func (in *createFleetIn) market() (string, error) {
-	kinds := in.Reserved.ReservationTypes
+	types := in.Reserved.ReservationTypes
 	switch in.Target.Default {
 	case "capacity-block":
 		return world.MarketBlock, nil
 	case "reserved-capacity":
-		if len(kinds) != 1 || kinds[0] != world.MarketInterruptible {
+		if len(types) != 1 || types[0] != world.MarketInterruptible {
 			return "",
 				&failure.Error{Code: "UnsupportedOperation", Message: "This emulator's fleets of reserved capacity use interruptible-capacity-reservation only."}
 		}
 		return world.MarketInterruptible, nil
 	}
-	if len(kinds) > 0 {
+	if len(types) > 0 {
 		return "",
 			&failure.Error{Code: "InvalidParameterCombination", Message: "ReservedCapacityOptions need the default target capacity type reserved-capacity."}
 	}
@@ -223,7 +223,7 @@ func (o fleetOverride) override() (world.FleetOverride, error) {
 		return out, nil
 	}
 	dollars, err := strconv.ParseFloat(o.MaxPrice, 64)
-	if err != nil || dollars <= 0 || dollars > 1e6 {
+	if err != nil || dollars <= 0 || dollars > 1e6 { // no instance costs a million per hour
 		return world.FleetOverride{}, api.InvalidValue("MaxPrice", o.MaxPrice)
 	}
 	out.MaxPrice = catalog.Price(dollars * float64(catalog.Dollar))
@@ -247,7 +247,6 @@ func choiceOf(c world.FleetChoice) fleetChoice {
 	return out
 }
 
-// lifecycle returns EC2's name for the capacity type of an instance.
 func lifecycle(spot bool) string {
 	if spot {
 		return "spot"
@@ -264,7 +263,6 @@ type runInstancesIn struct {
 	ClientToken string
 }
 
-// runInstances launches instances with one set of launch parameters.
 func runInstances(c *api.Call, in *runInstancesIn) (reservation, error) {
 	if in.MinCount == nil || in.MaxCount == nil {
 		return reservation{}, &failure.Error{Code: "MissingParameter", Message: "The request must contain the parameter MinCount and MaxCount"}
@@ -293,9 +291,9 @@ func runInstances(c *api.Call, in *runInstancesIn) (reservation, error) {
 	if err != nil {
 		return reservation{}, err
 	}
-	all := reservationsOf(c, launched)
-	if len(all) == 0 {
+	reservations := reservationsOf(c, launched) // one, because one call launched all instances
+	if len(reservations) == 0 {
 		return reservation{OwnerId: c.Caller.Account, Instances: []instance{}}, nil
 	}
-	return all[0], nil
+	return reservations[0], nil
 }

@@ -63,7 +63,7 @@ type imageVolume struct {
 	Encrypted           bool
 }
 
-// describeImages lists images: the account's own and public ones.
+// describeImages lists the caller's images and the public images.
 func describeImages(c *api.Call, in *describeImagesIn) (describeImagesOut, error) {
 	var found []world.Image
 	for _, i := range c.Region.Images.All() {
@@ -98,16 +98,15 @@ func describeImages(c *api.Call, in *describeImagesIn) (describeImagesOut, error
 // isShown reports whether the caller may see the image, and the request selects it by id and owner. A deprecated image
 // of another account is shown only if the request has its id or IncludeDeprecated.
 func isShown(c *api.Call, i world.Image, in *describeImagesIn) bool {
-	named := slices.Contains(in.ImageIds, i.ID)
+	isRequested := slices.Contains(in.ImageIds, i.ID)
 	own := i.OwnerID == c.Caller.Account
-	if len(in.ImageIds) > 0 && !named || !i.Public && !own {
+	if len(in.ImageIds) > 0 && !isRequested || !i.Public && !own {
 		return false
 	}
 	deprecated := !i.DeprecatedAt.IsZero() && i.DeprecatedAt.Before(c.Now)
-	return (!deprecated || own || named || in.IncludeDeprecated) && isOwnedByAny(c, i, in.Owners)
+	return (!deprecated || own || isRequested || in.IncludeDeprecated) && isOwnedByAny(c, i, in.Owners)
 }
 
-// isOwnedByAny reports whether one of the given owners owns the image. Without owners it returns true.
 func isOwnedByAny(c *api.Call, i world.Image, owners []string) bool {
 	if len(owners) == 0 {
 		return true
@@ -126,7 +125,6 @@ func imageFilters(i world.Image) api.Filterable {
 	}}
 }
 
-// platformOf returns an image's values for the filter "platform": "windows", or none for Linux.
 func platformOf(i world.Image) []string {
 	if i.Windows {
 		return []string{"windows"}

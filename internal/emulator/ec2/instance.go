@@ -16,7 +16,7 @@ type reservation struct {
 	Instances     []instance `aws:"InstancesSet"`
 }
 
-// groupRef is a security group of an instance or a network interface.
+// groupRef is a security group of an instance, a network interface or a VPC endpoint.
 type groupRef struct {
 	GroupId   string
 	GroupName string
@@ -177,17 +177,16 @@ func stateOf(name string) instanceState {
 	return instanceState{Code: codes[name], Name: name}
 }
 
-// securityGroupNames returns names by id.
+// securityGroupNames returns the names of the region's security groups by id.
 func securityGroupNames(c *api.Call) map[string]string {
-	names := map[string]string{}
+	groupNames := map[string]string{}
 	for _, g := range c.Region.Network.SecurityGroups() {
-		names[g.ID] = g.Name
+		groupNames[g.ID] = g.Name
 	}
-	return names
+	return groupNames
 }
 
-// instanceOf converts an instance to EC2's wire format. names are the names of security groups by id.
-func instanceOf(c *api.Call, i world.Instance, names map[string]string) instance {
+func instanceOf(c *api.Call, i world.Instance, groupNames map[string]string) instance {
 	stock, _ := c.World.Market(i.Region).Stock(i.Type)
 	out := instance{
 		InstanceId: i.ID, ImageId: i.ImageID, InstanceState: stateOf(i.State),
@@ -198,7 +197,7 @@ func instanceOf(c *api.Call, i world.Instance, names map[string]string) instance
 		},
 		Monitoring: monitoring{State: "disabled"}, SubnetId: i.SubnetID, VpcId: i.VPCID,
 		PrivateIpAddress: i.PrivateIP, IpAddress: i.PublicIP, Ipv6Address: i.IPv6, SourceDestCheck: true,
-		Groups: groupRefs(i.SecurityGroupIDs, names), Architecture: i.Architecture,
+		Groups: groupRefs(i.SecurityGroupIDs, groupNames), Architecture: i.Architecture,
 		RootDeviceType: "ebs", RootDeviceName: "/dev/xvda", VirtualizationType: "hvm", ClientToken: i.ClientToken,
 		Tags: api.TagList(i.Tags), Hypervisor: "xen", SpotInstanceRequestId: i.SpotRequestID,
 		EbsOptimized: stock.Facts.EBS.Optimized == "default", EnaSupport: stock.Facts.Network.ENA != "unsupported",
@@ -229,12 +228,11 @@ func instanceOf(c *api.Call, i world.Instance, names map[string]string) instance
 		}})
 	}
 	for _, n := range i.Interfaces {
-		out.NetworkInterfaces = append(out.NetworkInterfaces, attachedInterfaceOf(i, n, names))
+		out.NetworkInterfaces = append(out.NetworkInterfaces, attachedInterfaceOf(i, n, groupNames))
 	}
 	return out
 }
 
-// profileIDOf returns the id of an instance profile; empty if the profile was deleted.
 func profileIDOf(c *api.Call, arn string) string {
 	p, err := c.Account().ProfileByARN(arn)
 	if err != nil {
@@ -243,13 +241,12 @@ func profileIDOf(c *api.Call, arn string) string {
 	return p.ID
 }
 
-// attachedInterfaceOf converts a network interface to the wire format that EC2 uses in a list of instances. names are
-// the names of security groups by id.
-func attachedInterfaceOf(i world.Instance, n world.NetworkInterface, names map[string]string) attachedInterface {
+// attachedInterfaceOf converts a network interface to the wire format that EC2 uses in a list of instances.
+func attachedInterfaceOf(i world.Instance, n world.NetworkInterface, groupNames map[string]string) attachedInterface {
 	out := attachedInterface{
 		NetworkInterfaceId: n.ID, SubnetId: n.SubnetID, VpcId: i.VPCID, OwnerId: i.Account, Status: "in-use",
 		InterfaceType: n.Kind, PrivateIpAddress: n.PrivateIP, PrivateDnsName: n.PrivateDNSName, SourceDestCheck: true,
-		Groups: groupRefs(n.SecurityGroupIDs, names),
+		Groups: groupRefs(n.SecurityGroupIDs, groupNames),
 		Attachment: interfaceAttachment{
 			AttachmentId: "eni-attach-" + n.ID[len("eni-"):], DeviceIndex: n.Device, NetworkCardIndex: n.Card,
 			Status: "attached", AttachTime: i.LaunchedAt, DeleteOnTermination: true,
@@ -271,11 +268,10 @@ func attachedInterfaceOf(i world.Instance, n world.NetworkInterface, names map[s
 	return out
 }
 
-// groupRefs returns the security groups with the given ids. names are the names of security groups by id.
-func groupRefs(ids []string, names map[string]string) []groupRef {
+func groupRefs(ids []string, groupNames map[string]string) []groupRef {
 	out := make([]groupRef, len(ids))
 	for i, id := range ids {
-		out[i] = groupRef{GroupId: id, GroupName: names[id]}
+		out[i] = groupRef{GroupId: id, GroupName: groupNames[id]}
 	}
 	return out
 }

@@ -25,13 +25,13 @@ type describeInstancesOut struct {
 	NextToken    string
 }
 
-// describeInstances lists instances. If Faults.ReadLag is set, it returns their past state.
+// describeInstances lists instances: see visibleInstances.
 func describeInstances(c *api.Call, in *describeInstancesIn) (describeInstancesOut, error) {
 	if len(in.InstanceIds) > 0 && in.MaxResults != nil {
 		return describeInstancesOut{},
 			&failure.Error{Code: "InvalidParameterCombination", Message: "The parameter instancesSet cannot be used with the parameter maxResults"}
 	}
-	found, err := seenInstances(c, in.InstanceIds)
+	found, err := visibleInstances(c, in.InstanceIds)
 	if err != nil {
 		return describeInstancesOut{}, err
 	}
@@ -49,9 +49,9 @@ func describeInstances(c *api.Call, in *describeInstancesIn) (describeInstancesO
 	return describeInstancesOut{Reservations: reservationsOf(c, found), NextToken: next}, nil
 }
 
-// seenInstances returns the instances with the given ids, or all instances if there are no ids. If Faults.ReadLag is
-// set, it returns their past state.
-func seenInstances(c *api.Call, ids []string) ([]world.Instance, error) {
+// visibleInstances returns the instances with the given ids, or all instances if there are no ids, in the state of
+// Faults.ReadLag ago.
+func visibleInstances(c *api.Call, ids []string) ([]world.Instance, error) {
 	if len(ids) == 0 {
 		return c.Region.Instances.Visible(c.Now), nil
 	}
@@ -79,13 +79,13 @@ func seenInstances(c *api.Call, ids []string) ([]world.Instance, error) {
 }
 
 func instanceFilters(i world.Instance) api.Filterable {
-	lifecycle := []string{}
+	lifecycles := []string{} // an on-demand instance has no lifecycle
 	if i.Spot {
-		lifecycle = []string{"spot"}
+		lifecycles = []string{"spot"}
 	}
 	return api.Filterable{Tags: i.Tags, Values: map[string][]string{
 		"instance-id": {i.ID}, "instance-state-name": {i.State}, "instance-type": {i.Type},
-		"instance-lifecycle": lifecycle, "availability-zone": {i.Zone}, "availability-zone-id": {i.ZoneID},
+		"instance-lifecycle": lifecycles, "availability-zone": {i.Zone}, "availability-zone-id": {i.ZoneID},
 		"subnet-id": {i.SubnetID}, "vpc-id": {i.VPCID}, "image-id": {i.ImageID}, "architecture": {i.Architecture},
 		"private-ip-address": {i.PrivateIP}, "private-dns-name": {i.PrivateDNSName}, "ip-address": {i.PublicIP},
 		"client-token": {i.ClientToken}, "reservation-id": {i.ReservationID}, "owner-id": {i.Account},

@@ -49,7 +49,7 @@ type statusDetail struct {
 // describeInstanceStatus lists the status checks and scheduled events of running instances. With IncludeAllInstances it
 // lists those of all instances.
 func describeInstanceStatus(c *api.Call, in *instanceStatusIn) (instanceStatusOut, error) {
-	found, err := seenInstances(c, in.InstanceIds)
+	found, err := visibleInstances(c, in.InstanceIds)
 	if err != nil {
 		return instanceStatusOut{}, err
 	}
@@ -71,7 +71,6 @@ func describeInstanceStatus(c *api.Call, in *instanceStatusIn) (instanceStatusOu
 	return out, err
 }
 
-// statusFilters returns the data of an instance and of its status that filters compare.
 func statusFilters(i world.Instance) api.Filterable {
 	f := instanceFilters(i)
 	f.Values["instance-status.status"] = []string{summaryOf(i, i.InstanceFailsSince).Status}

@@ -157,8 +157,8 @@ func ipv6Blocks(id string, block netip.Prefix) []ipv6Block {
 	if !block.IsValid() {
 		return nil
 	}
-	kind, number, _ := strings.Cut(id, "-")
-	return []ipv6Block{{kind + "-cidr-assoc-" + number, block.String(), blockState{"associated"}}}
+	prefix, suffix, _ := strings.Cut(id, "-")
+	return []ipv6Block{{prefix + "-cidr-assoc-" + suffix, block.String(), blockState{"associated"}}}
 }
 
 func describeSubnets(c *api.Call, in *describeSubnetsIn) (describeSubnetsOut, error) {
@@ -269,7 +269,7 @@ func permissionsOf(c *api.Call, rules []network.Rule) []permission {
 	out := make([]permission, 0, len(rules))
 	for _, r := range rules {
 		p := permission{IpProtocol: r.Protocol, Groups: []groupPair{}, IpRanges: []ipRange{}, Ipv6Ranges: []ipRange{}, PrefixListIds: []string{}}
-		if r.Protocol != "-1" {
+		if r.Protocol != "-1" { // "-1", all protocols, has no ports
 			p.FromPort, p.ToPort = &r.From, &r.To
 		}
 		for _, g := range r.Groups {
@@ -351,7 +351,7 @@ func routeTableOf(c *api.Call, t *network.RouteTable) routeTable {
 		if r.IsBlackhole {
 			wire.State = "blackhole"
 		}
-		if i == 0 {
+		if i == 0 { // the local route
 			wire.Origin = "CreateRouteTable"
 		}
 		if strings.HasPrefix(r.Target, "nat-") {

@@ -44,7 +44,7 @@ func groupAndRules(c *api.Call, in *authorizeIn) (*network.SecurityGroup, []netw
 	}
 	var rules []network.Rule
 	for _, p := range in.IpPermissions {
-		r := network.Rule{Protocol: p.IpProtocol, From: -1, To: -1}
+		r := network.Rule{Protocol: p.IpProtocol, From: -1, To: -1} // all ports
 		if p.FromPort != nil && p.ToPort != nil {
 			r.From, r.To = *p.FromPort, *p.ToPort
 		}
@@ -66,7 +66,6 @@ type createRouteIn struct {
 	GatewayId            string
 }
 
-// createRoute adds a route to a table. A second route for the same destination is an error.
 func createRoute(c *api.Call, in *createRouteIn) (api.Done, error) {
 	tables := c.Region.Network.RouteTables()
 	i := slices.IndexFunc(tables, func(t *network.RouteTable) bool { return t.ID == in.RouteTableId })

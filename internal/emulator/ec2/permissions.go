@@ -9,12 +9,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// Permissions returns the actions on resources that IAM must allow for a call. If it returns nil, the action itself
-// reports an error or asks IAM.
+// Permissions returns the actions on resources that IAM must allow for a call. It returns nil if the action itself
+// asks IAM, or will report an error.
 func Permissions(c *api.Call, in any) []iampolicy.Request {
 	switch in := in.(type) {
 	case *createFleetIn, *runInstancesIn:
-		return nil // the action asks IAM when it knows the launch templates
+		return nil // they call Call.Authorize when they know the launch templates
 	case *createTemplateIn:
 		tags, err := api.Tagging(in.Tags)
 		if err != nil {
@@ -23,7 +23,7 @@ func Permissions(c *api.Call, in any) []iampolicy.Request {
 		return c.Region.Permissions.ForLaunchTemplate(tags["launch-template"])
 	case *deleteTemplateIn:
 		if t := c.Region.LaunchTemplates.ByIDOrName(in.LaunchTemplateId, in.LaunchTemplateName); t != nil {
-			return c.Region.Permissions.ForResources(c.Name(), nil, t.ID)
+			return c.Region.Permissions.ForResources(c.Name(), nil, t.ID) // nil: the call adds no tags
 		}
 		return nil
 	case *terminateIn:
@@ -64,7 +64,6 @@ func authorizeOverrides(c *api.Call, q *world.FleetRequest) {
 	}
 }
 
-// awsErrorOf returns the AWS error in err; nil if there is none.
 func awsErrorOf(err error) *failure.Error {
 	var awsErr *failure.Error
 	if errors.As(err, &awsErr) {

@@ -75,7 +75,6 @@ type createPlacementGroupOut struct {
 	PlacementGroup placementGroup
 }
 
-// createPlacementGroup creates a placement group. The controller does not call it: users create placement groups.
 func createPlacementGroup(c *api.Call, in *createPlacementGroupIn) (createPlacementGroupOut, error) {
 	tags, err := api.Tagging(in.Tags)
 	if err != nil {
@@ -98,7 +97,6 @@ type deletePlacementGroupIn struct {
 	GroupName string
 }
 
-// deletePlacementGroup deletes a placement group without instances.
 func deletePlacementGroup(c *api.Call, in *deletePlacementGroupIn) (api.Done, error) {
 	return api.Done{Return: true}, c.Region.PlacementGroups.Delete(in.GroupName)
 }

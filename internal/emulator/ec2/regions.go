@@ -13,7 +13,7 @@ import (
 type zonesIn struct {
 	ZoneNames []string     `aws:"ZoneName"`
 	ZoneIds   []string     `aws:"ZoneId"`
-	All       bool         `aws:"AllAvailabilityZones"`
+	All       bool         `aws:"AllAvailabilityZones"` // ignored: the account has opted in to all zones
 	Filters   []api.Filter `aws:"Filter"`
 }
 
@@ -74,7 +74,7 @@ func zoneOf(c *api.Call, z site.Zone) zone {
 
 type regionsIn struct {
 	RegionNames []string     `aws:"RegionName"`
-	All         bool         `aws:"AllRegions"`
+	All         bool         `aws:"AllRegions"` // ignored
 	Filters     []api.Filter `aws:"Filter"`
 }
 
@@ -120,7 +120,6 @@ type createTagsIn struct {
 	Tags      []world.Tag `aws:"Tag"`
 }
 
-// createTags adds tags to resources of EC2, or changes the values of their tags.
 func createTags(c *api.Call, in *createTagsIn) (api.Done, error) {
 	if len(in.Resources) == 0 || len(in.Tags) == 0 {
 		return api.Done{}, &failure.Error{Code: "MissingParameter", Message: "The request must contain the parameters ResourceId and Tag"}
@@ -167,7 +166,6 @@ func matchesAnyTag(tags []tagToDelete, key, value string) bool {
 	return slices.ContainsFunc(tags, func(t tagToDelete) bool { return t.Key == key && (t.Value == nil || *t.Value == value) })
 }
 
-// tagsOfResource returns the tags of a resource; nil if it does not exist.
 func tagsOfResource(c *api.Call, id string) map[string]string {
 	if i, ok := c.World.Instance(id); ok {
 		return i.Tags

@@ -43,7 +43,7 @@ type capacityReservation struct {
 	Tags                   []world.Tag `aws:"TagSet"`
 }
 
-// describeCapacityReservations lists capacity reservations, including ended ones.
+// describeCapacityReservations lists active and ended capacity reservations.
 func describeCapacityReservations(c *api.Call, in *reservationsIn) (reservationsOut, error) {
 	if len(in.Ids) > 0 && in.MaxResults != nil {
 		return reservationsOut{},

@@ -18,7 +18,8 @@ type createTemplateIn struct {
 	Tags               []world.TagSpecification `aws:"TagSpecification"`
 }
 
-type createTemplateOut struct {
+// templateOut is the answer of CreateLaunchTemplate and DeleteLaunchTemplate.
+type templateOut struct {
 	LaunchTemplate launchTemplate
 }
 
@@ -33,24 +34,24 @@ type launchTemplate struct {
 	Tags                 []world.Tag `aws:"TagSet"`
 }
 
-func createLaunchTemplate(c *api.Call, in *createTemplateIn) (createTemplateOut, error) {
+func createLaunchTemplate(c *api.Call, in *createTemplateIn) (templateOut, error) {
 	if in.LaunchTemplateData == nil {
-		return createTemplateOut{}, &failure.Error{Code: "MissingParameter", Message: "The request must contain the parameter LaunchTemplateData"}
+		return templateOut{}, &failure.Error{Code: "MissingParameter", Message: "The request must contain the parameter LaunchTemplateData"}
 	}
 	tags, err := api.Tagging(in.Tags)
 	if err != nil {
-		return createTemplateOut{}, err
+		return templateOut{}, err
 	}
 	t := world.Template{Name: in.LaunchTemplateName, CreatedBy: c.Caller.ARN, Tags: tags["launch-template"]}
 	v := world.TemplateVersion{Description: in.VersionDescription, Data: *in.LaunchTemplateData}
 	if c.DryRun {
-		return createTemplateOut{}, api.DryRunError()
+		return templateOut{}, api.DryRunError()
 	}
-	made, err := c.Region.LaunchTemplates.Create(c.Now, t, v, world.Idempotency{Token: in.ClientToken, Fingerprint: c.Fingerprint()})
+	created, err := c.Region.LaunchTemplates.Create(c.Now, t, v, world.Idempotency{Token: in.ClientToken, Fingerprint: c.Fingerprint()})
 	if err != nil {
-		return createTemplateOut{}, err
+		return templateOut{}, err
 	}
-	return createTemplateOut{LaunchTemplate: templateOf(made)}, nil
+	return templateOut{LaunchTemplate: templateOf(created)}, nil
 }
 
 func templateOf(t *world.Template) launchTemplate {
@@ -72,7 +73,6 @@ type describeTemplatesOut struct {
 	NextToken       string
 }
 
-// describeLaunchTemplates lists launch templates. An unknown name or id is an error.
 func describeLaunchTemplates(c *api.Call, in *describeTemplatesIn) (describeTemplatesOut, error) {
 	all := c.Region.LaunchTemplates.All()
 	for _, id := range in.Ids {
@@ -119,8 +119,8 @@ type describeVersionsIn struct {
 	LaunchTemplateId   string
 	LaunchTemplateName string
 	Versions           []string `aws:"LaunchTemplateVersion"`
-	MinVersion         string
-	MaxVersion         string
+	MinVersion         string   // ignored
+	MaxVersion         string   // ignored
 	api.Paged
 }
 
@@ -140,7 +140,8 @@ type templateVersion struct {
 	LaunchTemplateData world.TemplateData
 }
 
-// describeLaunchTemplateVersions lists versions of a launch template; without a name or id, of all launch templates.
+// describeLaunchTemplateVersions lists versions of one launch template, or of all launch templates if the request has
+// neither a name nor an id.
 func describeLaunchTemplateVersions(c *api.Call, in *describeVersionsIn) (describeVersionsOut, error) {
 	templates := c.Region.LaunchTemplates.All()
 	if in.LaunchTemplateId != "" || in.LaunchTemplateName != "" {
@@ -154,7 +155,7 @@ func describeLaunchTemplateVersions(c *api.Call, in *describeVersionsIn) (descri
 	for _, t := range templates {
 		versions := t.Versions
 		if len(in.Versions) > 0 {
-			versions = nil
+			versions = nil // only the requested versions
 		}
 		for _, wanted := range in.Versions {
 			v, err := t.Version(wanted)
@@ -185,10 +186,10 @@ type deleteTemplateIn struct {
 	LaunchTemplateName string
 }
 
-func deleteLaunchTemplate(c *api.Call, in *deleteTemplateIn) (createTemplateOut, error) {
+func deleteLaunchTemplate(c *api.Call, in *deleteTemplateIn) (templateOut, error) {
 	t, err := c.Region.LaunchTemplates.Delete(in.LaunchTemplateId, in.LaunchTemplateName)
 	if err != nil {
-		return createTemplateOut{}, err
+		return templateOut{}, err
 	}
-	return createTemplateOut{LaunchTemplate: templateOf(t)}, nil
+	return templateOut{LaunchTemplate: templateOf(t)}, nil
 }

@@ -199,7 +199,7 @@ type fpgaInfo struct {
 }
 
 type inferenceInfo struct {
-	Accelerators           []accelerator `aws:"Accelerators,,member"`
+	Accelerators           []accelerator `aws:"Accelerators,,member"` // the items have another name than in other lists
 	TotalInferenceMemoryMB int64         `aws:"TotalInferenceMemoryInMiB"`
 }
 
@@ -224,8 +224,8 @@ type placementInfo struct {
 	SupportedStrategies []string
 }
 
-// typeOf converts the facts of an instance type to EC2's wire format. It reports a property that catalog.Facts lacks as
-// unsupported, or omits the property.
+// typeOf converts the facts of an instance type to EC2's wire format. A property that catalog.Facts lacks is omitted or
+// unsupported.
 func typeOf(f catalog.Facts) instanceType {
 	enclaves := "unsupported"
 	if f.NitroEnclaves {
@@ -293,14 +293,14 @@ func (t *instanceType) setAccelerators(f catalog.Facts) {
 	}
 }
 
-// devicesOf converts accelerators to EC2's wire format. total is their memory in MiB.
-func devicesOf(list []catalog.Accelerator) (out []accelerator, total int64) {
-	for _, a := range list {
+// devicesOf converts accelerators to EC2's wire format. totalMiB is the memory of all devices.
+func devicesOf(models []catalog.Accelerator) (out []accelerator, totalMiB int64) {
+	for _, a := range models {
 		out = append(out,
 			accelerator{Name: a.Name, Manufacturer: a.Manufacturer, Count: a.Count, MemoryInfo: deviceMemory{SizeInMiB: a.MemoryMiB}})
-		total += a.Count * a.MemoryMiB
+		totalMiB += a.Count * a.MemoryMiB
 	}
-	return out, total
+	return out, totalMiB
 }
 
 func storageOf(s catalog.Storage) *storageInfo {
@@ -365,18 +365,17 @@ type typeOffering struct {
 	Location     string
 }
 
-// describeInstanceTypeOfferings lists the instance types that the region, or each of its zones, offers.
 func describeInstanceTypeOfferings(c *api.Call, in *offeringsIn) (offeringsOut, error) {
-	kind := api.Or(in.LocationType, "region")
-	if !slices.Contains([]string{"region", "availability-zone", "availability-zone-id"}, kind) {
+	locationType := api.Or(in.LocationType, "region")
+	if !slices.Contains([]string{"region", "availability-zone", "availability-zone-id"}, locationType) {
 		return offeringsOut{}, api.InvalidValue("LocationType", in.LocationType)
 	}
 	market := c.World.Market(c.RegionID)
 	var all []typeOffering
 	for _, name := range market.Names() {
 		s, _ := market.Stock(name)
-		if kind == "region" {
-			all = append(all, typeOffering{name, kind, c.RegionID})
+		if locationType == "region" {
+			all = append(all, typeOffering{name, locationType, c.RegionID})
 			continue
 		}
 		for _, z := range c.Region.Zones() {
@@ -384,10 +383,10 @@ func describeInstanceTypeOfferings(c *api.Call, in *offeringsIn) (offeringsOut, 
 				continue
 			}
 			location := z.Name
-			if kind == "availability-zone-id" {
+			if locationType == "availability-zone-id" {
 				location = z.ID
 			}
-			all = append(all, typeOffering{name, kind, location})
+			all = append(all, typeOffering{name, locationType, location})
 		}
 	}
 	all, err := api.FilterItems(all, in.Filters, func(o typeOffering) api.Filterable {

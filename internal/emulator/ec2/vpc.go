@@ -23,7 +23,6 @@ type vpcAttributeOut struct {
 
 type attributeValue struct{ Value bool }
 
-// describeVpcAttribute returns one of the two DNS attributes of a VPC.
 func describeVpcAttribute(c *api.Call, in *vpcAttributeIn) (vpcAttributeOut, error) {
 	i := slices.IndexFunc(c.Region.Network.VPCs(), func(v *network.VPC) bool { return v.ID == in.VpcId })
 	if i < 0 {
@@ -67,11 +66,11 @@ type natAddress struct {
 // describeNatGateways lists the NAT gateways that are targets of routes. The emulated world has no other NAT gateways.
 func describeNatGateways(c *api.Call, in *describeNatGatewaysIn) (describeNatGatewaysOut, error) {
 	var all []natGateway
-	for _, t := range c.Region.Network.RouteTables() {
-		for _, r := range t.Routes {
-			known := slices.ContainsFunc(all, func(g natGateway) bool { return g.NatGatewayId == r.Target })
-			if strings.HasPrefix(r.Target, "nat-") && !known {
-				all = append(all, natGateway{r.Target, t.VPCID, "available", []natAddress{{network.GatewayAddress(r.Target)}}})
+	for _, table := range c.Region.Network.RouteTables() {
+		for _, r := range table.Routes {
+			isListed := slices.ContainsFunc(all, func(g natGateway) bool { return g.NatGatewayId == r.Target })
+			if strings.HasPrefix(r.Target, "nat-") && !isListed {
+				all = append(all, natGateway{r.Target, table.VPCID, "available", []natAddress{{network.GatewayAddress(r.Target)}}})
 			}
 		}
 	}

@@ -73,7 +73,6 @@ type updateEntryIn struct {
 	Username         string   `json:"username"`
 }
 
-// updateAccessEntry changes groups and username of an entry of type STANDARD.
 func updateAccessEntry(c *api.Call, in *updateEntryIn) (accessEntryOut, error) {
 	e, err := c.Region.EKS.AccessEntry(c.Path[0], c.Path[1])
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/ekscluster"
 )
 
-// association is an association of EKS Pod Identity, with all fields, in the wire format of EKS.
 type association struct {
 	ClusterName    string            `json:"clusterName"`
 	Namespace      string            `json:"namespace"`
@@ -88,8 +87,6 @@ type associationsOut struct {
 	NextToken    string               `json:"nextToken,omitempty"`
 }
 
-// listPodIdentityAssociations lists the associations of a cluster. The request may restrict the list to one namespace,
-// one service account, or both.
 func listPodIdentityAssociations(c *api.Call, _ *api.None) (associationsOut, error) {
 	k, err := c.Region.EKS.Cluster(c.Path[0])
 	if err != nil {
@@ -97,9 +94,9 @@ func listPodIdentityAssociations(c *api.Call, _ *api.None) (associationsOut, err
 	}
 	byID := map[string]*ekscluster.PodIdentityAssociation{}
 	var ids []string
-	namespace, account := c.Form.Get("namespace"), c.Form.Get("serviceAccount")
+	namespace, serviceAccount := c.Form.Get("namespace"), c.Form.Get("serviceAccount")
 	for _, p := range k.Associations() {
-		if (namespace == "" || namespace == p.Namespace) && (account == "" || account == p.ServiceAccount) {
+		if (namespace == "" || namespace == p.Namespace) && (serviceAccount == "" || serviceAccount == p.ServiceAccount) {
 			ids = append(ids, p.ID)
 			byID[p.ID] = p
 		}

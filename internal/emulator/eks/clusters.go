@@ -48,7 +48,8 @@ func Actions() map[string]api.Action {
 	}
 }
 
-// Routes returns the methods and paths of the actions.
+// Routes returns the methods and paths of the actions. Call.Path has the part for each *: the name of the cluster, then
+// the name, ARN or id of the resource in the cluster.
 func Routes() []api.Route {
 	return []api.Route{
 		{Method: "POST", Path: "clusters", Action: "CreateCluster"},
@@ -96,7 +97,6 @@ type cluster struct {
 	ZonalShiftConfig        zonalShiftConfig  `json:"zonalShiftConfig"`
 }
 
-// zonalShiftConfig determines whether a cluster takes part in zonal shifts.
 type zonalShiftConfig struct {
 	Enabled bool `json:"enabled"`
 }
@@ -117,8 +117,7 @@ type networkConfig struct {
 	IPFamily        string `json:"ipFamily"`
 }
 
-// networkConfigOf returns the network configuration of a cluster with this service CIDR. The CIDR determines the IP
-// family.
+// networkConfigOf derives the IP family from the service CIDR.
 func networkConfigOf(cidr string) networkConfig {
 	if strings.Contains(cidr, ":") {
 		return networkConfig{ServiceIpv6Cidr: cidr, IPFamily: "ipv6"}
@@ -169,7 +168,6 @@ func clusterOf(c *ekscluster.Cluster) cluster {
 	}
 }
 
-// publicCIDRs returns the CIDRs that may access the public endpoint: 0.0.0.0/0 if none is set.
 func publicCIDRs(cidrs []string) []string {
 	if len(cidrs) == 0 {
 		return []string{"0.0.0.0/0"}
@@ -225,7 +223,7 @@ func createCluster(c *api.Call, in *createClusterIn) (clusterOut, error) {
 		if s == nil {
 			return clusterOut{}, &failure.Error{Code: "InvalidParameterException", Message: "The subnet ID '" + id + "' does not exist"}
 		}
-		requested.VPCID = s.VPCID
+		requested.VPCID = s.VPCID // the same for all subnets
 	}
 	k, err := c.Region.EKS.CreateCluster(c.Now, requested)
 	if err != nil {
@@ -250,6 +248,7 @@ func deleteCluster(c *api.Call, _ *api.None) (clusterOut, error) {
 	return clusterOut{Cluster: clusterOf(k)}, nil
 }
 
+// namesOut is the answer of three list actions. Each sets one of the lists.
 type namesOut struct {
 	Clusters  []string `json:"clusters,omitempty"`
 	Entries   []string `json:"accessEntries,omitempty"`
@@ -264,7 +263,7 @@ func listClusters(c *api.Call, _ *api.None) (namesOut, error) {
 
 // namesPage returns the requested page of names, and the token of the next page.
 func namesPage(c *api.Call, all []string) ([]string, string, error) {
-	size := 100
+	size := 100 // default and maximum
 	if text := c.Form.Get("maxResults"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > 100 {
@@ -272,11 +271,11 @@ func namesPage(c *api.Call, all []string) ([]string, string, error) {
 		}
 		size = n
 	}
-	part, next, err := api.PageOf(all, func(s string) string { return s }, api.Page{Token: c.Form.Get("nextToken"), Size: size})
+	names, next, err := api.PageOf(all, func(s string) string { return s }, api.Page{Token: c.Form.Get("nextToken"), Size: size})
 	if err != nil {
 		return nil, "", &failure.Error{Code: "InvalidParameterException", Message: "nextToken is not valid"}
 	}
-	return part, next, nil
+	return names, next, nil
 }
 
 type updateConfigIn struct {
@@ -318,14 +317,14 @@ type update struct {
 }
 
 // updateClusterConfig changes the first of these settings that the request has: zonal shift, endpoint, authentication
-// mode. The authentication mode can change only forward in the order CONFIG_MAP, API_AND_CONFIG_MAP, API.
+// mode. The authentication mode can only advance in the order CONFIG_MAP, API_AND_CONFIG_MAP, API.
 func updateClusterConfig(c *api.Call, in *updateConfigIn) (updateOut, error) {
 	k, err := c.Region.EKS.Cluster(c.Path[0])
 	if err != nil {
 		return updateOut{}, err
 	}
-	success := func(kind string) updateOut { // the answer to an update of this type
-		return updateOut{Update: update{ID: c.ID, Status: "Successful", Type: kind, Params: []string{}, Errors: []string{}}}
+	success := func(updateType string) updateOut {
+		return updateOut{Update: update{ID: c.ID, Status: "Successful", Type: updateType, Params: []string{}, Errors: []string{}}}
 	}
 	if in.ZonalShiftConfig != nil {
 		k.ZonalShift = in.ZonalShiftConfig.Enabled

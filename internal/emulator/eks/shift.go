@@ -29,7 +29,6 @@ func ShiftRoutes() []api.Route {
 	}
 }
 
-// managedResource is a resource that takes part in zonal shifts.
 type managedResource struct {
 	Arn             string             `json:"arn"`
 	Name            string             `json:"name"`
@@ -69,7 +68,7 @@ func getManagedResource(c *api.Call, _ *api.None) (managedResource, error) {
 	for _, z := range c.Region.Zones() {
 		out.AppliedWeights[z.ID] = 1
 	}
-	apply := func(s *world.ZonalShift) string { // applies the first shift; returns the applied status
+	apply := func(s *world.ZonalShift) string { // applies s if it is the first; returns the status of s
 		if len(out.ZonalShifts)+len(out.Autoshifts) > 0 {
 			return "NOT_APPLIED"
 		}
@@ -119,7 +118,6 @@ func zonalShiftOf(s *world.ZonalShift) zonalShift {
 	}
 }
 
-// startZonalShift moves the traffic of a resource away from a zone.
 func startZonalShift(c *api.Call, in *startShiftIn) (zonalShift, error) {
 	number, unit := strings.TrimRight(in.ExpiresIn, "mh"), strings.TrimLeft(in.ExpiresIn, "0123456789")
 	n, err := strconv.Atoi(number)
@@ -147,7 +145,7 @@ func cancelZonalShift(c *api.Call, _ *api.None) (zonalShift, error) {
 }
 
 // ShiftPermissions returns the request that IAM evaluates for a call. Policies select the resource of a shift by a
-// condition key; the request for CancelZonalShift does not have this key.
+// condition key. The request for CancelZonalShift lacks this key, because its path has only the shift.
 func ShiftPermissions(c *api.Call, in any) []iampolicy.Request {
 	r := iampolicy.Request{Action: c.Name(), Resource: "*", Keys: iampolicy.Keys{}}
 	resource := ""

@@ -13,9 +13,9 @@ func Permissions(c *api.Call, in any) []iampolicy.Request {
 	case *createProfileIn:
 		out := profilePermissions(c, identity.Profile{Name: in.InstanceProfileName, Path: in.Path}, api.TagMap(in.Tags))
 		if len(in.Tags) > 0 {
-			tag := profilePermissions(c, identity.Profile{Name: in.InstanceProfileName, Path: in.Path}, api.TagMap(in.Tags))
-			tag[0].Action = "iam:TagInstanceProfile"
-			out = append(out, tag...)
+			tagging := profilePermissions(c, identity.Profile{Name: in.InstanceProfileName, Path: in.Path}, api.TagMap(in.Tags))
+			tagging[0].Action = "iam:TagInstanceProfile"
+			out = append(out, tagging...)
 		}
 		return out
 	case *profileIn:
@@ -46,8 +46,8 @@ func rolePermissions(c *api.Call, name string) []iampolicy.Request {
 	return []iampolicy.Request{{Action: c.Name(), Resource: r.ARN}}
 }
 
-// profileNamed returns the instance profile with the name. If the profile does not exist, it returns one without path
-// and tags: IAM evaluates the policies before it looks for the profile.
+// profileNamed returns the instance profile with the name. If the profile does not exist, it returns a profile without
+// path and tags: IAM evaluates the policies before it reads the profile.
 func profileNamed(c *api.Call, name string) identity.Profile {
 	p, err := c.Account().Profile(name)
 	if err != nil {
@@ -56,13 +56,13 @@ func profileNamed(c *api.Call, name string) identity.Profile {
 	return p
 }
 
-// profilePermissions returns the request for the call's action on an instance profile. add has the tags that the call
-// adds.
-func profilePermissions(c *api.Call, p identity.Profile, add map[string]string) []iampolicy.Request {
+// profilePermissions returns the request for the call's action on an instance profile. newTags are the tags that the
+// call adds.
+func profilePermissions(c *api.Call, p identity.Profile, newTags map[string]string) []iampolicy.Request {
 	keys := iampolicy.Keys{}
 	keys.AddTags("aws:ResourceTag/", p.Tags)
 	keys.AddTags("iam:ResourceTag/", p.Tags)
-	keys.AddTags("aws:RequestTag/", add)
+	keys.AddTags("aws:RequestTag/", newTags)
 	arn := api.Or(p.ARN, "arn:"+site.Partition(c.RegionID)+":iam::"+c.Caller.Account+":instance-profile"+api.Or(p.Path, "/")+p.Name)
 	return []iampolicy.Request{{Action: c.Name(), Resource: arn, Keys: keys}}
 }

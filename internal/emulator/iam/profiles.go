@@ -20,7 +20,7 @@ type profileOut struct{ InstanceProfile instanceProfile }
 
 type profileIn struct {
 	InstanceProfileName string
-	RoleName            string
+	RoleName            string // only to add and to remove a role
 }
 
 type createProfileIn struct {
@@ -47,11 +47,10 @@ type listProfilesOut struct {
 
 type tagProfileIn struct {
 	InstanceProfileName string
-	Tags                []world.Tag
-	TagKeys             []string
+	Tags                []world.Tag // for TagInstanceProfile
+	TagKeys             []string    // for UntagInstanceProfile
 }
 
-// profileOf converts an instance profile and its role to IAM's wire format.
 func profileOf(c *api.Call, p identity.Profile) instanceProfile {
 	out := instanceProfile{
 		Path: p.Path, InstanceProfileName: p.Name, InstanceProfileId: p.ID, Arn: p.ARN,
@@ -84,8 +83,8 @@ func listInstanceProfilesForRole(c *api.Call, in *profilesOfRoleIn) (listProfile
 	return profilesPage(c, c.Account().ProfilesOfRole(in.RoleName), in.paging)
 }
 
-func profilesPage(c *api.Call, all []identity.Profile, m paging) (listProfilesOut, error) {
-	found, next, err := pageOf(all, func(p identity.Profile) string { return p.Name }, m)
+func profilesPage(c *api.Call, all []identity.Profile, in paging) (listProfilesOut, error) {
+	found, next, err := pageOf(all, func(p identity.Profile) string { return p.Name }, in)
 	out := listProfilesOut{InstanceProfiles: []instanceProfile{}, IsTruncated: next != "", Marker: next}
 	for _, p := range found {
 		out.InstanceProfiles = append(out.InstanceProfiles, profileOf(c, p))

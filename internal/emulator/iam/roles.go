@@ -69,7 +69,7 @@ func roleOf(r identity.Role) role {
 	return role{
 		Path: r.Path, RoleName: r.Name, RoleId: r.ID, Arn: r.ARN, CreateDate: timeOf(r.CreatedAt),
 		AssumeRolePolicyDocument: url.QueryEscape(r.TrustPolicy), Description: r.Description,
-		MaxSessionDuration: 3600, Tags: api.TagList(r.Tags),
+		MaxSessionDuration: 3600 /* seconds */, Tags: api.TagList(r.Tags),
 	}
 }
 
@@ -120,13 +120,13 @@ type paging struct {
 }
 
 // pageOf returns the requested page of a list, and the marker of the next page.
-func pageOf[T any](items []T, key func(T) string, m paging) ([]T, string, error) {
-	p := api.Page{Token: m.Marker, Size: 100}
-	if m.MaxItems != nil {
-		if *m.MaxItems < 1 || *m.MaxItems > 1000 {
+func pageOf[T any](items []T, key func(T) string, in paging) ([]T, string, error) {
+	p := api.Page{Token: in.Marker, Size: 100}
+	if in.MaxItems != nil {
+		if *in.MaxItems < 1 || *in.MaxItems > 1000 {
 			return nil, "", &failure.Error{Code: "ValidationError", Message: "MaxItems must be between 1 and 1000"}
 		}
-		p.Size = int(*m.MaxItems)
+		p.Size = int(*in.MaxItems)
 	}
 	part, next, err := api.PageOf(items, key, p)
 	if err != nil {
@@ -164,8 +164,8 @@ func deleteRole(c *api.Call, in *roleIn) (api.None, error) {
 
 type tagRoleIn struct {
 	RoleName string
-	Tags     []world.Tag
-	TagKeys  []string
+	Tags     []world.Tag // for TagRole
+	TagKeys  []string    // for UntagRole
 }
 
 func tagRole(c *api.Call, in *tagRoleIn) (api.None, error) {
@@ -178,7 +178,7 @@ func untagRole(c *api.Call, in *tagRoleIn) (api.None, error) {
 
 type rolePolicyIn struct {
 	RoleName  string
-	PolicyArn string
+	PolicyArn string // only to attach and to detach a policy
 	paging
 }
 
@@ -217,7 +217,7 @@ type rolePoliciesOut struct {
 	IsTruncated bool
 }
 
-// listRolePolicies lists inline policies.
+// listRolePolicies lists the names of the inline policies.
 func listRolePolicies(c *api.Call, in *rolePolicyIn) (rolePoliciesOut, error) {
 	r, err := c.Account().Role(in.RoleName)
 	return rolePoliciesOut{PolicyNames: append([]string{}, r.InlineNames()...)}, err

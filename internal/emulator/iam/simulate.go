@@ -31,8 +31,8 @@ type evaluation struct {
 	EvalDecision     string
 }
 
-// simulatePrincipalPolicy returns the decision of a role's policies for each action on each resource. An unrestricted
-// role is allowed everything, as when it makes the calls: see identity.IAM.IsRestricted.
+// simulatePrincipalPolicy returns the decision of a role's policies for each action on each resource. As for calls,
+// all is allowed to an unrestricted role: see identity.IAM.IsRestricted.
 func simulatePrincipalPolicy(c *api.Call, in *simulateIn) (simulateOut, error) {
 	role, err := c.Account().Role(in.PolicySourceArn[strings.LastIndexByte(in.PolicySourceArn, '/')+1:])
 	if err != nil {
@@ -53,10 +53,10 @@ func simulatePrincipalPolicy(c *api.Call, in *simulateIn) (simulateOut, error) {
 				keys[e.ContextKeyName] = e.ContextKeyValues
 			}
 			decision := "implicitDeny"
-			switch v := c.Account().Judge(role.Name, iampolicy.Request{Action: action, Resource: resource, Keys: keys}); {
-			case !c.Account().IsRestricted(role.Name), v.Allowed:
+			switch verdict := c.Account().Judge(role.Name, iampolicy.Request{Action: action, Resource: resource, Keys: keys}); {
+			case !c.Account().IsRestricted(role.Name), verdict.Allowed:
 				decision = "allowed"
-			case v.Denied:
+			case verdict.Denied:
 				decision = "explicitDeny"
 			}
 			out.EvaluationResults = append(out.EvaluationResults, evaluation{action, resource, decision})

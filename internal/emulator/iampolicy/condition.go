@@ -22,12 +22,12 @@ type condition struct {
 func readConditions(all map[string]map[string]oneOrMany[scalar]) ([]condition, error) {
 	var out []condition
 	for _, spelled := range slices.Sorted(maps.Keys(all)) {
-		operator, err := readOperator(spelled)
+		withOperator, err := readOperator(spelled)
 		if err != nil {
 			return nil, err
 		}
 		for _, key := range slices.Sorted(maps.Keys(all[spelled])) {
-			c := operator
+			c := withOperator
 			c.key = strings.ToLower(key)
 			for _, v := range all[spelled][key] {
 				c.values = append(c.values, string(v))
@@ -100,15 +100,15 @@ func operators() map[string]operator {
 //
 // See https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_condition_operators.html.
 func (c condition) holds(request Keys) bool {
-	values, known := request.find(c.key)
+	values, present := request.find(c.key)
 	switch {
 	case c.op.absence:
-		return slices.Contains(c.values, fmt.Sprint(!known))
-	case !known && c.ifExists, !known && c.forAll:
+		return slices.Contains(c.values, fmt.Sprint(!present))
+	case !present && c.ifExists, !present && c.forAll:
 		return true
-	case !known && c.forAny:
+	case !present && c.forAny:
 		return false
-	case !known:
+	case !present:
 		return c.op.negated
 	}
 	meets := func(value string) bool {

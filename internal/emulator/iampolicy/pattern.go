@@ -7,7 +7,9 @@ const arnParts = 6
 
 // like matches a text against a pattern: * stands for any number of characters, ? for one.
 func like(pattern, text string) bool {
-	star, retry := -1, 0 // position of the last * in the pattern, and position in the text at which to retry the rest of the pattern
+	// star is the position of the last * in the pattern; -1: none. retry is the position in the text where the match of
+	// that * ends.
+	star, retry := -1, 0
 	p, t := 0, 0
 	for t < len(text) {
 		switch {
@@ -28,8 +30,8 @@ func like(pattern, text string) bool {
 }
 
 // arnLike matches an ARN part by part: a * does not match the colon between two parts. In IAM, a * in a Resource
-// matches that colon too. So a pattern matches less here than in IAM: an Allow never allows more than in IAM, but a
-// Deny may deny less.
+// matches that colon too. So a pattern matches less here than in IAM: an Allow with a Resource never allows more
+// than in IAM, but a Deny may deny less. For NotResource it is the opposite.
 func arnLike(pattern, arn string) bool {
 	if pattern == "*" {
 		return true

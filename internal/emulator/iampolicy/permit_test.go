@@ -51,6 +51,7 @@ func TestConditions(t *testing.T) {
 		{`{"Bool":{"aws:SecureTransport":true}}`, Keys{"aws:SecureTransport": {"true"}}, true},
 		{`{"Bool":{"aws:SecureTransport":"true"}}`, absent, false},
 		{`{"ArnLike":{"aws:PrincipalArn":"arn:aws:iam::*:role/a*"}}`, Keys{"aws:PrincipalArn": {"arn:aws:iam::1:role/admin"}}, true},
+		// A pattern needs all six parts of an ARN.
 		{`{"ArnEquals":{"aws:PrincipalArn":"arn:aws:*"}}`, Keys{"aws:PrincipalArn": {"arn:aws:iam::1:role/admin"}}, false},
 		{`{"ArnNotLike":{"aws:PrincipalArn":"arn:aws:iam::*:role/a*"}}`, Keys{"aws:PrincipalArn": {"arn:aws:iam::1:role/b"}}, true},
 
@@ -97,7 +98,9 @@ func TestJudge(t *testing.T) {
 			instance, Verdict{Allowed: true}},
 		{`{"Effect":"Allow","Action":"ec2:*","Resource":"arn:aws:ec2:us-east-2:*:instance/*"}`, "ec2:TerminateInstances", instance, Verdict{}},
 		{`{"Effect":"Allow","Action":"ec2:*","Resource":"arn:aws:ec2:*::instance/i-1"}`, "ec2:TerminateInstances", instance, Verdict{}},
+		// An ARN does not match the resource "*" of an action without resources.
 		{`{"Effect":"Allow","Action":"ec2:*","Resource":"arn:aws:ec2:*:*:instance/i-1"}`, "ec2:DescribeInstances", "*", Verdict{}},
+		// A * matches the empty account in the ARN of an image.
 		{`{"Effect":"Allow","Action":"ec2:*","Resource":"arn:aws:ec2:us-east-1:*:image/*"}`, "ec2:RunInstances",
 			"arn:aws:ec2:us-east-1::image/ami-1", Verdict{Allowed: true}},
 		{`{"Sid":"A","Effect":"Allow","NotAction":"iam:*","Resource":"*"}`, "ec2:TerminateInstances", instance, Verdict{Allowed: true, Sid: "A"}},
@@ -141,7 +144,7 @@ func TestLike(t *testing.T) {
 		{"?", "", false}, {"a?c", "abc", true}, {"a?c", "ac", false}, {"*a*b", "xaxaxb", true}, {"*ab", "aab", true}, {"a*", "ba", false},
 	} {
 		if got := like(c.pattern, c.text); got != c.want {
-			t.Errorf("like(%q, %q) = %t, want the opposite", c.pattern, c.text, got)
+			t.Errorf("like(%q, %q) = %t, want %t", c.pattern, c.text, got, c.want)
 		}
 	}
 }
@@ -174,6 +177,6 @@ func TestReadRefuses(t *testing.T) {
 		}
 	}
 	if _, err := Read(fmt.Appendf(nil, `{"Version":"2012-10-17","Id":"x","Statement":{%s}}`, body)); err != nil {
-		t.Error(err)
+		t.Errorf("a valid document: %v, want no error", err)
 	}
 }

@@ -39,7 +39,6 @@ type document struct {
 	Statement oneOrMany[writtenStatement]
 }
 
-// writtenStatement is a statement in JSON.
 type writtenStatement struct {
 	Sid         string
 	Effect      string
@@ -75,7 +74,6 @@ func Read(text []byte) (Policy, error) {
 	return p, nil
 }
 
-// read checks the statement and converts it.
 func (w writtenStatement) read() (statement, error) {
 	out := statement{sid: w.Sid, deny: w.Effect == "Deny"}
 	if w.Effect != "Allow" && w.Effect != "Deny" {
@@ -115,7 +113,7 @@ func readPatterns(name string, positive, negated []string) (patterns, error) {
 	return out, rejectVariables(out.texts)
 }
 
-// rejectVariables rejects policy variables such as ${aws:username}, which are not supported.
+// rejectVariables rejects policy variables such as ${aws:username}.
 func rejectVariables(texts []string) error {
 	for _, t := range texts {
 		if strings.Contains(t, "${") {
@@ -142,6 +140,7 @@ func (m *oneOrMany[T]) UnmarshalJSON(text []byte) error {
 	return err
 }
 
+// decodeStrictly rejects unknown fields, for example Principal.
 func decodeStrictly(text []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()

@@ -31,7 +31,7 @@ func Judge(policies []Policy, r Request) Verdict {
 	verdict := Verdict{}
 	for _, p := range policies {
 		for _, s := range p.statements {
-			isSecondAllow := !s.deny && verdict.Allowed // changes nothing
+			isSecondAllow := !s.deny && verdict.Allowed // Sid is that of the first
 			if isSecondAllow || !s.applies(r) {
 				continue
 			}
@@ -44,7 +44,6 @@ func Judge(policies []Policy, r Request) Verdict {
 	return verdict
 }
 
-// applies reports whether actions, resources and conditions of the statement match the request.
 func (s statement) applies(r Request) bool {
 	action := func(p string) bool { return like(strings.ToLower(p), strings.ToLower(r.Action)) }
 	resource := func(p string) bool { return arnLike(p, r.Resource) }

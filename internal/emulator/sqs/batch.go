@@ -7,10 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// maxBatch is the maximum number of entries of one request.
 const maxBatch = 10
 
-// batchError is the answer for a failed entry of a batch.
 type batchError struct {
 	Id          string
 	SenderFault bool
@@ -37,8 +35,7 @@ func checkBatch(ids []string) error {
 	return nil
 }
 
-// runBatch calls do for each entry of a batch. It returns the answers for the successful entries and for the failed
-// ones.
+// runBatch calls do for each entry of a batch. It returns the answers and the failed entries.
 func runBatch[E batchEntry, A any](c *api.Call, queue string, entries []E, do func(E) (A, error)) ([]A, []batchError, error) {
 	successful, failed, ids := []A{}, []batchError{}, []string{}
 	for _, e := range entries {

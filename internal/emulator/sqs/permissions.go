@@ -7,8 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
 )
 
-// Permissions returns the request that IAM evaluates for a call: the action on the queue, or on "*" for the actions
-// that only administrators call. A batch action needs the permission of the same action on one message:
+// Permissions returns the request that IAM evaluates for a call: the action on the queue, or on "*" for the other
+// actions, which only administrators call. A batch action needs the permission of the same action on one message:
 // SendMessageBatch needs SendMessage.
 func Permissions(c *api.Call, in any) []iampolicy.Request {
 	queue := ""

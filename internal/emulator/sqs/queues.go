@@ -98,7 +98,7 @@ type listQueuesOut struct {
 }
 
 func listQueues(c *api.Call, in *listQueuesIn) (listQueuesOut, error) {
-	size := 1000
+	size := 1000 // default and maximum
 	if in.MaxResults > 0 {
 		size = min(in.MaxResults, 1000)
 	}
@@ -125,11 +125,11 @@ func getQueueAttributes(c *api.Call, in *queueAttributesIn) (queueAttributesOut,
 	if err != nil {
 		return queueAttributesOut{}, err
 	}
-	visible, hidden := q.Count(c.Now)
+	visible, inFlight := q.Count(c.Now)
 	all := maps.Clone(q.Attributes)
 	maps.Copy(all, map[string]string{
 		"QueueArn": q.ARN, "CreatedTimestamp": strconv.FormatInt(q.CreatedAt.Unix(), 10),
-		"ApproximateNumberOfMessages": strconv.Itoa(visible), "ApproximateNumberOfMessagesNotVisible": strconv.Itoa(hidden),
+		"ApproximateNumberOfMessages": strconv.Itoa(visible), "ApproximateNumberOfMessagesNotVisible": strconv.Itoa(inFlight),
 		"ApproximateNumberOfMessagesDelayed": "0",
 	})
 	if !slices.Contains(in.AttributeNames, "All") {
@@ -183,7 +183,6 @@ type message struct {
 // Wait returns how long the caller waits for messages if none is available.
 func (o ReceiveMessageOut) Wait() time.Duration { return o.wait }
 
-// maxWait is the maximum time that a receiver may wait for messages.
 const maxWait = 20 * time.Second
 
 // receiveMessage receives the available messages without waiting.
@@ -213,7 +212,6 @@ func receiveMessage(c *api.Call, in *receiveMessageIn) (ReceiveMessageOut, error
 	return out, nil
 }
 
-// systemAttributes returns the requested system attributes of a message.
 func systemAttributes(m world.Message, names []string) map[string]string {
 	all := map[string]string{
 		"SentTimestamp": strconv.FormatInt(m.SentAt.UnixMilli(), 10), "ApproximateReceiveCount": strconv.Itoa(m.Received),

@@ -20,8 +20,8 @@ type Account struct {
 
 // Region is one region of an account.
 type Region struct {
-	Name    string   // "us-east-1"
-	Account *Account // the account of the region
+	Name    string // "us-east-1"
+	Account *Account
 
 	// EventQueues are the names of the SQS queues to which EC2's events are delivered, as by an EventBridge rule. None:
 	// events are dropped.
@@ -47,7 +47,6 @@ type Region struct {
 	buckets map[string]*bucketLevel // token buckets of the API rate limits, by call
 }
 
-// newRegion returns a region of the account, without resources.
 func newRegion(a *Account, name string) *Region {
 	s := &site.Site{
 		Region: name, Account: a.ID, Zones: site.ZonesOf(name),
@@ -79,7 +78,7 @@ func (r *Region) world() *World { return r.Account.world }
 // arn returns an ARN of this region: arn("eks", "cluster/demo").
 func (r *Region) arn(service, resource string) string { return r.site.OwnARN(service, resource) }
 
-// ARN returns an ARN of this region. The account may differ from the region's; it is empty for AWS's own resources.
+// ARN is like arn, with an account that may differ from the region's. It is empty for AWS's own resources.
 func (r *Region) ARN(service, account, resource string) string {
 	return r.site.ARN(service, account, resource)
 }
@@ -87,5 +86,5 @@ func (r *Region) ARN(service, account, resource string) string {
 // Zones returns the zones of the region, sorted by name.
 func (r *Region) Zones() []site.Zone { return r.site.Zones }
 
-// AddZone adds a zone to the region, for example a local zone. OfferedType.Zones determines the offerings of the zone.
+// AddZone adds a zone, for example a local zone. OfferedType.Zones determines the instance types of the zone.
 func (r *Region) AddZone(z site.Zone) { r.site.Zones = append(slices.Clone(r.site.Zones), z) }

@@ -9,10 +9,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
+// newInterfaces creates the network interfaces of a new instance. The first has the addresses of the instance.
 func (b resolvedLaunch) newInterfaces(w *World, i Instance) []NetworkInterface {
 	specs := b.data.Interfaces
 	if len(specs) == 0 {
-		specs = []InterfaceSpec{{}}
+		specs = []InterfaceSpec{{}} // one default interface
 	}
 	out := make([]NetworkInterface, 0, len(specs))
 	for n, spec := range specs {
@@ -24,7 +25,7 @@ func (b resolvedLaunch) newInterfaces(w *World, i Instance) []NetworkInterface {
 		switch {
 		case n == 0:
 			ni.PrivateIP, ni.PrivateDNSName = i.PrivateIP, i.PrivateDNSName
-		case ni.Kind != "efa-only":
+		case ni.Kind != "efa-only": // efa-only: without an IP address
 			if a, ok := b.subnet.TakeAddress(); ok {
 				ni.PrivateIP, ni.PrivateDNSName = a.String(), network.PrivateName(i.Region, a.String())
 			}
@@ -56,7 +57,7 @@ func (b resolvedLaunch) newVolumes(w *World) []Volume {
 			continue
 		}
 		v, ok := byDevice[d.DeviceName]
-		if !ok {
+		if !ok { // the image has no such volume, and EC2's default type is gp2
 			v = Volume{Device: d.DeviceName, Kind: "gp2", DeleteOnTermination: true}
 		}
 		v.Kind = cmp.Or(d.EBS.Kind, v.Kind)
