@@ -231,7 +231,7 @@ func TestInterruption(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := out.Instances[0].InstanceIds[0]
-	b.advance(2 * time.Second)
+	b.advance(2 * time.Second) // the instance is running
 	b.server.Do(func(w *world.World, now time.Time) {
 		b.estate.Region.EventQueues = []string{"demo", "missing"} // a queue that does not exist has no effect
 		if !w.Interrupt(now, id) {

@@ -9,8 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// describeAll returns a request that lists all instances of fleets. Its signature is not
-// verified, because the server does not know the access key.
+// describeAll returns a request that lists all instances of fleets. The server does not verify its signature, because
+// the access key is unknown.
 func describeAll() *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("Action=DescribeInstances&Version=2016-11-15&Filter.1.Name=tag-key&Filter.1.Value.1=aws%3Aec2%3Afleet-id"))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")

@@ -32,7 +32,7 @@ func TestQueueBatches(t *testing.T) {
 	if err != nil || len(sent.Successful) != 10 || len(sent.Failed) != 0 {
 		t.Fatalf("sent: %+v, %v, want 10 successful entries", sent, err)
 	}
-	// The other queue keeps the messages of the partial batch apart from the ten messages.
+	// The partial batch has its own queue: the test receives the ten messages later.
 	otherQueue, err := b.sqs.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("other")})
 	if err != nil {
 		t.Fatal(err)

@@ -21,8 +21,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
-// token returns the presigned URL of GetCallerIdentity that an EKS token contains: X-Amz-Expires is 60 seconds,
-// and a signed header has the name of the cluster. If cluster is empty, the header is missing.
+// token returns the presigned URL of GetCallerIdentity that an EKS token contains: X-Amz-Expires is 60 seconds, and a
+// signed header has the name of the cluster. If cluster is empty, the header is missing.
 func (b *fixture) token(t *testing.T, s identity.Session, cluster string) *url.URL {
 	t.Helper()
 	client := sts.NewFromConfig(b.config(s.AccessKey, s.SecretKey, s.Token))

@@ -43,7 +43,7 @@ type Service struct {
 
 // Action is the implementation of one action of a service.
 type Action struct {
-	Run           func(c *Call, decode func(any) error) (any, error) // decode stores the parameters in a struct
+	Run           func(c *Call, decode func(any) error) (any, error) // calls decode to store the parameters in a struct
 	HandlesDryRun bool                                               // Run handles Call.DryRun itself, after it has validated the request
 }
 

@@ -21,7 +21,7 @@ type createFleetIn struct {
 	Tags                  []world.TagSpecification `aws:"TagSpecification"`
 	Context               string
 
-	// The emulator accepts these parameters, and ignores them.
+	// The emulator ignores these parameters.
 	ExcessCapacityTerminationPolicy  string
 	TerminateInstancesWithExpiration bool
 	ReplaceUnhealthyInstances        bool
@@ -291,7 +291,7 @@ func runInstances(c *api.Call, in *runInstancesIn) (reservation, error) {
 	if err != nil {
 		return reservation{}, err
 	}
-	reservations := reservationsOf(c, launched) // one, because one call launched all instances
+	reservations := reservationsOf(c, launched) // at most one, because one call launched all instances
 	if len(reservations) == 0 {
 		return reservation{OwnerId: c.Caller.Account, Instances: []instance{}}, nil
 	}

@@ -197,8 +197,8 @@ type spotPrice struct {
 // product is the product description of all spot prices. EC2 also accepts it with the suffix " (Amazon VPC)".
 const product = "Linux/UNIX"
 
-// describeSpotPriceHistory lists the spot prices of a period, the newest price of each offering first. Without a period
-// it lists the current prices.
+// describeSpotPriceHistory lists the spot prices of a period, those of one offering from the newest to the oldest.
+// Without a period it lists the current prices.
 func describeSpotPriceHistory(c *api.Call, in *spotPricesIn) (spotPricesOut, error) {
 	start, end := in.StartTime, in.EndTime
 	if start.IsZero() {

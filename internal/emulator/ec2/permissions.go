@@ -14,7 +14,7 @@ import (
 func Permissions(c *api.Call, in any) []iampolicy.Request {
 	switch in := in.(type) {
 	case *createFleetIn, *runInstancesIn:
-		return nil // they call Call.Authorize when they know the launch templates
+		return nil // these actions call Authorize when they know the launch templates
 	case *createTemplateIn:
 		tags, err := api.Tagging(in.Tags)
 		if err != nil {

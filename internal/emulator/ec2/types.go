@@ -224,8 +224,8 @@ type placementInfo struct {
 	SupportedStrategies []string
 }
 
-// typeOf converts the facts of an instance type to EC2's wire format. A property that catalog.Facts lacks is omitted or
-// unsupported.
+// typeOf converts the facts of an instance type to EC2's wire format. If catalog.Facts lacks a property, the
+// answer omits the property or reports it as unsupported.
 func typeOf(f catalog.Facts) instanceType {
 	enclaves := "unsupported"
 	if f.NitroEnclaves {

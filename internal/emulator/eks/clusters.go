@@ -248,7 +248,7 @@ func deleteCluster(c *api.Call, _ *api.None) (clusterOut, error) {
 	return clusterOut{Cluster: clusterOf(k)}, nil
 }
 
-// namesOut is the answer of three list actions. Each sets one of the lists.
+// namesOut is the answer of three list actions. Each action sets one of the lists.
 type namesOut struct {
 	Clusters  []string `json:"clusters,omitempty"`
 	Entries   []string `json:"accessEntries,omitempty"`

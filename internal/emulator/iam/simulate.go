@@ -31,10 +31,10 @@ type evaluation struct {
 	EvalDecision     string
 }
 
-// simulatePrincipalPolicy returns the decision of a role's policies for each action on each resource. As for calls,
-// all is allowed to an unrestricted role: see identity.IAM.IsRestricted.
+// simulatePrincipalPolicy returns the decision of a role's policies for each action on each resource. An unrestricted
+// role is allowed everything: see identity.IAM.IsRestricted.
 func simulatePrincipalPolicy(c *api.Call, in *simulateIn) (simulateOut, error) {
-	role, err := c.Account().Role(in.PolicySourceArn[strings.LastIndexByte(in.PolicySourceArn, '/')+1:])
+	source, err := c.Account().Role(in.PolicySourceArn[strings.LastIndexByte(in.PolicySourceArn, '/')+1:])
 	if err != nil {
 		return simulateOut{}, err
 	}
@@ -53,8 +53,8 @@ func simulatePrincipalPolicy(c *api.Call, in *simulateIn) (simulateOut, error) {
 				keys[e.ContextKeyName] = e.ContextKeyValues
 			}
 			decision := "implicitDeny"
-			switch verdict := c.Account().Judge(role.Name, iampolicy.Request{Action: action, Resource: resource, Keys: keys}); {
-			case !c.Account().IsRestricted(role.Name), verdict.Allowed:
+			switch verdict := c.Account().Judge(source.Name, iampolicy.Request{Action: action, Resource: resource, Keys: keys}); {
+			case !c.Account().IsRestricted(source.Name), verdict.Allowed:
 				decision = "allowed"
 			case verdict.Denied:
 				decision = "explicitDeny"

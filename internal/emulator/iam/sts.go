@@ -54,11 +54,11 @@ type assumedRoleUser struct {
 
 // assumeRole opens a session of a role. The trust policy is not evaluated; Faults.Denials can deny the call.
 func assumeRole(c *api.Call, in *assumeRoleIn) (assumeRoleOut, error) {
-	account, role, duration, err := in.parse()
+	account, roleName, duration, err := in.parse()
 	if err != nil {
 		return assumeRoleOut{}, err
 	}
-	s, err := c.World.Account(account).AssumeRole(c.Now, role, in.RoleSessionName, duration)
+	s, err := c.World.Account(account).AssumeRole(c.Now, roleName, in.RoleSessionName, duration)
 	return outputOf(s), err
 }
 
@@ -82,11 +82,11 @@ func assumeRoleWithWebIdentity(c *api.Call, in *webIdentityIn) (webIdentityOut, 
 	if in.WebIdentityToken == "" {
 		return webIdentityOut{}, api.MissingParameter("webIdentityToken")
 	}
-	account, role, duration, err := in.parse()
+	account, roleName, duration, err := in.parse()
 	if err != nil {
 		return webIdentityOut{}, err
 	}
-	s, caller, err := c.World.Account(account).AssumeRoleWithWebIdentity(c.Now, role, in.RoleSessionName, in.WebIdentityToken, duration)
+	s, caller, err := c.World.Account(account).AssumeRoleWithWebIdentity(c.Now, roleName, in.RoleSessionName, in.WebIdentityToken, duration)
 	if err != nil {
 		return webIdentityOut{}, err
 	}
@@ -94,7 +94,7 @@ func assumeRoleWithWebIdentity(c *api.Call, in *webIdentityIn) (webIdentityOut, 
 }
 
 // parse returns the account and the name of the requested role, and the duration of the session: one hour by default.
-func (in *assumeRoleIn) parse() (account, role string, duration time.Duration, err error) {
+func (in *assumeRoleIn) parse() (account, roleName string, duration time.Duration, err error) {
 	parts := strings.SplitN(in.RoleArn, ":", 6)
 	if len(parts) != 6 || !strings.HasPrefix(parts[5], "role/") {
 		return "", "", 0, &failure.Error{Code: "ValidationError", Message: in.RoleArn + " is invalid"}

@@ -31,7 +31,7 @@ func Judge(policies []Policy, r Request) Verdict {
 	verdict := Verdict{}
 	for _, p := range policies {
 		for _, s := range p.statements {
-			isSecondAllow := !s.deny && verdict.Allowed // Sid is that of the first
+			isSecondAllow := !s.deny && verdict.Allowed // the verdict keeps the Sid of the first Allow
 			if isSecondAllow || !s.applies(r) {
 				continue
 			}

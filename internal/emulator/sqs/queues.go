@@ -191,12 +191,12 @@ func receiveMessage(c *api.Call, in *receiveMessageIn) (ReceiveMessageOut, error
 	if limit > 10 {
 		return ReceiveMessageOut{}, api.InvalidValue("MaxNumberOfMessages", strconv.Itoa(limit))
 	}
-	visibility := time.Duration(-1) // the queue's own visibility timeout
+	visibilityTimeout := time.Duration(-1) // negative: the timeout of the queue
 	if in.VisibilityTimeout != nil {
-		visibility = time.Duration(*in.VisibilityTimeout) * time.Second
+		visibilityTimeout = time.Duration(*in.VisibilityTimeout) * time.Second
 	}
 	name := queueNameOf(c, in.QueueUrl)
-	found, err := c.Region.SQS.ReceiveMessages(c.Now, name, limit, visibility)
+	found, err := c.Region.SQS.ReceiveMessages(c.Now, name, limit, visibilityTimeout)
 	if err != nil {
 		return ReceiveMessageOut{}, err
 	}

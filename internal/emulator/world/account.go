@@ -78,7 +78,7 @@ func (r *Region) world() *World { return r.Account.world }
 // arn returns an ARN of this region: arn("eks", "cluster/demo").
 func (r *Region) arn(service, resource string) string { return r.site.OwnARN(service, resource) }
 
-// ARN is like arn, with an account that may differ from the region's. It is empty for AWS's own resources.
+// ARN is like arn, with any account. The account is empty for AWS's own resources.
 func (r *Region) ARN(service, account, resource string) string {
 	return r.site.ARN(service, account, resource)
 }
