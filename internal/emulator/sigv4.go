@@ -111,13 +111,13 @@ func (s *signature) parseCredential(credential, timestamp string) error {
 func (s signature) matches(secret string, r *http.Request, body []byte) bool {
 	sum := sha256.Sum256([]byte(s.canonical(r, body)))
 	scope := s.date + "/" + s.region + "/" + s.service + "/aws4_request"
-	text := algorithm + "\n" + s.at.Format(amzTime) + "\n" + scope + "\n" + hex.EncodeToString(sum[:])
+	stringToSign := algorithm + "\n" + s.at.Format(amzTime) + "\n" + scope + "\n" + hex.EncodeToString(sum[:])
 	key := []byte("AWS4" + secret)
 	for _, part := range []string{s.date, s.region, s.service, "aws4_request"} {
 		key = mac(key, part)
 	}
 	got, err := hex.DecodeString(s.value)
-	return err == nil && hmac.Equal(mac(key, text), got)
+	return err == nil && hmac.Equal(mac(key, stringToSign), got)
 }
 
 // canonical returns the canonical request, which is the text that is signed.

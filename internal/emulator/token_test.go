@@ -105,20 +105,20 @@ func TestTokens(t *testing.T) {
 		host    string
 		want    string
 	}{
-		"valid":           {valid, "demo", host, arn},
-		"another cluster": {valid, "prod", host, "SignatureDoesNotMatch"},
-		"header missing":  {valid, "", host, "SignatureDoesNotMatch"},
-		"another host":    {valid, "demo", "sts.amazonaws.com", "SignatureDoesNotMatch"},
-		"forged":          {b.token(t, forged, "demo"), "demo", host, "SignatureDoesNotMatch"},
-		"unknown key":     {b.token(t, unknown, "demo"), "demo", host, "InvalidClientTokenId"},
-		"altered action":  {withParameter(valid, "Action", "ListRoles"), "demo", host, "InvalidAction"},
-		"altered version": {withParameter(valid, "Version", "2011-06-16"), "demo", host, "SignatureDoesNotMatch"},
+		"valid":                   {valid, "demo", host, arn},
+		"another cluster":         {valid, "prod", host, "SignatureDoesNotMatch"},
+		"header signed, not sent": {valid, "", host, "SignatureDoesNotMatch"},
+		"another host":            {valid, "demo", "sts.amazonaws.com", "SignatureDoesNotMatch"},
+		"forged":                  {b.token(t, forged, "demo"), "demo", host, "SignatureDoesNotMatch"},
+		"unknown key":             {b.token(t, unknown, "demo"), "demo", host, "InvalidClientTokenId"},
+		"altered action":          {withParameter(valid, "Action", "ListRoles"), "demo", host, "InvalidAction"},
+		"altered version":         {withParameter(valid, "Version", "2011-06-16"), "demo", host, "SignatureDoesNotMatch"},
 		"altered date": {withParameter(valid, "X-Amz-Date", time.Now().UTC().Add(time.Minute).Format("20060102T150405Z")),
 			"demo", host, "SignatureDoesNotMatch"},
-		"no expiry":             {withoutParameter(valid, "X-Amz-Expires"), "demo", host, "IncompleteSignature"},
-		"header not signed":     {b.token(t, s, ""), "demo", host, "SignatureDoesNotMatch"},
-		"without a cluster":     {b.token(t, s, ""), "", host, arn},
-		"another session token": {withParameter(valid, "X-Amz-Security-Token", "IQoJother"), "demo", host, "InvalidClientTokenId"},
+		"no expiry":               {withoutParameter(valid, "X-Amz-Expires"), "demo", host, "IncompleteSignature"},
+		"header sent, not signed": {b.token(t, s, ""), "demo", host, "SignatureDoesNotMatch"},
+		"no header":               {b.token(t, s, ""), "", host, arn},
+		"another session token":   {withParameter(valid, "X-Amz-Security-Token", "IQoJother"), "demo", host, "InvalidClientTokenId"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -2,7 +2,7 @@ package api
 
 import "github.com/joiner-sh/joiner/internal/emulator/world/failure"
 
-// Denial returns the error, with the given message, that the call's service returns if IAM denies the call.
+// Denial returns the error of the call's service for a call that IAM denies. message has the reason.
 func Denial(c *Call, message string) error {
 	switch c.Service {
 	case "ec2":

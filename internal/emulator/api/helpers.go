@@ -41,7 +41,7 @@ func TagList(tags map[string]string) []world.Tag {
 	return out
 }
 
-// Fingerprint returns a hash of the request's parameters, independent of their order.
+// Fingerprint returns a hash of the request's parameters without those of its signature. Their order has no effect.
 func (c *Call) Fingerprint() string {
 	h := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(c.Form)) {

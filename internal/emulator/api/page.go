@@ -63,8 +63,8 @@ type Paged struct {
 	NextToken  string // from the previous answer; empty: the first page
 }
 
-// Page returns the requested page. Without MaxResults its size is defaultSize (0: no maximum). MaxResults above maxSize is
-// reduced to maxSize. MaxResults below 1 is invalid.
+// Page returns the requested page. Without MaxResults its size is defaultSize (0: no maximum). MaxResults above maxSize
+// is reduced to maxSize. MaxResults below 1 is invalid.
 func (p Paged) Page(defaultSize, maxSize int) (Page, error) {
 	size := defaultSize
 	if p.MaxResults != nil {

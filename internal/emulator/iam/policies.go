@@ -37,7 +37,7 @@ func policyOf(c *api.Call, p identity.Policy) policyOut {
 		PolicyName: p.Name, PolicyId: p.ID, Arn: p.ARN, Path: p.Path, DefaultVersionId: "v1", IsAttachable: true,
 		CreateDate: timeOf(p.CreatedAt), UpdateDate: timeOf(p.CreatedAt),
 	}
-	for _, r := range c.Account().Roles("/") {
+	for _, r := range c.Account().Roles("/") { // all roles
 		if slices.Contains(r.Policies, p.ARN) {
 			out.AttachmentCount++
 		}
