@@ -23,8 +23,8 @@ type Region struct {
 	Name    string // "us-east-1"
 	Account *Account
 
-	// EventQueues are the names of the SQS queues to which EC2's events are delivered, as by an EventBridge rule. Without
-	// queues, events are dropped.
+	// EventQueues are the names of the SQS queues to which EC2's events are delivered, as by an EventBridge rule.
+	// Without queues, events are dropped.
 	EventQueues []string
 
 	// Each of the following fields has resources of one kind, and the calls for them.
