@@ -37,7 +37,7 @@ type Variant struct {
 	Pool   int                 // index into Stock.Pools
 	Labels requirements.Labels // all labels except those of type and offering
 	Chosen requirements.Labels // the custom labels in Labels for which the pool allows several values
-	from   int                 // its models have the numbers from … to-1
+	from   int                 // its models are Stock.Models[from:to]
 	to     int
 
 	ByPrice []int // its offers without capacity reservation, cheapest first
@@ -48,7 +48,7 @@ type Variant struct {
 type Model struct {
 	Variant     int // index into Stock.Variants
 	typ         *catalog.Type
-	from        int // its offers, cheapest first, have the numbers from … to-1
+	from        int // its offers are Stock.Offers[from:to], cheapest first
 	to          int
 	hasOneShape bool // whether all its offers have the same shape
 
@@ -65,8 +65,8 @@ type Offer struct {
 	zoneBit, capacityTypeBit uint64 // one bit for the zone, one for the capacity type
 }
 
-// New numbers the offers of the market that the pools of the snapshot allow, for the pods of a queue. It calls queue
-// late, so that the caller can build the queue concurrently.
+// New numbers the offers of the market that the pools of the snapshot allow. queue returns the pods to schedule; New
+// calls it as late as possible, so that the caller can build the queue concurrently.
 func New(s cluster.Snapshot, market catalog.Market, queue func() *podgroup.Queue) *Stock {
 	st := &Stock{}
 	for i := range s.Pools {
@@ -78,7 +78,7 @@ func New(s cluster.Snapshot, market catalog.Market, queue func() *podgroup.Queue
 	for i, p := range st.Pools {
 		st.addPool(i, p, market, queue)
 	}
-	st.numberPlaces()
+	st.assignBits()
 	st.findReservations(s.Nodes)
 	st.available = bitset.New(len(st.Offers))
 	for i, o := range st.Offers {
@@ -98,9 +98,9 @@ func New(s cluster.Snapshot, market catalog.Market, queue func() *podgroup.Queue
 	return st
 }
 
-// numberPlaces assigns a bit to each zone and each capacity type. If there are more than 64 zones, zones share bits:
-// then a planned node may keep fewer offers than possible.
-func (st *Stock) numberPlaces() {
+// assignBits assigns a bit to each zone and each capacity type. If there are more than 64 zones, zones share bits, and
+// a planned node may keep fewer offers than possible.
+func (st *Stock) assignBits() {
 	var zones, capacityTypes []string // each list is short, so a linear search is faster than a map
 	bit := func(names *[]string, name string) uint64 {
 		n := slices.Index(*names, name)
@@ -116,8 +116,8 @@ func (st *Stock) numberPlaces() {
 	}
 }
 
-// addPool appends the variants, models and offers of the pool with index i. It sets Unusable if its node class has no
-// instance types.
+// addPool appends the variants, models and offers of the pool with index i. It sets p.Unusable if the pool's node
+// class has no instance types.
 func (st *Stock) addPool(i int, p *Pool, market catalog.Market, queue func() *podgroup.Queue) {
 	p.from, p.to = len(st.Offers), len(st.Offers)
 	if p.Unusable != "" {
@@ -198,7 +198,7 @@ func (st *Stock) byPrice(models []Model) []int {
 
 type priced struct {
 	price catalog.Price
-	offer int
+	offer int // index into Stock.Offers
 }
 
 // sortByPrice sorts offers by price, then by number. It packs each price and number into one integer and sorts the
@@ -213,8 +213,8 @@ func sortByPrice(all []priced) {
 		packed[i] = uint64(p.price)<<(64-priceBits) | uint64(p.offer)
 	}
 	slices.Sort(packed)
-	for i, c := range packed {
-		all[i] = priced{catalog.Price(c >> (64 - priceBits)), int(c & (1<<(64-priceBits) - 1))}
+	for i, n := range packed {
+		all[i] = priced{catalog.Price(n >> (64 - priceBits)), int(n & (1<<(64-priceBits) - 1))}
 	}
 }
 
@@ -222,7 +222,8 @@ func sortByPrice(all []priced) {
 // remaining bits number 2 million offers.
 const priceBits = 43
 
-// visitLabel calls add for each range of offers with the same value of the label.
+// visitLabel calls add for each range of offers with the same value of the label. A variant sets custom labels and the
+// labels of the controller; its type and offering set the other labels of the cloud.
 func (st *Stock) visitLabel(key string, add func(from, to int, value string)) {
 	for _, v := range st.Variants {
 		if value, ok := v.Labels[key]; ok && (isControllerKey(key) || !IsCloudKey(key)) {
@@ -298,7 +299,7 @@ func (st *Stock) TypeOf(o int) *catalog.Type { return st.Models[st.Offers[o].Mod
 // ShapeOf returns the shape of the offer.
 func (st *Stock) ShapeOf(o int) *Shape { return &st.Shapes[st.Offers[o].shape] }
 
-// Room returns the room for pods on a node of the offering.
+// Room returns the room for pods on a node of the offer.
 func (st *Stock) Room(o int) resources.Vector { return st.Shapes[st.Offers[o].shape].Room }
 
 // OffersOf returns the offers of the variant.

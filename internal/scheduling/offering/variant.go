@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
 
-// maxVariants is the maximum number of variants of one pool. The values of its custom labels
-// multiply; values beyond the maximum are not used.
+// maxVariants is the maximum number of variants of one pool, because the numbers of values of its custom labels multiply.
+// Combinations of values beyond the maximum are not used.
 const maxVariants = 128
 
 // labelChoices returns the combinations of values for the custom labels for which the pool's requirements allow
@@ -21,7 +21,7 @@ const maxVariants = 128
 func (p *Pool) labelChoices(types []catalog.Type, queue func() *podgroup.Queue) []requirements.Labels {
 	out := []requirements.Labels{{}}
 	for _, key := range p.Accepts.Keys() {
-		if _, fixed := p.fixed[key]; fixed || IsCloudKey(key) || onTypes(types, key) {
+		if _, fixed := p.fixed[key]; fixed || IsCloudKey(key) || hasLabel(types, key) {
 			continue
 		}
 		q := queue()
@@ -53,7 +53,7 @@ func (p *Pool) labelChoices(types []catalog.Type, queue func() *podgroup.Queue) 
 	return out
 }
 
-func onTypes(types []catalog.Type, key string) bool {
+func hasLabel(types []catalog.Type, key string) bool {
 	return slices.ContainsFunc(types, func(t catalog.Type) bool { _, ok := t.Labels[key]; return ok })
 }
 
@@ -120,7 +120,8 @@ func distinguished(allowed requirements.Values, reqs []requirements.Values) []st
 	return out
 }
 
-// anyInteger returns an integer that allowed accepts and no requirement lists, as text; false if it finds none. It
+// anyInteger returns an integer that allowed accepts and no requirement lists, as text; false if it finds none. The
+// integer can satisfy requirements with Gt and Lt. It
 // tries the lowest allowed integers, or the highest if only the maximum is limited. Each listed value excludes one
 // integer, so one more try than there are listed values is enough.
 func anyInteger(allowed requirements.Values, reqs []requirements.Values) (string, bool) {

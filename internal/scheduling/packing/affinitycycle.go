@@ -35,12 +35,13 @@ func (bf bindingFilter) unboundByAffinity(locations []podLocation, topo *existin
 	for i := range bf.sol.planned {
 		hosts[len(r.Nodes)+i] = bf.queue.DaemonPods.On(bf.sol.planned[i].offer)
 	}
-	podAnywhere := map[int]bool{} // by group over host names: whether the simulation bound a pod of it
+	podAnywhere := map[int]bool{} // by group of a host rule: whether the simulation has bound a pod of the group
 	mustWait := func(loc podLocation) bool {
 		c := &bf.queue.Classes[loc.class]
 		p := bf.queue.Profile(c)
 		for _, rule := range p.Host {
-			isFirst := rule.Self && !podAnywhere[rule.Group] && !bf.sol.topo.HasPod(r, rule.Group) // the first pod of a group needs no other pod
+			// The first pod of a group needs no other pod.
+			isFirst := rule.Self && !podAnywhere[rule.Group] && !bf.sol.topo.HasPod(r, rule.Group)
 			if rule.Kind == topology.Affinity && rule.Weight == 0 && hosts[loc.host].Matched(rule.Group) == 0 && !isFirst {
 				return true
 			}

@@ -41,7 +41,7 @@ var families = []struct {
 var sizes = []struct {
 	name string
 	n    int64 // size as a multiple of large
-	pods int64
+	pods int64 // maximum number of pods
 }{
 	{"large", 1, 29}, {"xlarge", 2, 58}, {"2xlarge", 4, 58}, {"4xlarge", 8, 234}, {"8xlarge", 16, 234},
 	{"12xlarge", 24, 234}, {"16xlarge", 32, 737}, {"24xlarge", 48, 737},
@@ -55,7 +55,8 @@ func bigMarket(capacityTypes ...string) catalog.Market {
 		for i, f := range families {
 			for _, s := range sizes {
 				types = append(types, bigType(f.name+generation, f.arch, s.name, 2*s.n, f.gib*s.n, s.pods,
-					catalog.Price(f.price*s.n*int64(100+len(generation)*(3+i%5)))*1000, capacityTypes))
+					catalog.Price(f.price*s.n*int64(100+len(generation)*(3+i%5)))*1000, // in billionths of a dollar
+					capacityTypes))
 			}
 		}
 	}
@@ -64,6 +65,7 @@ func bigMarket(capacityTypes ...string) catalog.Market {
 
 func bigType(family, arch, size string, cpus, gib, pods int64, price catalog.Price, capacityTypes []string) catalog.Type {
 	name := family + "." + size
+	// The kernel and the hypervisor use 7.5 % of the memory; reserved is about what the EKS AMI reserves.
 	full := resources.Amounts{CPU: cpus * 1000, Memory: gib << 30 * 925 / 1000, EphemeralStorage: 20 << 30, Pods: pods}
 	reserved := resources.Amounts{CPU: 60 + cpus*3, Memory: (355 + 11*pods) << 20, EphemeralStorage: 3 << 30}
 	t := catalog.Type{

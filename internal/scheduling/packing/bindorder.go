@@ -29,13 +29,13 @@ func newBindingFilter(sol *solution) bindingFilter {
 func (bf bindingFilter) removeBlockedPods(topo *existing.TopologyState) {
 	simulator := bf.newSimulator()
 	if simulator.AnyOrderBinds(topo.DomainCounts) && !simulator.UsesMinDomains {
-		return
+		return // the usual case, without the cost of the projection
 	}
 	after := newDomainProjection(bf.sol).topologyAfterPlan(topo).DomainCounts
 	if simulator.AnyOrderBinds(after) {
 		return
 	}
-	for _, step := range simulator.BindInOrder(after) {
+	for _, step := range simulator.BindInOrder(after) { // step.Left pods stay unbound
 		bf.sol.removeAt(step.Class, step.Host, step.Left)
 	}
 	bf.sol.planned = slices.DeleteFunc(bf.sol.planned, func(pn plannedNode) bool { return pn.copies == 0 || len(pn.allocations) == 0 })
@@ -48,7 +48,7 @@ func (bf bindingFilter) newSimulator() *binding.Simulator {
 	sol, initial := bf.sol, bf.problem.Rooms
 	simulator := binding.New(sol.queue.Pods.Topology, initial, func(group int) bool { return sol.topo.HasPod(initial, group) })
 	sv := newSpreadVisibility(sol)
-	hostMatters := make([]bool, len(sol.queue.Classes)) // by class: whether the node of its pods matters, not only the domain
+	hostMatters := make([]bool, len(sol.queue.Classes)) // by class: whether the nodes of its pods matter, not only the domains
 	anyHostMatters := false
 	for c := range sol.queue.Classes {
 		class := &sol.queue.Classes[c]

@@ -13,9 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
 )
 
-// TestCrossedSpreads plans for pods with spreads that select the labels of other pods. All of them
-// can be placed: assign the pods of each letter to the zones in turn, and give every pod its own
-// node.
+// TestCrossedSpreads checks that pods with spreads that select other pods are all placed. A valid plan always exists:
+// the pods of each letter are assigned to the zones in turn, and each pod has a node of its own.
 func TestCrossedSpreads(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(40) {
@@ -32,7 +31,7 @@ func TestCrossedSpreads(t *testing.T) {
 				MaxSkew:  1 + r.IntN(2),
 				Selector: cluster.Selector{Labels: requirements.Requirements{"letter": requirements.OneOf(letter())}},
 			}
-			switch r.IntN(3) {
+			switch r.IntN(3) { // a third of the pods have no spread
 			case 0:
 				spread.Key = catalog.LabelZone
 				p.Spread = []cluster.Spread{spread}

@@ -15,8 +15,8 @@ func (sp splitter) existingNodesFor(p *topology.Profile, domains []int) bitset.S
 	return sp.topo.NodesIn(p, domains)
 }
 
-// withDaemonPods returns the number of an accept set: the offerings of the given set whose DaemonSet pods satisfy the
-// required affinities that no other pod in the domains satisfies.
+// withDaemonPods narrows an accept set to the offerings whose DaemonSet pods satisfy the required affinities that no
+// other pod in the domains satisfies. set and the result are numbers of accept sets.
 func (sp splitter) withDaemonPods(set int, p *topology.Profile, domains []int) int {
 	for _, g := range sp.topo.DaemonOnlyAffinity(p, domains) {
 		set = sp.problem.Accepts.Number(sp.problem.Accepts.Sets[set].Intersection(sp.queue.DaemonPods.Matched(g)))

@@ -38,13 +38,13 @@ func TestDaemonPodWorlds(t *testing.T) {
 		}
 	}
 	if placed < *worlds/2 {
-		t.Errorf("only %d pods were placed in %d worlds, too few for a meaningful test", placed, *worlds/2)
+		t.Errorf("%d pods are placed in %d worlds, want at least one per world", placed, *worlds/2)
 	}
 }
 
 // drawDaemonPods gives labels and rules to DaemonSet pods and pending pods, and adds DaemonSet pods to nodes.
 func drawDaemonPods(t *rapid.T, s *cluster.Snapshot) {
-	rule := func(app string) cluster.Term {
+	termFor := func(app string) cluster.Term {
 		return cluster.Term{
 			Key: "kubernetes.io/hostname", AllNamespaces: true,
 			Selector: cluster.Selector{Labels: requirements.Requirements{"app": requirements.OneOf(app)}},
@@ -54,7 +54,7 @@ func drawDaemonPods(t *rapid.T, s *cluster.Snapshot) {
 	for i := range s.Daemons {
 		k := &cluster.PodKind{Namespace: s.Daemons[i].Namespace, Labels: requirements.Labels{"app": rapid.SampledFrom(agents).Draw(t, "agent")}}
 		if rapid.IntRange(0, 3).Draw(t, "avoids") == 0 {
-			k.RequiredAntiAffinity = []cluster.Term{rule(rapid.SampledFrom(appNames).Draw(t, "app"))}
+			k.RequiredAntiAffinity = []cluster.Term{termFor(rapid.SampledFrom(appNames).Draw(t, "app"))}
 		}
 		s.Daemons[i].Kind = k
 	}
@@ -71,7 +71,7 @@ func drawDaemonPods(t *rapid.T, s *cluster.Snapshot) {
 		p := &s.Pods[i]
 		if name := p.Name[:len("app-0")]; name != workload {
 			workload, workloadPod = name, cluster.Pod{Labels: requirements.Labels{"app": rapid.SampledFrom(appNames).Draw(t, "app")}}
-			term := rule(rapid.SampledFrom(agents).Draw(t, "agent"))
+			term := termFor(rapid.SampledFrom(agents).Draw(t, "agent"))
 			switch rapid.IntRange(0, 4).Draw(t, "rule") {
 			case 0:
 				workloadPod.Affinity = []cluster.Term{term}

@@ -6,12 +6,12 @@
 //
 // # How Solve works
 //
-// The input is a problem, which does not change (package pending). Each attempt has a solution: the pods
+// The input is a problem, which does not change (package pending). Each attempt to plan has a solution: the pods
 // that are placed so far, and on which nodes (solution.go), and the progress of each class (pending.Queue).
 // Every step below is a type of its own that changes the solution.
 //
 // Pods with equal requirements form a pod group, here a class (package podgroup). Package
-// offering numbers what can be launched. A class has stages: the sets of offerings that it
+// offering numbers the offerings that can be launched. A class has stages: the sets of offerings that it
 // accepts, with fewer preferences from one set to the next. Package existing has the nodes, and
 // the topology domains of the labels that rules use.
 //
@@ -24,8 +24,8 @@
 //  3. The lower bound (packages dualprice and lowerbound) gives each class a dual price: what one pod
 //     adds to the lowest possible price. A strategy repeatedly adds the node with the lowest price
 //     per total dual price of its pods (run.go). To fill a node, it compares only the largest
-//     fitting class of each row (rows.go, fill.go), so the work grows with classes, not with pods.
-//  4. A plan that is close to the lower bound is accepted. Otherwise nodes are refined, the most
+//     fitting class of each row of classes with similar proportions (rows.go, fill.go), so the work grows with classes, not with pods.
+//  4. A plan that is close to the lower bound is accepted. Otherwise classes on nodes are swapped (fill.go), the most
 //     expensive nodes are planned again (improve.go), and nodes exchange pods (exchange.go). A small number of
 //     pods is solved exactly (exact.go). Of plans with about the same price, the plan that puts the fewest
 //     pods of a class on one node is chosen.

@@ -40,18 +40,18 @@ func (pc *pricer) setDualPrices(active []int, p *dualprice.Pricing, prices []flo
 	}
 }
 
-// lotsWithKeys returns a copy of the lots with their keys set. A key is the lowest price per value that a node of the
-// lot can reach. perNode is, by index in p.Lots, the highest total dual price of the pods on one node of the lot.
+// lotsWithKeys returns a copy of the lots with their keys set. A key is the lowest price that a node of the lot
+// can have per total dual price of its pods. perNode is, by index in p.Lots, the highest total dual price of the pods on one node of the lot.
 func lotsWithKeys(pr *pending.Problem, lots []lot, p *dualprice.Pricing, perNode []float64) []lot {
-	most := make([]float64, len(pr.Stock.Models)) // by model: the highest of perNode
+	maxValue := make([]float64, len(pr.Stock.Models)) // by model: the highest of perNode
 	for i, l := range p.Lots {
 		m := pr.Stock.Offers[l.Offer].Model
-		most[m] = max(most[m], perNode[i])
+		maxValue[m] = max(maxValue[m], perNode[i])
 	}
 	out := slices.Clone(lots)
 	for i := range out {
 		l := &out[i]
-		l.key = l.Price / max(most[pr.Stock.Offers[l.Offer].Model], 1e-9)
+		l.key = l.Price / max(maxValue[pr.Stock.Offers[l.Offer].Model], 1e-9)
 	}
 	return out
 }
@@ -64,7 +64,7 @@ func (pc *pricer) priceLots(active []int, lots []lot, hard bool) []lot {
 	return lotsWithKeys(pc.problem, lots, pc.solver.Last, prices.PerNode)
 }
 
-// repriceLots does the same as priceLots, but only for the units in left, by class. The pods placed first took the
+// repriceLots does the same as priceLots, but for the unplaced units only; left is by class. The pods placed first took the
 // cheapest combinations, so the remaining pods have other prices.
 func (pc *pricer) repriceLots(active, left []int, lots []lot, hard bool) []lot {
 	p := pc.solver.Last

@@ -46,7 +46,7 @@ func (nc nodeChooser) solveExactly(active []int, lots []lot) (outcome, bool) {
 			return outcome{}, false
 		}
 	}
-	if nc.work.steps+ex.states*(len(lots)+ex.states/2) > nc.work.limit {
+	if nc.work.steps+ex.states*(len(lots)+ex.states/2) > nc.work.limit { // the steps of priceStates and partition
 		return outcome{}, false
 	}
 	ex.priceStates(lots)

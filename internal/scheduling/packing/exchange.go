@@ -68,17 +68,17 @@ func (nc nodeChooser) exchangePods(o outcome, stepLimit int) outcome {
 // exchange pods.
 func (ex *exchanger) load(nodes []plannedNode) {
 	ex.movable, ex.hostRuleKey = make([]bool, len(ex.queue.Classes)), make([]int, len(ex.queue.Classes))
-	numbers := map[[2]int]int{}
+	keys := map[[2]int]int{} // by profile and dropped weight: the hostRuleKey
 	for _, pn := range nodes {
 		for _, x := range pn.allocations {
 			if ex.hostRuleKey[x.class] > 0 {
 				continue
 			}
-			key := [2]int{ex.queue.Classes[x.class].Profile, ex.queue.DroppedWeight[x.class]}
-			if numbers[key] == 0 {
-				numbers[key] = len(numbers) + 1
+			rules := [2]int{ex.queue.Classes[x.class].Profile, ex.queue.DroppedWeight[x.class]}
+			if keys[rules] == 0 {
+				keys[rules] = len(keys) + 1
 			}
-			ex.hostRuleKey[x.class], ex.movable[x.class] = numbers[key], ex.isMovable(x.class)
+			ex.hostRuleKey[x.class], ex.movable[x.class] = keys[rules], ex.isMovable(x.class)
 		}
 		if p := ex.problem.Stock.PoolOf(pn.offer); ex.problem.Stock.Offers[pn.offer].IsReserved() ||
 			ex.problem.Stock.HasMinValues(pn.offer) || !p.Remaining.Unlimited() {
@@ -183,9 +183,9 @@ func (ex *exchanger) findTarget(i int) (exchangeTarget, bool) {
 			continue
 		}
 		compared++
-		saved := 1 - float64(ex.problem.Stock.Offers[o].Price)/pn.price
-		if excess := overflow(used, shape.Room, scale) / saved; best.offer < 0 || excess < best.excessPerSaving {
-			best.offer, best.excessPerSaving = o, excess
+		savedShare := 1 - float64(ex.problem.Stock.Offers[o].Price)/pn.price
+		if x := overflow(used, shape.Room, scale) / savedShare; best.offer < 0 || x < best.excessPerSaving {
+			best.offer, best.excessPerSaving = o, x
 		}
 	}
 	return best, best.offer >= 0
@@ -236,7 +236,7 @@ func (ex *exchanger) apply(node int, x exchange) {
 	if x.get >= 0 {
 		ex.movePod(x.get, b, a)
 		if ex.hostRuleKey[x.get] == ex.hostRuleKey[x.give] {
-			return
+			return // the host counts stay the same
 		}
 	}
 	a.host, b.host = ex.hostCountsWithout(a, -1), ex.hostCountsWithout(b, -1)

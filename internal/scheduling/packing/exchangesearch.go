@@ -27,7 +27,7 @@ type exchangeSearch struct {
 type exchange struct {
 	partner   int     // index in exchanger.nodes
 	give, get int     // classes: the node gives a pod of give, and gets a pod of get; get is -1 for none
-	score     float64 // reduction of exchangeSearch.excess, relative to the partner's free room
+	score     float64 // reduction of exchangeSearch.excess, relative to freeFor of the partner
 }
 
 // findExchange returns the exchange with the highest score; false if there is none. It compares at most maxPartners
@@ -45,8 +45,8 @@ func (es *exchangeSearch) findExchange() (exchange, bool) {
 		if es.exchanger.nextPartner == es.node {
 			continue
 		}
-		if gap := es.freeFor(&es.exchanger.nodes[es.exchanger.nextPartner]); gap >= minExchangeGain*es.excess {
-			es.compareExchanges(es.exchanger.nextPartner, gap, &best)
+		if free := es.freeFor(&es.exchanger.nodes[es.exchanger.nextPartner]); free >= minExchangeGain*es.excess {
+			es.compareExchanges(es.exchanger.nextPartner, free, &best)
 		}
 	}
 	return best, best.partner >= 0
@@ -65,8 +65,8 @@ func (es *exchangeSearch) freeFor(pn *plannedNode) float64 {
 }
 
 // compareExchanges compares all exchanges with one partner. It stores the exchange with the highest score in best, if
-// this score is higher than the score of best. gap is the result of freeFor for the partner.
-func (es *exchangeSearch) compareExchanges(partner int, gap float64, best *exchange) {
+// this score is higher than the score of best. free is the result of freeFor for the partner.
+func (es *exchangeSearch) compareExchanges(partner int, free float64, best *exchange) {
 	from, to := &es.exchanger.nodes[es.node], &es.exchanger.nodes[partner]
 	es.work.steps += 1 + len(from.allocations)*(len(to.allocations)+1)/pairsPerStep
 	for _, x := range from.allocations {
@@ -87,7 +87,7 @@ func (es *exchangeSearch) compareExchanges(partner int, gap float64, best *excha
 				continue
 			}
 			gain := es.excess - overflow(es.usedAfter, es.targetRoom, es.scale)
-			candidate.score = gain / gap
+			candidate.score = gain / free
 			if gain >= minExchangeGain*es.excess && candidate.score > best.score && es.isAllowed(candidate, from, to) {
 				*best = candidate
 			}
@@ -148,8 +148,8 @@ func acceptSetOf(allocations []allocation, class int) int {
 	return -1
 }
 
-// hostRulesAllow reports whether host rules allow a pod of one class on the node once a pod of another class has left
-// the node. removed is that other class; -1 if no pod leaves the node.
+// hostRulesAllow reports whether host rules allow a pod of the class on the node, after a pod of the class removed has
+// left it; removed is -1 if no pod leaves.
 func (es *exchangeSearch) hostRulesAllow(pn *plannedNode, class, removed int) bool {
 	if es.facts.ruleScope[class] == noHostRules {
 		return true

@@ -20,8 +20,8 @@ func newExistingFiller(sol *solution) existingFiller {
 	return existingFiller{queue: sol.queue, rooms: sol.rooms, topo: sol.topo, prices: sol.prices, sol: sol}
 }
 
-// placeOnExisting places pods of the classes on existing nodes. Pods of higher priority are placed first, then
-// pods that accept no offering, then pods with the highest dual price.
+// placeOnExisting places pods of the classes on existing nodes. Pods of higher priority are placed first. Of
+// equal priority, pods that accept no offering come first, then pods with the highest dual price.
 func (ef existingFiller) placeOnExisting(classes []int) {
 	if len(ef.rooms.Nodes) == 0 || len(classes) == 0 {
 		return
@@ -30,7 +30,7 @@ func (ef existingFiller) placeOnExisting(classes []int) {
 	for before := -1; before < len(ef.sol.placements); {
 		before = len(ef.sol.placements)
 		for _, tier := range ef.queue.TiersOf(classes) {
-			// Each call of placeTier may change which node has the fewest pods of a spread, so nodes are filled again.
+			// placeTier may change which node has the fewest pods of a spread, so nodes are filled again.
 			for _, ef.sol.droppedWeightOnExisting = range ef.queue.PreferenceWeights(tier) {
 				for ef.placeTier(tier, true) && ef.queue.MayPlaceMore(tier) {
 				}
@@ -113,7 +113,7 @@ func (ef existingFiller) reachableNodes(c int, set bitset.Set) bitset.Set {
 	out := ef.nodesWithRoom(c).Intersection(set)
 	for _, r := range ef.queue.Profile(&ef.queue.Classes[c]).Host {
 		switch {
-		case r.Weight > 0:
+		case r.Weight > 0: // a preference
 		case r.Kind == topology.Affinity:
 			out.And(ef.rooms.NodesWithPod(r.Group))
 		case r.Kind == topology.AntiAffinity:

@@ -40,11 +40,10 @@ func newFiller(sol *solution, left []int) filler {
 // highest dual price decides, so large pods are placed first and small pods fill the gaps.
 const minScoreRatio = 0.95
 
-// fill adds pods of the candidate classes to the node, so that the total dual price of its pods becomes as high as
-// possible. It returns the total dual price of the added pods.
+// fill adds pods of the candidate classes to the node, aiming at the highest total dual price of its pods. It returns the total dual price of the added pods.
 //
 // The score of a class is the total dual price of its units if this class alone filled the remaining room. fill
-// repeatedly takes one of the classes with a score close to the highest. While other rows of candidates are left, it
+// repeatedly takes a class: of those with a score close to the highest, the one with the highest dual price. While other rows of candidates are left, it
 // adds only half of the units that fit, so that the next class can use the remaining room. All candidates must accept
 // the node. fill does not change left.
 func (f *filler) fill(pn *plannedNode, candidates *candidateRows) float64 {
@@ -113,7 +112,7 @@ func (f *filler) batchSize(k *cursor) int {
 const maxRefinedClasses = 12
 
 // refine increases the total dual price of the pods on a node that was filled. It first fills the node again with
-// other values of scoreRatio, then replaces units of one class after the other. empty is the node before it was
+// other values of scoreRatio, then swaps units of one class after the other for units of other classes. empty is the node before it was
 // filled.
 func (f *filler) refine(pn *plannedNode, empty plannedNode, candidates *candidateRows) {
 	if len(pn.allocations) > maxRefinedClasses {

@@ -14,8 +14,8 @@ import (
 // hostileKind describes small pods of a tenant, each with many distinct rules.
 type hostileKind struct {
 	name string
-	n    int // number of pods, as observed for one tenant
-	pod  func(p *cluster.Pod, i, n int)
+	n    int                            // number of pods, as observed for one tenant
+	pod  func(p *cluster.Pod, i, n int) // gives the i-th of n pods its rules
 }
 
 const (
@@ -23,7 +23,7 @@ const (
 	zoneLabel = "topology.kubernetes.io/zone"
 )
 
-// hostileKinds are the kinds that the solver must handle, one row of the benchmark each.
+// hostileKinds are the kinds that the solver must handle. Names with -by-pod: every pod has rules about single pods.
 var hostileKinds = []hostileKind{
 	{"preferred-anti-affinity", 400, func(p *cluster.Pod, i, _ int) { p.AntiAffinity = ownTerms(50, i, requirements.NoneOf, 1) }},
 	{"preferred-anti-affinity-by-pod", 400, func(p *cluster.Pod, i, n int) {

@@ -30,23 +30,25 @@ func solveMeasured(k hostileKind, n int, s cluster.Snapshot) (packing.Plan, uint
 // the controller's limit in the chart. BenchmarkHostile uses more pods. Not parallel, because the test counts allocated
 // bytes.
 func TestHostileGrowth(t *testing.T) { //nolint:paralleltest // it counts what all tests allocate
-	const most = 200 << 20
+	const maxBytes = 200 << 20
 	for _, k := range hostileKinds {
 		few := max(k.n/16, 1)
 		fewPlan, fewBytes := solveMeasured(k, few, cluster.Snapshot{Pools: anyPool})
 		manyPlan, manyBytes := solveMeasured(k, 4*few, cluster.Snapshot{Pools: anyPool})
-		growth := uint64(6)
+		maxGrowth := uint64(6)
 		if strings.HasSuffix(k.name, "-by-pod") {
-			growth = 20 // every pod has rules about every other pod; the limit of rules per plan stops the growth
+			maxGrowth = 20 // every pod has rules about every other pod; the limit of rules per plan stops the growth
 		}
-		if manyBytes > growth*fewBytes+16<<20 {
-			t.Errorf("%s: %d pods allocate %d MB, and %d pods %d MB, want at most 6 times as much (-by-pod: 20 times), plus 16 MB", k.name, few, fewBytes>>20, 4*few, manyBytes>>20)
+		if manyBytes > maxGrowth*fewBytes+16<<20 {
+			t.Errorf("%s: %d pods allocate %d MB, and %d pods %d MB, want at most %d times as much, plus 16 MB",
+				k.name, few, fewBytes>>20, 4*few, manyBytes>>20, maxGrowth)
 		}
-		if manyPlan.Steps > int(growth)*fewPlan.Steps+3_000_000 {
-			t.Errorf("%s: %d pods take %d steps, and %d pods %d, want at most 6 times as many (-by-pod: 20 times), plus 3,000,000", k.name, few, fewPlan.Steps, 4*few, manyPlan.Steps)
+		if manyPlan.Steps > int(maxGrowth)*fewPlan.Steps+3_000_000 {
+			t.Errorf("%s: %d pods take %d steps, and %d pods %d, want at most %d times as many, plus 3,000,000",
+				k.name, few, fewPlan.Steps, 4*few, manyPlan.Steps, maxGrowth)
 		}
-		if manyBytes > most {
-			t.Errorf("%s: %d pods allocate %d MB, want at most %d", k.name, 4*few, manyBytes>>20, most>>20)
+		if manyBytes > maxBytes {
+			t.Errorf("%s: %d pods allocate %d MB, want at most %d MB", k.name, 4*few, manyBytes>>20, maxBytes>>20)
 		}
 		for _, p := range []packing.Plan{fewPlan, manyPlan} {
 			if got := len(p.Refusals) + len(p.Placements) + podsOnNewNodes(p); got != p.Pods {
@@ -86,7 +88,7 @@ func TestOrdinaryBesideHostile(t *testing.T) {
 		n := min(k.n, 20)
 		s := cluster.Snapshot{Pools: anyPool, Pods: append(mixedPods(50, 10, 1), hostilePods(k, n)...)}
 		for _, r := range packing.Solve(s, fewTypes(), packing.DefaultEffort).Refusals {
-			if r.Pod[:7] == "default" {
+			if strings.HasPrefix(r.Pod, "default/") {
 				t.Errorf("%s: the ordinary pod %s is refused, want it placed: %+v", k.name, r.Pod, r.Reasons)
 			}
 		}
