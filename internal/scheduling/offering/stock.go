@@ -154,7 +154,6 @@ func (st *Stock) addPool(i int, p *Pool, market catalog.Market, queue func() *po
 	p.to = len(st.Offers)
 }
 
-// growLists grows Offers and Models once for all offers and models of a variant of the pool.
 func (st *Stock) growLists(allowed []allowedType) {
 	n := 0
 	for i := range allowed {
@@ -222,8 +221,8 @@ func sortByPrice(all []priced) {
 // remaining bits number 2 million offers.
 const priceBits = 43
 
-// visitLabel calls add for each range of offers with the same value of the label. A variant sets custom labels and the
-// labels of the controller; its type and offering set the other labels of the cloud.
+// visitLabel calls add for each range of offers with the same value of the label. A variant sets the custom labels and
+// the labels of the controller; type and offering set the others.
 func (st *Stock) visitLabel(key string, add func(from, to int, value string)) {
 	for _, v := range st.Variants {
 		if value, ok := v.Labels[key]; ok && (isControllerKey(key) || !IsCloudKey(key)) {

@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
 
-// maxVariants is the maximum number of variants of one pool, because the numbers of values of its custom labels multiply.
+// maxVariants is the maximum number of variants of one pool: the numbers of values of its custom labels multiply.
 // Combinations of values beyond the maximum are not used.
 const maxVariants = 128
 
@@ -121,9 +121,8 @@ func distinguished(allowed requirements.Values, reqs []requirements.Values) []st
 }
 
 // anyInteger returns an integer that allowed accepts and no requirement lists, as text; false if it finds none. The
-// integer can satisfy requirements with Gt and Lt. It
-// tries the lowest allowed integers, or the highest if only the maximum is limited. Each listed value excludes one
-// integer, so one more try than there are listed values is enough.
+// integer can satisfy Gt and Lt. anyInteger tries the lowest allowed integers, or the highest if only the maximum is
+// limited. Each listed value excludes one integer, so one more try than there are listed values is enough.
 func anyInteger(allowed requirements.Values, reqs []requirements.Values) (string, bool) {
 	from, step := int64(1), int64(1)
 	switch {

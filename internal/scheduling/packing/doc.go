@@ -24,7 +24,8 @@
 //  3. The lower bound (packages dualprice and lowerbound) gives each class a dual price: what one pod
 //     adds to the lowest possible price. A strategy repeatedly adds the node with the lowest price
 //     per total dual price of its pods (run.go). To fill a node, it compares only the largest
-//     fitting class of each row of classes with similar proportions (rows.go, fill.go), so the work grows with classes, not with pods.
+//     fitting class of each row, which has classes with similar proportions (rows.go, fill.go). So the
+//     work grows with classes, not with pods.
 //  4. A plan that is close to the lower bound is accepted. Otherwise classes on nodes are swapped (fill.go), the most
 //     expensive nodes are planned again (improve.go), and nodes exchange pods (exchange.go). A small number of
 //     pods is solved exactly (exact.go). Of plans with about the same price, the plan that puts the fewest

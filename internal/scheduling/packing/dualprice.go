@@ -8,7 +8,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
 )
 
-// pricer computes the dual prices of the classes.
 type pricer struct {
 	problem *pending.Problem
 	queue   *pending.Queue
@@ -18,8 +17,8 @@ type pricer struct {
 	dualPrice []float64 // by class: the dual price of one unit, in billionths of a dollar per hour
 }
 
-// priceClasses sets the soft dual price of a unit of each active class: the unit's share of the lowest possible price
-// of all active classes. All other classes get aboveAnyPrice: those that accept no offering must come first, because
+// priceClasses sets the soft dual price (see strategy.hardPrices) of a unit of each active class: the unit's share of
+// the lowest possible price of all active classes. All other classes get aboveAnyPrice: those that accept no offering must come first, because
 // only an existing node can take their pods.
 func (pc *pricer) priceClasses(active []int) {
 	p := pc.solver.For(pc.queue.Demands(active), false)
@@ -41,7 +40,7 @@ func (pc *pricer) setDualPrices(active []int, p *dualprice.Pricing, prices []flo
 }
 
 // lotsWithKeys returns a copy of the lots with their keys set. A key is the lowest price that a node of the lot
-// can have per total dual price of its pods. perNode is, by index in p.Lots, the highest total dual price of the pods on one node of the lot.
+// can have per total dual price of its pods. perNode is, by index in p.Lots, the highest such total.
 func lotsWithKeys(pr *pending.Problem, lots []lot, p *dualprice.Pricing, perNode []float64) []lot {
 	maxValue := make([]float64, len(pr.Stock.Models)) // by model: the highest of perNode
 	for i, l := range p.Lots {
@@ -64,7 +63,7 @@ func (pc *pricer) priceLots(active []int, lots []lot, hard bool) []lot {
 	return lotsWithKeys(pc.problem, lots, pc.solver.Last, prices.PerNode)
 }
 
-// repriceLots does the same as priceLots, but for the unplaced units only; left is by class. The pods placed first took the
+// repriceLots does the same as priceLots, but only for the unplaced units; left is by class. The placed pods took the
 // cheapest combinations, so the remaining pods have other prices.
 func (pc *pricer) repriceLots(active, left []int, lots []lot, hard bool) []lot {
 	p := pc.solver.Last

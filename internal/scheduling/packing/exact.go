@@ -13,7 +13,7 @@ import (
 const maxStates = 256
 
 // exactSolver computes the cheapest plan of a few pods by dynamic programming over all states. In this file, a unit is
-// called a pod.
+// called a pod, and the pods of one node a part of a state.
 type exactSolver struct {
 	run        *strategyRun
 	problem    *pending.Problem

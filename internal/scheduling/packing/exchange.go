@@ -135,7 +135,6 @@ func (ex *exchanger) collect() []plannedNode {
 	return out
 }
 
-// exchangeTarget is a cheaper offering for a node.
 type exchangeTarget struct {
 	node, offer     int     // index in exchanger.nodes, and number of the offering
 	excessPerSaving float64 // excess of the node's requests over the offering's room, divided by the saved share of the price
@@ -229,7 +228,6 @@ func (ex *exchanger) reachTarget(target exchangeTarget) {
 	ex.useCheapestOffer(pn)
 }
 
-// apply moves the pods of an exchange between the node and its partner.
 func (ex *exchanger) apply(node int, x exchange) {
 	a, b := &ex.nodes[node], &ex.nodes[x.partner]
 	ex.movePod(x.give, a, b)

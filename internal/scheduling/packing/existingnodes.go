@@ -7,7 +7,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// existingFiller places pods on existing nodes.
 type existingFiller struct {
 	queue  *pending.Queue
 	rooms  *existing.Rooms

@@ -31,7 +31,6 @@ type filler struct {
 	preloaded         bool     // the node had pods before it was filled
 }
 
-// newFiller returns a filler that may place left[class] units of each class.
 func newFiller(sol *solution, left []int) filler {
 	return filler{sol: sol, problem: sol.problem, queue: sol.queue, facts: sol.facts, prices: sol.prices, work: sol.work, left: left}
 }
@@ -40,12 +39,13 @@ func newFiller(sol *solution, left []int) filler {
 // highest dual price decides, so large pods are placed first and small pods fill the gaps.
 const minScoreRatio = 0.95
 
-// fill adds pods of the candidate classes to the node, aiming at the highest total dual price of its pods. It returns the total dual price of the added pods.
+// fill adds pods of the candidate classes to the node, aiming at the highest total dual price of its pods. It returns
+// the total dual price of the added pods.
 //
 // The score of a class is the total dual price of its units if this class alone filled the remaining room. fill
-// repeatedly takes a class: of those with a score close to the highest, the one with the highest dual price. While other rows of candidates are left, it
-// adds only half of the units that fit, so that the next class can use the remaining room. All candidates must accept
-// the node. fill does not change left.
+// repeatedly takes a class: of those with a score close to the highest, the one with the highest dual price. While
+// other rows of candidates are left, it adds only half of the units that fit, so that the next class can use the
+// remaining room. All candidates must accept the node. fill does not change left.
 func (f *filler) fill(pn *plannedNode, candidates *candidateRows) float64 {
 	f.cursors, f.preloaded = f.cursors[:0], len(pn.allocations) > 0
 	for _, row := range candidates.rows {
@@ -112,8 +112,8 @@ func (f *filler) batchSize(k *cursor) int {
 const maxRefinedClasses = 12
 
 // refine increases the total dual price of the pods on a node that was filled. It first fills the node again with
-// other values of scoreRatio, then swaps units of one class after the other for units of other classes. empty is the node before it was
-// filled.
+// other values of scoreRatio, then swaps units of one class after the other for units of other classes. empty is the
+// node before it was filled.
 func (f *filler) refine(pn *plannedNode, empty plannedNode, candidates *candidateRows) {
 	if len(pn.allocations) > maxRefinedClasses {
 		return
@@ -199,7 +199,6 @@ func (f *filler) scoreRows(pn *plannedNode) bool {
 	return kept > 0
 }
 
-// cacheRoom stores the free room of the node as quads.
 func (f *filler) cacheRoom(pn *plannedNode) {
 	f.room = f.room[:0]
 	for q := range f.facts.quads {
@@ -239,7 +238,6 @@ func (f *filler) addable(pn *plannedNode, k *cursor, n int) int {
 	return n
 }
 
-// add puts n units of the class on the node.
 func (f *filler) add(pn *plannedNode, class, n int) {
 	f.consume(pn, class, n)
 	for i := range pn.allocations {

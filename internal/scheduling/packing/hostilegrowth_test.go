@@ -81,7 +81,6 @@ func TestHostilePlansAreValid(t *testing.T) {
 	}
 }
 
-// TestOrdinaryBesideHostile checks that ordinary pods are placed beside hostile pods of each kind.
 func TestOrdinaryBesideHostile(t *testing.T) {
 	t.Parallel()
 	for _, k := range hostileKinds {

@@ -53,8 +53,8 @@ func (sol *solution) fewestInPlan(group, minDomains int) int {
 	return 0
 }
 
-// findPlanFewest sets planFewest. FewestPods.Nodes includes a planned node only if the spread counts the node whichever
-// of its offerings is launched.
+// findPlanFewest sets planFewest. FewestPods.Nodes includes a planned node only if the spread counts the node for each
+// of its possible offerings.
 func (sol *solution) findPlanFewest() {
 	sol.planFewest = map[int]existing.FewestPods{}
 	dp := newDomainProjection(sol)
@@ -67,7 +67,7 @@ func (sol *solution) findPlanFewest() {
 				fewest.Pods = n
 			}
 			uncounted := possible.Clone()
-			if uncounted.AndNot(counted); possible.Any() && !uncounted.Any() { // the node counts, whichever of its offerings is launched
+			if uncounted.AndNot(counted); possible.Any() && !uncounted.Any() {
 				fewest.Nodes += pn.copies
 			}
 		}

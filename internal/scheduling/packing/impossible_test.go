@@ -28,7 +28,7 @@ func affinityTo(key, app string) cluster.Term {
 	return cluster.Term{Key: key, Namespaces: []string{"default"}, Selector: selectApp(app)}
 }
 
-// smallPod returns a small pod of an app, altered by change.
+// smallPod returns a pod with the label app: name, altered by change.
 func smallPod(name string, change func(*cluster.Pod)) cluster.Pod {
 	p := cluster.Pod{
 		Namespace: "default", Name: name, Labels: requirements.Labels{"app": name},
@@ -38,8 +38,8 @@ func smallPod(name string, change func(*cluster.Pod)) cluster.Pod {
 	return p
 }
 
-// TestImpossiblePods checks that pods with impossible requirements are refused with a reason, and the others are
-// placed.
+// TestImpossiblePods checks that pods with impossible requirements are refused with a reason, and ordinary pods
+// beside them are placed.
 func TestImpossiblePods(t *testing.T) {
 	t.Parallel()
 	requests := func(amounts resources.Amounts) []cluster.Pod {
@@ -58,11 +58,11 @@ func TestImpossiblePods(t *testing.T) {
 		return out
 	}
 	unknown, _ := requirements.ValuesOf("Nearly", "b")
-	compared, _ := requirements.ValuesOf(requirements.Gt, "many")
+	gtWord, _ := requirements.ValuesOf(requirements.Gt, "many")
 	for name, odd := range map[string][]cluster.Pod{
 		"an unknown operator":              requires("a", unknown),
 		"an unknown operator on zones":     requires(catalog.LabelZone, unknown),
-		"greater than a word":              requires(catalog.LabelCPU, compared),
+		"greater than a word":              requires(catalog.LabelCPU, gtWord),
 		"greater than the largest integer": requires(catalog.LabelCPU, requirements.OneOf()), // no value is left
 		"a label that no node has":         requires("missing", requirements.Any()),
 		"negative CPU":                     requests(resources.Amounts{CPU: -1, Memory: 1 << 30, Pods: 1}),
@@ -171,7 +171,7 @@ func TestThousandsOfDomains(t *testing.T) {
 				hostname: name, catalog.LabelZone: "us-east-1a", "example.com/rack": fmt.Sprint("rack-", i), "example.com/serial": fmt.Sprint(i),
 			},
 		}
-		if i == 17 {
+		if i == 17 { // the rack of the cache
 			n.Residents = []cluster.Resident{{PodKind: kind, Count: 1}}
 		}
 		s.Nodes = append(s.Nodes, n)

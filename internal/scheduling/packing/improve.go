@@ -10,14 +10,13 @@ import (
 // price, then 1/16, and so on.
 var reopenDivisors = [...]float64{32, 16, 8, 4, 2}
 
-// improveRatio decides whether improve makes another round: it does if the last round reduced the price to less than
-// this ratio of the price before it.
+// improveRatio: improve makes another round if the last one reduced the price to less than this ratio.
 const improveRatio = 0.998
 
 // improve removes planned nodes, places their pods in gaps on other nodes, and plans new nodes for the remaining pods.
-// It continues as long as the plan becomes cheaper. It returns the new outcome. It first removes the nodes with the
-// highest price per value. Then it removes the most expensive nodes: if some pods of a large full node fit into gaps,
-// the other pods of that node need only a smaller node.
+// It continues as long as the plan becomes cheaper, and returns the new outcome. The nodes with the highest price per
+// value are removed first, then the most expensive nodes: if some pods of a large full node fit into gaps, the other
+// pods of that node need only a smaller node.
 func (nc nodeChooser) improve(o outcome, classes []int, lots []lot, stepLimit int) outcome {
 	defer func(prices []float64) { nc.prices.dualPrice = prices }(nc.prices.dualPrice)
 	run := nc.newRun(o.strategy, o.left, o.remaining)
@@ -72,7 +71,6 @@ func (run *strategyRun) reopen(amount float64, classes []int, order func(a, b pl
 	return next
 }
 
-// pricePerValue returns the node's price per total dual price of its pods.
 func (pn *plannedNode) pricePerValue() float64 { return pn.price / max(pn.value, 1e-9) }
 
 // unassign makes the pods of n copies of the node unplaced again, and adds the resources of the copies back to the

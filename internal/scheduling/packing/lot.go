@@ -47,10 +47,10 @@ func lotsFor(pr *pending.Problem, classes []int, setOf func(class int) int) []lo
 	for i, c := range classes {
 		sets[i] = setOf(c)
 	}
-	known := pr.Accepts.Lots(sets)
-	out := make([]lot, len(known))
-	for i := range known {
-		out[i].Lot = known[i]
+	lots := pr.Accepts.Lots(sets)
+	out := make([]lot, len(lots))
+	for i := range lots {
+		out[i].Lot = lots[i]
 	}
 	return out
 }

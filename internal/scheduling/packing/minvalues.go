@@ -61,7 +61,6 @@ func (offers *nodeOffers) distinctValuesAlone(offer int, a allocation) []int {
 	return out
 }
 
-// aloneKey is a node with one unit of a class, as a cache key.
 type aloneKey struct{ model, class, set int }
 
 // relaxations returns the minValues that these launch choices violate. There must be at least one choice.

@@ -77,7 +77,7 @@ type Omission struct {
 // Refusal is a pod that the plan does not place, with the reasons.
 type Refusal struct {
 	Pod     string   // "namespace/name"
-	Reasons []Reason // first the reason that Hint refers to, then the most frequent first
+	Reasons []Reason // first the reason that Hint refers to, then the others by frequency
 	Hint    string   // the smallest change that would help, or empty
 }
 

@@ -16,7 +16,7 @@ type plannedNode struct {
 	copies        int // number of equal nodes
 	allocations   []allocation
 	free          resources.Vector    // free room of each copy
-	ports         []int               // numbers in podgroup.Queue.Ports of the lists of host ports in use
+	ports         []int               // lists of host ports in use, as numbers in podgroup.Queue.Ports
 	host          topology.HostCounts // pods of each copy, by group of a host rule
 	hasDaemonPods bool                // whether host includes the DaemonSet pods
 	value         float64             // total dual price of the pods of each copy, in billionths of a dollar per hour
@@ -29,7 +29,6 @@ type allocation struct {
 	acceptSet int // accept set of the class when its units were placed; it includes the node's offering
 }
 
-// valueOf returns the total dual price of the pods on the node.
 func (pc *pricer) valueOf(pn *plannedNode) float64 {
 	value := 0.0
 	for _, a := range pn.allocations {
@@ -85,7 +84,7 @@ func (pn *plannedNode) clone() plannedNode {
 	return out
 }
 
-// unitsAt returns the number of units in the i-th allocation, 0 if there is none.
+// unitsAt returns the units in the i-th allocation; 0 if there is none.
 func (pn *plannedNode) unitsAt(i int) int {
 	if i < len(pn.allocations) {
 		return pn.allocations[i].n

@@ -41,6 +41,7 @@ func TestRefusalsArePrintable(t *testing.T) {
 				texts = append(texts, reason.Detail)
 			}
 			for _, text := range texts {
+				// refusal.Printable cuts texts to 1,000 bytes and adds the character …
 				if len(text) > 1_010 || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 					t.Errorf("%s: the text has %d bytes, want at most 1,010 and only printable characters: %.100q", name, len(text), text)
 				}

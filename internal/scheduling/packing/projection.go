@@ -24,9 +24,9 @@ func newDomainProjection(sol *solution) *domainProjection {
 	return &domainProjection{problem: sol.problem, queue: sol.queue, topo: sol.topo, sol: sol}
 }
 
-// projectDomains returns topo, the state before any pod was placed, with the changes by the planned nodes. Every new
-// node makes its domain count, and is a host with few or no pods of some spreads. projectDomains returns nil if the
-// planned nodes change nothing that the plan assumed.
+// projectDomains returns topo, the state before any pod was placed, with the changes by the planned nodes: spreads
+// count their domains, and they may be hosts with few pods of a spread. projectDomains returns nil if the planned nodes
+// change nothing that the plan assumed.
 func (dp *domainProjection) projectDomains(topo *existing.TopologyState) *existing.TopologyState {
 	domains, groups := dp.addedDomains(), dp.emptierHostGroups()
 	if len(domains) == 0 && len(groups) == 0 {
@@ -98,7 +98,6 @@ func (dp *domainProjection) topologyAfterPlan(topo *existing.TopologyState) *exi
 	return out
 }
 
-// possibleOffers returns the offerings that a planned node may be launched as.
 func (dp *domainProjection) possibleOffers(node int) bitset.Set {
 	if dp.possible == nil {
 		dp.possible = make([]bitset.Set, len(dp.sol.planned))
@@ -118,7 +117,7 @@ func (dp *domainProjection) countedOffers(group int) bitset.Set {
 // emptierHostGroups returns the groups of host spreads that a planned node could violate. The node would have so few
 // of the group's pods that pods placed on existing nodes exceed the maxSkew.
 func (dp *domainProjection) emptierHostGroups() map[int]bool {
-	least := map[int]int{} // by group: the number of its pods that each planned node must have at least
+	least := map[int]int{} // by group: how many of its pods each planned node must have
 	for _, placement := range dp.sol.placements {
 		dp.queue.EachProfile(placement.class, func(p *topology.Profile) {
 			for _, r := range p.Host {

@@ -25,9 +25,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestProperties checks plans for random clusters with the independent checker. Every node has room for its pods, and
-// every pod has one place or refusal. Every rule holds, and every refusal has a real cause. No plan costs less than its
-// lower bound. The order of the input does not matter.
+// TestProperties checks plans for random clusters with verify.Check, which shares no code with the solver: room on the
+// nodes, one placement or refusal per pod, rules, causes of refusals and the lower bound. It also checks that the order
+// of the input does not matter.
 func TestProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -103,8 +103,8 @@ func TestArbitraryValues(t *testing.T) {
 		}
 		plan := packing.Solve(s, market, packing.DefaultEffort)
 		places := len(plan.Placements) + len(plan.Refusals)
-		for _, m := range plan.PlannedNodes {
-			places += len(m.Pods)
+		for _, pn := range plan.PlannedNodes {
+			places += len(pn.Pods)
 		}
 		if places != len(s.Pods) {
 			t.Errorf("%d placements and refusals for %d pods, want one for each pod", places, len(s.Pods))
@@ -116,7 +116,7 @@ var (
 	zoneNames = []string{"us-east-1a", "us-east-1b"}
 	archNames = []string{"amd64", "arm64"}
 	teamNames = []string{"red", "green", "blue"}
-	devices   = "nvidia.com/gpu"
+	gpus      = "nvidia.com/gpu"
 )
 
 func drawSnapshot(t *rapid.T) cluster.Snapshot {
@@ -211,7 +211,7 @@ func drawPod(t *rapid.T, name string) cluster.Pod {
 		},
 	}
 	if rapid.IntRange(0, 5).Draw(t, "gpu") == 0 {
-		p.Requests = p.Requests.With(devices, int64(rapid.IntRange(1, 2).Draw(t, "gpus")))
+		p.Requests = p.Requests.With(gpus, int64(rapid.IntRange(1, 2).Draw(t, "gpus")))
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "alternatives") {
 		p.Required = append(p.Required, drawRequirements(t))
@@ -259,7 +259,7 @@ func drawType(t *rapid.T, name string) catalog.Type {
 	amounts := resources.Amounts{CPU: cpus*1000 - 70,
 		Memory: cpus << 30 * int64(rapid.SampledFrom([]int{2, 4, 8}).Draw(t, "ratio")), Pods: 10 * cpus}
 	if rapid.IntRange(0, 3).Draw(t, "gpu") == 0 {
-		amounts = amounts.With(devices, 1)
+		amounts = amounts.With(gpus, 1)
 	}
 	typ := catalog.Type{Name: name, Capacity: amounts, Allocatable: amounts, Labels: requirements.Labels{
 		catalog.LabelInstanceType: name, catalog.LabelArch: rapid.SampledFrom(archNames).Draw(t, "arch"),

@@ -27,11 +27,11 @@ func refusals(sol *solution, topo *existing.TopologyState) []Refusal {
 	}
 	left := make([][]*cluster.Pod, sol.queue.WholeCount) // by whole class: its unplaced pods, with those of its parts
 	for c := range sol.queue.Classes {
-		p := &sol.queue.Classes[c]
+		class := &sol.queue.Classes[c]
 		if sol.queue.Left[c] == 0 {
 			continue
 		}
-		left[p.WholeClass] = append(left[p.WholeClass], p.Pods[len(p.Pods)-sol.queue.Left[c]*p.PodsPerUnit:]...)
+		left[class.WholeClass] = append(left[class.WholeClass], class.Pods[len(class.Pods)-sol.queue.Left[c]*class.PodsPerUnit:]...)
 	}
 	for c, pods := range left {
 		if len(pods) == 0 {
@@ -46,7 +46,6 @@ func refusals(sol *solution, topo *existing.TopologyState) []Refusal {
 	return out
 }
 
-// refusalInput returns the solution as the input of package refusal.
 func refusalInput(sol *solution) refusal.Input {
 	hasPlannedPod := func(group int) bool {
 		return slices.ContainsFunc(sol.planned, func(pn plannedNode) bool { return pn.matchedPods(sol.queue, group) > 0 })

@@ -7,16 +7,16 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
 )
 
-// removeUnassigned removes from the plan the pods that next, the following attempt, did not assign to their domain.
+// removeUnassigned removes from each domain the pods beyond the number that next, the next attempt, assigned to it.
 // These pods satisfy their rules only together with pods that were not placed.
 func (sol *solution) removeUnassigned(next *solution) {
 	assigned := next.queue.AssignedByPart()
 	for c := range sol.queue.Classes {
-		p := &sol.queue.Classes[c]
-		if p.Domains == nil {
+		class := &sol.queue.Classes[c]
+		if class.Domains == nil {
 			continue
 		}
-		if n := sol.queue.UnitCount(c) - sol.queue.Left[c] - assigned[pending.PartKey(p.WholeClass, p.Domains)]; n > 0 {
+		if n := sol.queue.UnitCount(c) - sol.queue.Left[c] - assigned[pending.PartKey(class.WholeClass, class.Domains)]; n > 0 {
 			sol.remove(c, n)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
 )
 
-// reservationFiller places pods on instances of capacity reservations.
 type reservationFiller struct {
 	problem *pending.Problem
 	queue   *pending.Queue
@@ -74,10 +73,10 @@ func (rf reservationFiller) byReservationNeed(classes []int) [][]int {
 	return slices.Concat(rf.queue.TiersOf(reservedOnly), rf.queue.TiersOf(reservedFirst), [][]int{others})
 }
 
-// bestReservedNode returns the node on a reserved instance with the highest total dual price of its pods relative to
-// its size. It returns false if no reserved instance can take a pod of the classes.
+// bestReservedNode returns the node on a reserved instance with the highest total dual price of its pods per bulk
+// of its room. It returns false if no reserved instance can take a pod of the classes.
 func (f *filler) bestReservedNode(classes []int) (best plannedNode, ok bool) {
-	most := 0.0
+	highest := 0.0
 	for n := range f.problem.Stock.Reservations {
 		for _, o := range f.problem.Stock.Reservations[n].Offers {
 			shape := f.problem.Stock.ShapeOf(o)
@@ -86,8 +85,8 @@ func (f *filler) bestReservedNode(classes []int) (best plannedNode, ok bool) {
 			}
 			pn := f.sol.nodeOffers.nodeWith(o, nil)
 			f.fill(&pn, f.facts.groupRows(f.acceptingClasses(o, classes)))
-			if valuePerSize := pn.value / max(f.problem.BulkOf(shape.Room), 1e-9); len(pn.allocations) > 0 && valuePerSize > most {
-				best, most = pn, valuePerSize
+			if valuePerBulk := pn.value / max(f.problem.BulkOf(shape.Room), 1e-9); len(pn.allocations) > 0 && valuePerBulk > highest {
+				best, highest = pn, valuePerBulk
 			}
 		}
 	}

@@ -31,7 +31,7 @@ func TestReservations(t *testing.T) {
 		for i := range s.Nodes {
 			if rapid.IntRange(0, 3).Draw(t, "launching") == 0 {
 				s.Nodes[i].Joined, s.Nodes[i].Initialized = false, false
-				s.Nodes[i].Labels[catalog.LabelReservationID] = "cr-m0.large-us-east-1a"
+				s.Nodes[i].Labels[catalog.LabelReservationID] = "cr-m0.large-us-east-1a" // as named by drawReservations
 			}
 		}
 		for i := range s.Pods {
@@ -55,7 +55,6 @@ func TestReservations(t *testing.T) {
 	})
 }
 
-// drawReservations adds capacity reservations to the types of the market.
 func drawReservations(t *rapid.T, market catalog.Market) {
 	types := market["default"].Types
 	for i := range types {
@@ -73,7 +72,6 @@ func drawReservations(t *rapid.T, market catalog.Market) {
 	}
 }
 
-// drawCapacityType gives some pods a requirement or a preference about the capacity type.
 func drawCapacityType(t *rapid.T, p *cluster.Pod) {
 	capacityTypes := []string{catalog.Reserved, catalog.OnDemand, catalog.Spot}
 	switch rapid.IntRange(0, 5).Draw(t, "rule") {
@@ -100,7 +98,7 @@ func TestReservationsOracle(t *testing.T) {
 		s.Pools, s.Nodes, s.Daemons = []cluster.Pool{{Name: "general", NodeClass: "default"}}, nil, nil
 		s.Pods = s.Pods[:min(len(s.Pods), 5)]
 		for i := range s.Pods {
-			s.Pods[i].Preferred = nil
+			s.Pods[i].Preferred = nil // preferences have precedence over the price
 		}
 		plan := packing.Solve(s, market, packing.DefaultEffort)
 		want := bestPriceWithReservations(s, market)
@@ -110,7 +108,7 @@ func TestReservationsOracle(t *testing.T) {
 		// A ratio says little if all pods fit on reserved instances, which cost nearly nothing.
 		if ratio := float64(plan.Price) / want; want > float64(catalog.Dollar)/1000 {
 			if ratio > worstRatio+1e-9 {
-				t.Errorf("the plan costs %s, the best %.9f dollars", plan.Price, want/1e9)
+				t.Errorf("the plan costs %s, the cheapest %.9f dollars, want at most 2 %% more", plan.Price, want/1e9)
 			}
 			sum += ratio
 			plans++
@@ -219,7 +217,7 @@ func TestReservationWorlds(t *testing.T) {
 			t.Errorf("world %d: the order of the input changes the plan:\n%s", n, diff)
 		}
 	}
-	if most := count / 200; starved > most {
-		t.Errorf("%d pods in %d worlds are refused although there is room, want at most %d", starved, count, most)
+	if limit := count / 200; starved > limit {
+		t.Errorf("%d pods in %d worlds are refused although there is room, want at most %d", starved, count, limit)
 	}
 }

@@ -17,7 +17,6 @@ type reservationSearch struct {
 	choices []instanceChoice // one for each usable instance; equal instances are adjacent
 }
 
-// instanceChoice is the decision about one instance.
 type instanceChoice struct {
 	offer    []int     // by state: the offering of the reservation for exactly these pods; -1 if none
 	minPrice []float64 // by state: the lowest price for these pods with this instance and the instances before it

@@ -20,12 +20,12 @@ func (sol *solution) restart(topo *existing.TopologyState) *solution {
 	next.domainCaps, next.queue.WithoutHostPreferences = maps.Clone(sol.domainCaps), maps.Clone(sol.queue.WithoutHostPreferences)
 	placed := sol.queue.PlacedByPart()
 	for c := range sol.queue.Classes {
-		if p := &sol.queue.Classes[c]; p.Domains != nil && sol.queue.Left[c] > 0 {
-			if sol.hasLimits() && sol.queue.HasHostPreferences(p) && !sol.queue.WithoutHostPreferences[p.WholeClass] {
-				next.queue.WithoutHostPreferences[p.WholeClass] = true // preferences must not use up a limit: placing pods comes first
+		if class := &sol.queue.Classes[c]; class.Domains != nil && sol.queue.Left[c] > 0 {
+			if sol.hasLimits() && sol.queue.HasHostPreferences(class) && !sol.queue.WithoutHostPreferences[class.WholeClass] {
+				next.queue.WithoutHostPreferences[class.WholeClass] = true // preferences must not use up a limit
 				continue
 			}
-			key := pending.PartKey(p.WholeClass, p.Domains)
+			key := pending.PartKey(class.WholeClass, class.Domains)
 			next.domainCaps[key] = placed[key]
 		}
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/parallel"
 )
 
-// planBuilder converts a solution into a Plan.
 type planBuilder struct {
 	problem    *pending.Problem
 	queue      *pending.Queue
@@ -85,7 +84,6 @@ func (pb planBuilder) plannedCount() int {
 	return n
 }
 
-// describedNode is a planned node with its launch options.
 type describedNode struct {
 	node    plannedNode
 	options *launchOptions
@@ -116,7 +114,8 @@ func (pb planBuilder) launchOptionsFor(feasible bitset.Set, pn *plannedNode, tig
 	return out
 }
 
-// launchOptionsOfAll returns the launch options of each planned node.
+// launchOptionsOfAll returns the launch options of each planned node. They depend on the feasible offerings,
+// the variant and, near a limit, the model.
 func (pb planBuilder) launchOptionsOfAll() []*launchOptions {
 	tight := pb.tightPools()
 	isTight := func(pn *plannedNode) bool { return tight[pb.problem.Stock.VariantOf(pn.offer).Pool] }
@@ -189,7 +188,7 @@ func (pb planBuilder) deviceRank(pn *plannedNode) int {
 // next is, by class, the number of pods that are already assigned to existing nodes.
 func (pb planBuilder) distributePods(nodes []describedNode, next []int) [][][]string {
 	shares := make([][]podShare, len(pb.queue.Classes)) // by class: its share of each node, in the order of the nodes
-	first := make([][]int, len(nodes))                  // by node and allocation: index in shares of the first copy's share
+	first := make([][]int, len(nodes))                  // by node and allocation: index in shares[class] of the first copy
 	for i := range nodes {
 		for _, a := range nodes[i].node.allocations {
 			first[i] = append(first[i], len(shares[a.class]))
@@ -203,29 +202,28 @@ func (pb planBuilder) distributePods(nodes []describedNode, next []int) [][][]st
 	parallel.Each(len(nodes), func(i int) {
 		dn := &nodes[i]
 		out[i] = make([][]string, dn.node.copies)
-		var parts [][]string
+		var lists [][]string
 		for n := range dn.node.copies {
-			parts = parts[:0]
+			lists = lists[:0]
 			for k, a := range dn.node.allocations {
-				parts = append(parts, shares[a.class][first[i][k]+n].pods)
+				lists = append(lists, shares[a.class][first[i][k]+n].pods)
 			}
-			out[i][n] = mergeSorted(parts)
+			out[i][n] = mergeSorted(lists)
 		}
 	})
 	return out
 }
 
-// mergeSorted returns all strings of the parts, sorted. It is fast if most parts are sorted and
-// their ranges do not overlap.
-func mergeSorted(parts [][]string) []string {
+// mergeSorted returns all strings of the lists, sorted. It is fast if the lists are sorted and do not overlap.
+func mergeSorted(lists [][]string) []string {
 	total := 0
-	for _, p := range parts {
-		total += len(p)
+	for _, list := range lists {
+		total += len(list)
 	}
-	slices.SortFunc(parts, func(a, b []string) int { return cmp.Compare(a[0], b[0]) })
+	slices.SortFunc(lists, func(a, b []string) int { return cmp.Compare(a[0], b[0]) })
 	out := make([]string, 0, total)
-	for _, p := range parts {
-		out = append(out, p...)
+	for _, list := range lists {
+		out = append(out, list...)
 	}
 	if !slices.IsSorted(out) {
 		slices.Sort(out)
@@ -246,11 +244,11 @@ func (pb planBuilder) distributeClass(c int, shares []podShare, next int) {
 	for i := range shares {
 		total += shares[i].want * unit
 	}
-	pods, memory, open := podIDs(pb.queue.Classes[c].Pods[next:next+total]), make([]string, total), make([]*podShare, len(shares))
+	pods, backing, open := podIDs(pb.queue.Classes[c].Pods[next:next+total]), make([]string, total), make([]*podShare, len(shares))
 	for i := range shares {
 		open[i] = &shares[i]
 		n := shares[i].want * unit
-		shares[i].pods, memory = memory[:0:n], memory[n:]
+		shares[i].pods, backing = backing[:0:n], backing[n:]
 	}
 	for len(open) > 0 {
 		kept := open[:0]

@@ -65,8 +65,8 @@ func retryOneByOne(sol *solution, topo *existing.TopologyState) *solution {
 		after := newDomainProjection(sol).topologyAfterPlan(topo)
 		next := sol.copyForRetry(after)
 		retry := newRetrier(next)
-		isSplit := func(c int) bool { return len(next.queue.Profile(&next.queue.Classes[c]).Keys) > 0 }
-		retryable := slices.DeleteFunc(retry.retryableClasses(retry.releaseParts(), failed), func(c int) bool { return !isSplit(c) })
+		hasDomainRules := func(c int) bool { return len(next.queue.Profile(&next.queue.Classes[c]).Keys) > 0 }
+		retryable := slices.DeleteFunc(retry.retryableClasses(retry.releaseParts(), failed), func(c int) bool { return !hasDomainRules(c) })
 		if len(retryable) == 0 {
 			break
 		}
@@ -112,11 +112,11 @@ func (rt retrier) keepOneUnit(c int) []*cluster.Pod {
 // topo. It reports whether the remaining plan is valid. It reports false, without removing pods, if planned nodes
 // violate a host spread of pods that are already placed.
 func (rt retrier) removeInvalid(topo *existing.TopologyState) bool {
-	if found := newDomainProjection(rt.sol).projectDomains(topo); found != nil {
-		if len(found.EmptyHosts) > len(topo.EmptyHosts) {
+	if projected := newDomainProjection(rt.sol).projectDomains(topo); projected != nil {
+		if len(projected.EmptyHosts) > len(topo.EmptyHosts) {
 			return false
 		}
-		topo, rt.topo.CountedDomains = found, found.CountedDomains
+		topo, rt.topo.CountedDomains = projected, projected.CountedDomains
 	}
 	newBindingFilter(rt.sol).removeUnbindable(topo)
 	return newDomainProjection(rt.sol).projectDomains(topo) == nil
@@ -167,14 +167,13 @@ func (rt retrier) topUpEvenly() {
 	rt.queue.Stage, rt.queue.DroppedWeight = stage, droppedWeight
 }
 
-// placeOnly places only pods of these classes.
 func (rt retrier) placeOnly(classes []int) {
 	rt.markUnplaceableExcept(classes)
 	newSplitter(rt.sol).splitClasses(classes)
 	newPlacer(rt.sol).placeAll()
 }
 
-// markUnplaceableExcept makes all other classes accept no offering and no node.
+// markUnplaceableExcept makes all other classes with unplaced pods accept no offering and no node.
 func (rt retrier) markUnplaceableExcept(classes []int) {
 	for c := range rt.queue.WholeCount {
 		if rt.queue.Left[c] > 0 && !slices.Contains(classes, c) {

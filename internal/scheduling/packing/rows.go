@@ -15,8 +15,7 @@ type candidateRows struct {
 	rows [][]int // numbers of classes
 }
 
-// maxOwnRows is the maximum number of classes that each get a row of their own, so that all of them
-// are compared.
+// maxOwnRows is the number of classes up to which each class gets a row of its own, so that all are compared.
 const maxOwnRows = 96
 
 // groupRows returns the classes in rows: by proportion, or one row for each class if there are few.
@@ -40,10 +39,10 @@ func (cf *classFacts) groupRows(classes []int) *candidateRows {
 		rows[i] = rowOf[p]
 		sizes[rows[i]]++
 	}
-	memory := make([]int, len(classes)) // shared by all rows
+	backing := make([]int, len(classes)) // of all rows
 	candidates.rows = make([][]int, len(sizes))
 	for r, n := range sizes {
-		candidates.rows[r], memory = memory[:0:n], memory[n:]
+		candidates.rows[r], backing = backing[:0:n], backing[n:]
 	}
 	for i, c := range classes {
 		candidates.rows[rows[i]] = append(candidates.rows[rows[i]], c)
@@ -83,7 +82,7 @@ type classFacts struct {
 	reciprocals []quad          // by class × resource in quads: 1 / request of a unit, or unlimitedFit without a request
 	quads       int             // number of quads per class
 	bulk        []float64       // by class: see pending.Class.Bulk
-	maxShare    []int           // by class: a quarter of its units, the maximum on one node if the class is spread out
+	maxShare    []int           // by class: a quarter of the units of its whole class, the maximum on one node with filler.spreadOut
 	hasPorts    []bool          // by class: whether it has host ports
 	soleClass   []int           // by group of a host rule: see pending.Queue.SoleClasses
 	ruleScope   []hostRuleScope // by class
@@ -204,13 +203,13 @@ func (cf *classFacts) reciprocalsOf(class int) []quad {
 
 func (k *cursor) advance() { k.at, k.left, k.rulesPassed, k.onlyRoomMatters = k.at+1, -1, false, false }
 
-// advanceToFitting moves the cursor to the first class of the rest of its row that fits on the node, and reports whether
+// advanceToFitting moves the cursor to the first class from its position on that fits on the node, and reports whether
 // there is one. It sets the cursor's fields for that class. It skips classes with more than the given bulk. Room
 // only shrinks while a node is filled, so skipped classes need no second check.
 func (f *filler) advanceToFitting(k *cursor, pn *plannedNode, bulk float64) bool {
 	for ; k.at < len(k.row); k.advance() {
 		class := k.row[k.at]
-		if f.facts.bulk[class] > bulk && len(k.row)-k.at > 8 {
+		if f.facts.bulk[class] > bulk && len(k.row)-k.at > 8 { // a binary search of fewer classes saves little
 			rest := k.row[k.at:]
 			k.at += sort.Search(len(rest), func(i int) bool { return f.facts.bulk[rest[i]] <= bulk })
 			k.left, k.rulesPassed, k.onlyRoomMatters = -1, false, false

@@ -77,9 +77,9 @@ const (
 )
 
 // addNodes repeatedly adds the node with the lowest price per value. The value of a node, or of unplaced pods, is the
-// total dual price of the pods. addNodes stops when the value of the classes' unplaced pods has fallen to the given
-// part of the initial value. It also stops when no node takes a pod, or when the limit of steps is exceeded.
-func (run *strategyRun) addNodes(classes []int, part float64) {
+// total dual price of the pods. addNodes stops when the value of the classes' unplaced pods has fallen to
+// stopAt times the initial value. It also stops when no node takes a pod, or when the limit of steps is exceeded.
+func (run *strategyRun) addNodes(classes []int, stopAt float64) {
 	lots := lotQueue(slices.Clone(run.lots))
 	heap.Init(&lots)
 	run.work.steps += len(lots)
@@ -88,15 +88,15 @@ func (run *strategyRun) addNodes(classes []int, part float64) {
 	for _, c := range classes {
 		value += float64(run.filler.left[c]) * run.prices.dualPrice[c]
 	}
-	rest := part * value
+	rest := stopAt * value
 	defer run.computePrices()
-	for count := 1; (part == 0 || value > rest) && run.work.steps <= run.work.limit; count++ {
+	for count := 1; (stopAt == 0 || value > rest) && run.work.steps <= run.work.limit; count++ {
 		pn, ok := run.bestNode(&lots, classes, value)
 		if !ok {
 			return
 		}
 		value -= run.addCopies(pn)
-		if count%32 == 0 {
+		if count%32 == 0 { // often enough to keep rows short, rarely enough to cost little
 			for _, candidates := range run.rowsByMark {
 				candidates.dropPlaced(run.filler.left)
 			}
@@ -104,7 +104,6 @@ func (run *strategyRun) addNodes(classes []int, part float64) {
 	}
 }
 
-// computePrices sets the price of the nodes whose price is not computed yet.
 func (run *strategyRun) computePrices() {
 	parallel.Each(len(run.planned), func(i int) {
 		if pn := &run.planned[i]; pn.price == 0 {
@@ -164,7 +163,6 @@ func (run *strategyRun) canRepeat(pn *plannedNode) bool {
 	return !slices.ContainsFunc(pn.allocations, lacksUnits) && run.isWithinLimits(pn.offer)
 }
 
-// isWithinLimits reports whether the limits allow one more node of the offering.
 func (run *strategyRun) isWithinLimits(offer int) bool {
 	return run.remaining[run.problem.Stock.VariantOf(offer).Pool].MaxNodes(run.problem.Stock.TypeOf(offer).Capacity, 1) > 0
 }
@@ -180,9 +178,9 @@ func (run *strategyRun) scoreCost(l lot) float64 {
 	return price + aboveAnyPrice*run.remaining[pool].Share(run.problem.Stock.TypeOf(l.Offer).Capacity)
 }
 
-// carefulGain is the lowest price per value that refining a node is expected to reach, relative to the price
+// refineGain is the lowest price per value that refining a node is expected to reach, relative to the price
 // per value before.
-const carefulGain = 0.92
+const refineGain = 0.92
 
 // fillNode returns a node of the lot, filled with pods of the classes; without pods if a limit forbids the node.
 // It refines the node if the strategy refines nodes and this could bring the price per value below ratio.
@@ -198,7 +196,7 @@ func (run *strategyRun) fillNode(l lot, classes []int, cost, ratio float64) plan
 		pn.countDaemonPods(run.queue) // before the clone, which must include these pods
 		empty := pn.clone()
 		run.filler.fill(&pn, candidates)
-		if run.filler.refinesNodes && pn.value > 0 && cost/pn.value*carefulGain < ratio {
+		if run.filler.refinesNodes && pn.value > 0 && cost/pn.value*refineGain < ratio {
 			run.filler.refine(&pn, empty, candidates)
 		}
 	}

@@ -19,8 +19,7 @@ type solution struct {
 	problem *pending.Problem
 	queue   *pending.Queue // the classes, and the number of their unplaced units
 
-	// Existing nodes and topology domains, updated with every placement.
-	rooms *existing.Rooms
+	rooms *existing.Rooms         // existing nodes, updated with every placement
 	topo  *existing.TopologyState // updated as pods are assigned to domains
 
 	// The pods that were placed.
@@ -89,7 +88,7 @@ func cloneRemaining(all []offering.RemainingLimits) []offering.RemainingLimits {
 }
 
 func (sol *solution) hasLimits() bool {
-	return slices.ContainsFunc(sol.remaining, func(b offering.RemainingLimits) bool { return !b.Unlimited() })
+	return slices.ContainsFunc(sol.remaining, func(r offering.RemainingLimits) bool { return !r.Unlimited() })
 }
 
 // copiesAllowed returns how many nodes of the offering the NodePool's limits and the reservation

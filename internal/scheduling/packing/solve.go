@@ -47,8 +47,8 @@ func Solve(s cluster.Snapshot, market catalog.Market, effort Effort) Plan {
 		// 5. New nodes may add domains that spreads did not count. If a domain had no room for
 		// pods that were assigned to the domain, pods in other domains may violate their spread. In both
 		// cases, plan again with the added domains, and with the number of pods that each domain could take.
-		if found := newDomainProjection(sol).projectDomains(topo); found != nil {
-			topo = found
+		if projected := newDomainProjection(sol).projectDomains(topo); projected != nil {
+			topo = projected
 			if attempt < maxAttempts && sol.work.steps <= sol.work.limit/2 {
 				sol = sol.restart(topo)
 				continue
@@ -78,7 +78,6 @@ func Solve(s cluster.Snapshot, market catalog.Market, effort Effort) Plan {
 	return plan
 }
 
-// placer places pods: on existing nodes, in bundles, and on new nodes, in the order of placeAll.
 type placer struct {
 	queue  *pending.Queue
 	prices *pricer

@@ -115,7 +115,7 @@ func (sp splitter) splitClass(c int) bool {
 	profile := sp.queue.Profile(&class)
 	places := sp.candidatePlaces(c)
 	counts := sp.topo.DomainCounts.Assign(profile, class.Units(), places)
-	assigned := 0 // number of pods assigned to a domain
+	assigned := 0 // pods assigned to a domain
 	for i, n := range counts {
 		if n == 0 {
 			continue
@@ -157,8 +157,8 @@ func (sp splitter) candidatePlaces(c int) []topology.Place {
 			place.Most, place.Price, place.Rank = class.Units(), sp.pricePerSize(stages[0]), rank
 		}
 		place.Most = max(place.Most, place.Free)
-		if most, ok := sp.sol.domainCaps[pending.PartKey(c, domains)]; ok {
-			place.Most, place.Free = min(place.Most, most), min(place.Free, most)
+		if limit, ok := sp.sol.domainCaps[pending.PartKey(c, domains)]; ok {
+			place.Most, place.Free = min(place.Most, limit), min(place.Free, limit)
 		}
 		if place.Most > 0 {
 			out = append(out, place)

@@ -35,7 +35,7 @@ func TestFullNodesCost(t *testing.T) {
 		for i := range s.Nodes[1:] {
 			s.Nodes[1+i].Allocatable.CPU = 20
 		}
-		small, large := s.Pods[2], s.Pods[2] // a kind without rules
+		small, large := s.Pods[2], s.Pods[2] // no rules
 		small.Name, small.Requests.CPU = "small", 10
 		large.Name, large.Requests.CPU = "large", 20_000
 		s.Pods = append(s.Pods, small, large)
@@ -60,7 +60,7 @@ func TestHostAffinityCost(t *testing.T) {
 		s.Nodes[0].Residents = []cluster.Resident{{PodKind: kind, Count: 1}}
 		s.Nodes[0].Allocatable.CPU = 150
 		selector := cluster.Selector{Labels: requirements.Requirements{"app": requirements.OneOf("db")}}
-		s.Pods = s.Pods[2:3] // a kind without rules
+		s.Pods = s.Pods[2:3] // no rules
 		s.Pods[0].Affinity = []cluster.Term{{Key: "kubernetes.io/hostname", Namespaces: []string{"default"}, Selector: selector}}
 		more := s.Pods[0]
 		more.Name = "more"

@@ -13,12 +13,11 @@ import (
 type strategy struct {
 	savesLimits  bool // use as little of the NodePools' limits as possible, regardless of price
 	hardPrices   bool // use the hard dual prices (last rounds of the lower bound), not the soft ones (first rounds)
-	refinesNodes bool // refine each node; takes more work
+	refinesNodes bool // see filler.refine; takes more work
 	byPriority   bool // place pods of higher priority first instead of all together
-	spreadOut    bool // put no large part of a class on one node unless there is no other choice
+	spreadOut    bool // put at most classFacts.maxShare units of a class on one node
 }
 
-// outcome is the result of one strategy.
 type outcome struct {
 	strategy  strategy
 	planned   []plannedNode
@@ -82,8 +81,7 @@ func (nc nodeChooser) chooseNodes(active []int) {
 		nc.sol.addOutcome(nc.bestOutcome([]outcome{o, nc.runStrategy(strategy{spreadOut: true}, active, lots)}, active, p))
 		return
 	}
-	// A plan that spreads the classes well, at a price close to the lower bound, cannot be
-	// improved much. For a more expensive plan, more strategies are tried.
+	// A plan that is close to the lower bound and spreads the classes cannot be improved much.
 	stepLimit := nc.stepLimit(active)
 	outcomes, found := nc.tryStrategies([]strategy{{spreadOut: true}, {spreadOut: true, refinesNodes: true}, {refinesNodes: true}},
 		active, lots, p, stepLimit)
@@ -188,9 +186,9 @@ func (nc nodeChooser) bestOutcome(outcomes []outcome, active []int, p *dualprice
 		return cmp.Or(nc.queue.CompareUnplaced(a.left, b.left, active), cmp.Compare(a.price, b.price))
 	})
 	best := outcomes[0]
-	most := min(best.price*priceTolerance, max(best.price, p.BoundTimes(priceTolerance)))
+	maxPrice := min(best.price*priceTolerance, max(best.price, p.BoundTimes(priceTolerance)))
 	for _, o := range outcomes[1:] {
-		if nc.queue.CompareUnplaced(o.left, outcomes[0].left, active) != 0 || o.price > most {
+		if nc.queue.CompareUnplaced(o.left, outcomes[0].left, active) != 0 || o.price > maxPrice {
 			continue
 		}
 		if cmp.Or(cmp.Compare(o.crowded, best.crowded), cmp.Compare(o.count, best.count)) < 0 {

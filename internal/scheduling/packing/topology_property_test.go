@@ -18,9 +18,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/verify"
 )
 
-var worlds = flag.Int("worlds", 1500, "number of random snapshots of TestTopologyWorlds")
+var worlds = flag.Int("worlds", 1500, "number of random snapshots of TestTopologyWorlds; other tests use a fraction of it")
 
-// world is a snapshot and a market.
 type world struct {
 	cluster.Snapshot
 	catalog.Market
@@ -63,7 +62,7 @@ func drawTopology(t *rapid.T, s *cluster.Snapshot) {
 	workload := ""
 	for i := range s.Pods {
 		p := &s.Pods[i]
-		if name := p.Name[:len("app-0")]; name != workload {
+		if name := p.Name[:len("app-0")]; name != workload { // drawSnapshot names the pods app-0-1, app-0-2 and so on
 			workload = name
 			workloadPod = cluster.Pod{
 				Namespace: drawNamespace(), Labels: requirements.Labels{"app": rapid.SampledFrom(appNames).Draw(t, "app")},

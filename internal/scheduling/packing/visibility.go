@@ -44,7 +44,6 @@ func (sv *spreadVisibility) mayNotCount(group int, c *pending.Class) bool {
 	return !sameNodes || len(g.Keys) > 0
 }
 
-// mayBeUncounted reports whether some group may ignore pods of the class.
 func (sv *spreadVisibility) mayBeUncounted(c *pending.Class) bool {
 	return slices.ContainsFunc(sv.queue.Profile(c).In, func(g int) bool { return sv.mayNotCount(g, c) })
 }
@@ -67,7 +66,7 @@ func (sv *spreadVisibility) uncountedBy(loc podLocation) []binding.GroupDomain {
 	return out
 }
 
-// countsAt reports whether the group may count pods on the host, which is a number as in podLocation.
+// countsAt reports whether the group may count pods on the host; see podLocation.host.
 func (sv *spreadVisibility) countsAt(group, host int) bool {
 	if nodes := len(sv.sol.rooms.Nodes); host < nodes {
 		return sv.sol.topo.Counted[group] == nil || sv.sol.topo.Counted[group].Has(host)
@@ -122,13 +121,13 @@ func (sv *spreadVisibility) narrowFor(node, group int) {
 	if uncounted.Any() {
 		narrowed := sv.sol.planned[node]
 		narrowed.allocations = slices.Clone(narrowed.allocations)
-		a := &narrowed.allocations[0]
+		a := &narrowed.allocations[0] // all accept sets apply to the node, so it is enough to narrow one
 		if counted.Has(narrowed.offer) {
 			a.acceptSet = sv.problem.Accepts.Number(sv.problem.Accepts.Sets[a.acceptSet].Intersection(counted))
 		} else {
-			others := sv.problem.Accepts.Sets[a.acceptSet].Clone()
-			others.AndNot(counted)
-			a.acceptSet = sv.problem.Accepts.Number(others)
+			uncounted = sv.problem.Accepts.Sets[a.acceptSet].Clone()
+			uncounted.AndNot(counted)
+			a.acceptSet = sv.problem.Accepts.Number(uncounted)
 		}
 		if _, isMissing := sv.sol.nodeOffers.missingMinValue(&narrowed); !isMissing {
 			narrowed.price = sv.sol.nodeOffers.cheapestPrice(&narrowed)

@@ -19,10 +19,10 @@ type Simulator struct {
 	// could be launched but do not exist.
 	UsesMinDomains bool
 
-	counts      *topology.DomainCounts
-	pending     []Step
-	podOnHost   map[groupHost]bool // whether the simulation bound a pod of the group on the host
-	podAnywhere map[int]bool       // by group over host names: whether the simulation bound a pod of the group on some host
+	counts      *topology.DomainCounts // with the pods bound so far
+	pending     []Step                 // all steps; bound steps have no pods left
+	podOnHost   map[groupHost]bool     // whether the simulation bound a pod of the group on the host
+	podAnywhere map[int]bool           // by group over host names: whether the simulation bound a pod of it
 }
 
 // Step is a number of pods of one class to bind, on one node or on any node.
@@ -179,11 +179,11 @@ func (s *Simulator) BindInOrder(initial *topology.DomainCounts) []Step {
 }
 
 // bindAll binds as many pods of each step as possible, and reports whether it bound any. It
-// skips steps without a spread unless unconstrained is set.
-func (s *Simulator) bindAll(unconstrained bool) bool {
+// skips steps without a spread unless includeUnconstrained is set.
+func (s *Simulator) bindAll(includeUnconstrained bool) bool {
 	hasChanged := false
 	for i := range s.pending {
-		if step := &s.pending[i]; unconstrained || !step.isUnconstrained() {
+		if step := &s.pending[i]; includeUnconstrained || !step.isUnconstrained() {
 			hasChanged = s.bind(step, math.MaxInt) || hasChanged
 		}
 	}
@@ -209,7 +209,6 @@ func (s *Simulator) bindUnblocking() bool {
 	return hasChanged
 }
 
-// neededPods returns the pods that blocked steps wait for.
 func (s *Simulator) neededPods() neededPods {
 	needed := neededPods{map[int]bool{}, map[GroupDomain]bool{}, map[groupHost]bool{}}
 	for i := range s.pending {
@@ -228,7 +227,6 @@ func (s *Simulator) neededPods() neededPods {
 	return needed
 }
 
-// unblocks reports whether binding a pod of the step helps a blocked step.
 func (s *Simulator) unblocks(step *Step, needed neededPods) bool {
 	profile := step.Profile
 	isNeededOnHost := func(g int) bool {

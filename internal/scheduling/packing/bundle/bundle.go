@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// Bundler combines pods that share a node, or prefer to, into bundles.
+// Bundler combines pods that must share a node, or prefer to, into bundles.
 type Bundler struct {
 	problem      *pending.Problem
 	queue        *pending.Queue
