@@ -29,7 +29,7 @@ func newBindingFilter(sol *solution) bindingFilter {
 func (bf bindingFilter) removeBlockedPods(topo *existing.TopologyState) {
 	simulator := bf.newSimulator()
 	if simulator.AnyOrderBinds(topo.DomainCounts) && !simulator.UsesMinDomains {
-		return // the usual case, without the cost of the projection
+		return // the usual case; it saves the projection
 	}
 	after := newDomainProjection(bf.sol).topologyAfterPlan(topo).DomainCounts
 	if simulator.AnyOrderBinds(after) {

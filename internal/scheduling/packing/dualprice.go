@@ -18,8 +18,8 @@ type pricer struct {
 }
 
 // priceClasses sets the soft dual price (see strategy.hardPrices) of a unit of each active class: the unit's share of
-// the lowest possible price of all active classes. All other classes get aboveAnyPrice: those that accept no offering must come first, because
-// only an existing node can take their pods.
+// the lowest possible price of all active classes. All other classes get aboveAnyPrice: those that accept no offering
+// must come first, because only an existing node can take their pods.
 func (pc *pricer) priceClasses(active []int) {
 	p := pc.solver.For(pc.queue.Demands(active), false)
 	pc.setDualPrices(active, p, p.DualPrices(false).PerPod)

@@ -148,8 +148,8 @@ func acceptSetOf(allocations []allocation, class int) int {
 	return -1
 }
 
-// hostRulesAllow reports whether host rules allow a pod of the class on the node, after a pod of the class removed has
-// left it; removed is -1 if no pod leaves.
+// hostRulesAllow reports whether host rules allow a pod of the class on the node, after a pod of another class has left
+// it. removed is that other class; -1 if no pod leaves.
 func (es *exchangeSearch) hostRulesAllow(pn *plannedNode, class, removed int) bool {
 	if es.facts.ruleScope[class] == noHostRules {
 		return true

@@ -122,11 +122,11 @@ var hostileKinds = []hostileKind{
 
 // ownTerms returns terms over hosts and zones, with label values that only the i-th pod uses. A weight above 0 makes
 // them preferred.
-func ownTerms(terms, i int, values func(...string) requirements.Values, weight int) []cluster.Term {
+func ownTerms(terms, i int, operator func(...string) requirements.Values, weight int) []cluster.Term {
 	out := make([]cluster.Term, terms)
 	for t := range out {
 		out[t] = cluster.Term{Key: hostLabel, Namespaces: []string{"tenant"}, Selector: cluster.Selector{
-			Labels: requirements.Requirements{fmt.Sprint("k", t): values(fmt.Sprint("v", i, "-", t))},
+			Labels: requirements.Requirements{fmt.Sprint("k", t): operator(fmt.Sprint("v", i, "-", t))},
 		}}
 		if t%2 == 1 {
 			out[t].Key = zoneLabel
@@ -138,14 +138,14 @@ func ownTerms(terms, i int, values func(...string) requirements.Values, weight i
 	return out
 }
 
-// pairTerms returns terms over hosts, each about a different pair of the n pods. With values = requirements.OneOf, a
+// pairTerms returns terms over hosts, each about a different pair of the n pods. With requirements.OneOf as operator, a
 // term selects the pair; with NoneOf, all pods except the pair.
-func pairTerms(terms, i, n int, values func(...string) requirements.Values, weight int) []cluster.Term {
-	out := ownTerms(terms, i, values, weight)
+func pairTerms(terms, i, n int, operator func(...string) requirements.Values, weight int) []cluster.Term {
+	out := ownTerms(terms, i, operator, weight)
 	for t := range out {
 		out[t].Key = hostLabel
 		one, other := (i*7+t*13+1)%n, (i+t*t*3+5)%n
-		out[t].Selector = cluster.Selector{Labels: requirements.Requirements{"id": values(fmt.Sprint(one), fmt.Sprint(other))}}
+		out[t].Selector = cluster.Selector{Labels: requirements.Requirements{"id": operator(fmt.Sprint(one), fmt.Sprint(other))}}
 	}
 	return out
 }

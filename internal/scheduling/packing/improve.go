@@ -10,7 +10,7 @@ import (
 // price, then 1/16, and so on.
 var reopenDivisors = [...]float64{32, 16, 8, 4, 2}
 
-// improveRatio: improve makes another round if the last one reduced the price to less than this ratio.
+// improveRatio is the price after a round, relative to the price before, below which improve makes another round.
 const improveRatio = 0.998
 
 // improve removes planned nodes, places their pods in gaps on other nodes, and plans new nodes for the remaining pods.

@@ -25,8 +25,8 @@ func newDomainProjection(sol *solution) *domainProjection {
 }
 
 // projectDomains returns topo, the state before any pod was placed, with the changes by the planned nodes: spreads
-// count their domains, and they may be hosts with few pods of a spread. projectDomains returns nil if the planned nodes
-// change nothing that the plan assumed.
+// count the domains of these nodes, and the nodes may be hosts with few pods of a spread. projectDomains returns nil if
+// the planned nodes change nothing that the plan assumed.
 func (dp *domainProjection) projectDomains(topo *existing.TopologyState) *existing.TopologyState {
 	domains, groups := dp.addedDomains(), dp.emptierHostGroups()
 	if len(domains) == 0 && len(groups) == 0 {

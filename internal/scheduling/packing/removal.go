@@ -7,7 +7,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing/pending"
 )
 
-// removeUnassigned removes from each domain the pods beyond the number that next, the next attempt, assigned to it.
+// removeUnassigned removes from each domain the pods beyond the number that the attempt next assigned to it.
 // These pods satisfy their rules only together with pods that were not placed.
 func (sol *solution) removeUnassigned(next *solution) {
 	assigned := next.queue.AssignedByPart()

@@ -9,7 +9,8 @@ import (
 )
 
 // maxAttempts is the maximum number of attempts to plan, including the first. Planning restarts if new nodes add
-// domains, or if a domain had no room for the pods that were assigned to it.
+// domains, or if a domain had no room for the pods that were assigned to it. No attempt starts after half of the work
+// limit, so that it can take as many steps as all attempts before it.
 const maxAttempts = 4
 
 // restart returns a new solution without placed pods, in which classes are split again. If a domain had too little room
