@@ -146,7 +146,7 @@ func TestInvalidPolicies(t *testing.T) {
 func TestExpireAfterTooShort(t *testing.T) {
 	t.Parallel()
 	for expireAfter, want := range map[time.Duration]string{
-		0:                        "spec.template.spec.expireAfter: 0s is less than",
+		0:                        "spec.template.spec.expireAfter: 0s is shorter than",
 		2 * time.Second:          "again and again",
 		nodestate.MinExpireAfter: "",
 	} {

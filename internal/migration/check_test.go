@@ -70,7 +70,7 @@ func TestFindings(t *testing.T) {
 		"before v1": {func(in *Installation) { in.Controllers[0].Version = "0.37.8" }, Stops,
 			"predates the v1 API", "upgrade Karpenter"},
 		"a digest is no version": {func(in *Installation) { in.Controllers[0].Version = "sha256" }, Stays, "all settings", ""},
-		"no lease": {func(in *Installation) { in.Controllers[0].Lease = "" }, Differs, "without a lease",
+		"no lease": {func(in *Installation) { in.Controllers[0].Lease = "" }, Differs, "no leader election",
 			"no pod of Karpenter is left"},
 		"both are active": {func(in *Installation) {
 			in.Controllers = append(in.Controllers,

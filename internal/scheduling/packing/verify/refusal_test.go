@@ -126,19 +126,19 @@ func TestRefusals(t *testing.T) {
 			only(w, "a")
 			w.refuse(packing.TypeMismatch, "web-1")
 		}),
-		"spread leaves a zone": invalid("b spot "+wouldTake, func(w *world) {
+		"spread leaves a zone": invalid("b spot) "+wouldTake, func(w *world) {
 			w.node("n1", "a", existing("web", 1))
 			w.node("n2", "b").Taints = taint("x")
 			w.web(1, spread(zone, 1, "web"))
 			w.refuse(packing.TypeMismatch, "web-1")
 		}),
-		"a new zone is a domain": invalid("b spot "+wouldTake, func(w *world) {
+		"a new zone is a domain": invalid("b spot) "+wouldTake, func(w *world) {
 			w.node("n1", "a", existing("web", 5)).Requested.CPU = 8000
 			w.web(1, spread(zone, 1, "web"))
 			only(w, "b")
 			w.refuse(packing.TypeMismatch, "web-1")
 		}),
-		"a new zone makes enough domains": invalid("b spot "+wouldTake, func(w *world) {
+		"a new zone makes enough domains": invalid("b spot) "+wouldTake, func(w *world) {
 			w.node("n1", "a", existing("web", 5)).Requested.CPU = 8000
 			w.web(1, spread(zone, 1, "web", minDomains(2)))
 			only(w, "b")

@@ -102,7 +102,7 @@ func TestReservations(t *testing.T) {
 			w.pods("web-1")
 			w.launchReserved("cr-1", "a", "web-1").Requirements = nil
 		}),
-		"refused, but one instance is unused": invalid("a planned node of pool general as small a reserved cr-1 would take it", func(w *world) {
+		"refused, but one instance is unused": invalid("a planned node of pool general (offering small a reserved cr-1) would take it", func(w *world) {
 			w.addReservation("cr-1", "a", 1)
 			w.pod("web-1", requiring(catalog.LabelCapacityType, catalog.Reserved))
 			w.refuse(packing.ReservationFull, "web-1")
