@@ -30,18 +30,17 @@ type Room struct {
 	Reason      Reason // the room is for disruption with this reason, because a budget may apply to some reasons only
 	Nodes       int    // number of further nodes; never negative
 	Unavailable int    // nodes of the pool that count against its budgets: terminating, being replaced, or not ready
-	// Budget is the limiting budget ("10%", `0 after "0 9 * * mon-fri" for 8h0m0s`); empty if none limits it.
+	// Budget is the limiting budget ("10%", `0 after "0 9 * * mon-fri" for 8h0m0s`); empty if no budget limits Nodes.
 	Budget string
 	// Until is when Nodes may change: when a budget for the reason starts or ends. With no room, it is when the last
 	// budget without room ends. Zero if the passing of time changes nothing.
 	Until time.Time
 }
 
-// Room returns how many more nodes of a pool may be disrupted at now. total is the number of the pool's nodes; out is
-// how many of them count against its budgets (Room.Unavailable). Without an active budget, all other nodes may be disrupted.
-// Room leaves Pool and Unavailable empty.
-func (p Policy) Room(reason Reason, total, out int, now time.Time) Room {
-	room := Room{Reason: reason, Nodes: max(total-out, 0)}
+// Room returns how many more nodes of a pool may be disrupted at now. total is the number of the pool's nodes. Without
+// an active budget, all nodes that are not unavailable may be disrupted. Room leaves Pool and Unavailable empty.
+func (p Policy) Room(reason Reason, total, unavailable int, now time.Time) Room {
+	room := Room{Reason: reason, Nodes: max(total-unavailable, 0)}
 	var full []time.Time // for each budget without room: when it ends; zero: never
 	for _, b := range p.Budgets {
 		if len(b.Reasons) > 0 && !slices.Contains(b.Reasons, reason) {
@@ -51,10 +50,11 @@ func (p Policy) Room(reason Reason, total, out int, now time.Time) Room {
 		if !until.IsZero() && (room.Until.IsZero() || until.Before(room.Until)) {
 			room.Until = until
 		}
-		if active && b.allowed(total) <= out {
+		if active && b.allowed(total) <= unavailable {
 			full = append(full, until)
 		}
-		if allowed := max(b.allowed(total)-out, 0); active && (allowed < room.Nodes || allowed == room.Nodes && room.Budget == "") {
+		allowed := max(b.allowed(total)-unavailable, 0)
+		if active && (allowed < room.Nodes || allowed == room.Nodes && room.Budget == "") {
 			room.Nodes, room.Budget = allowed, b.String()
 		}
 	}
@@ -86,7 +86,7 @@ func (b Budget) active(now time.Time) (bool, time.Time) {
 	return b.Schedule.Active(b.Open, now)
 }
 
-// allowed returns how many of total nodes may be out at once (Room.Unavailable). An unreadable budget allows none.
+// allowed returns how many of total nodes may be unavailable at once. An unreadable budget allows none.
 func (b Budget) allowed(total int) int {
 	if b.Unreadable != "" {
 		return 0

@@ -70,7 +70,7 @@ func (in Input) whyStays(n *cluster.Node, reason Reason, expected bool) Stay {
 	return Stay{}
 }
 
-// protection returns what protects a node from disruption for this reason, whether or not the disruption saves money.
+// protection returns what protects a node from disruption for the reason, Underutilized or Drifted.
 // Its Cause is empty if nothing protects the node.
 func (in Input) protection(policy Policy, r Record, reason Reason) Stay {
 	problem, isForbidden := policy.Forbidden(reason)
@@ -108,8 +108,8 @@ func (in Input) savingObstacle(policy Policy, r Record, expected bool) Stay {
 
 // Grant applies the budgets to groups of nodes that should be disrupted together, the best group first. granted
 // are the nodes that the budgets of all their pools allow at once; stays are the other nodes. Both are sorted by name.
-// rooms are the rooms before the grant. Groups that fit as a whole come first. The first nodes of the remaining groups
-// use up the rest of the budgets.
+// rooms are the rooms before the grant. Grant first grants the groups that fit as a whole. Nodes of the other groups, in
+// order, use up the rest of the budgets.
 func Grant(in Input, reason Reason, groups [][]string) (granted []string, stays []Stay, rooms []Room) {
 	g := grants{pools: map[string]string{}, left: map[string]int{}}
 	for i := range in.Snapshot.Nodes {

@@ -11,6 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
+// TestCandidates: only node n is a candidate. Its policy and its record decide whether it stays.
 func TestCandidates(t *testing.T) {
 	t.Parallel()
 	zero := time.Duration(0)
@@ -34,10 +35,10 @@ func TestCandidates(t *testing.T) {
 		"consolidateAfter not passed": {policy: change(func(p *Policy) { hours := 2 * time.Hour; p.After = &hours }), saving: TooSoon},
 		"annotation":                  {policy: usual, change: onRecord(func(r *Record) { r.Keep = "a pod" }), saving: DoNotDisrupt, drift: DoNotDisrupt},
 		"not ready":                   {policy: usual, change: onRecord(func(r *Record) { r.Ready = false }), saving: Unready, drift: Unready},
-		"failed recently": {
+		"move aborted recently": {
 			policy: usual, change: onRecord(func(r *Record) { r.HeldUntil = now.Add(time.Minute) }), saving: Held, drift: Held,
 		},
-		"failed long ago":             {policy: usual, change: onRecord(func(r *Record) { r.HeldUntil = now })},
+		"move aborted before":         {policy: usual, change: onRecord(func(r *Record) { r.HeldUntil = now })},
 		"blocked pod":                 {policy: usual, change: onRecord(func(r *Record) { r.Blocked = "pod" }), saving: Blocked, drift: Blocked},
 		"blocked pod with a deadline": {policy: usual, change: onRecord(func(r *Record) { r.Blocked, r.HasDrainDeadline = "pod", true }), saving: Blocked},
 		"expected pods":               {policy: usual, change: expectPods, saving: Expected},
@@ -59,7 +60,7 @@ func TestCandidates(t *testing.T) {
 					wantNodes = []string{"n"}
 				}
 				if !slices.Equal(nodes, wantNodes) {
-					t.Errorf("%s: candidates %v, want n if the cause %q is empty, otherwise none", reason, nodes, want)
+					t.Errorf("%s: candidates %v, want %v", reason, nodes, wantNodes)
 				}
 				if want != "" && (len(stays) != 1 || stays[0].Cause != want || stays[0].Node != "n") {
 					t.Errorf("%s: stays %+v, want n because of %s", reason, stays, want)
@@ -80,6 +81,7 @@ func onRecord(f func(*Record)) func(*Input) {
 // expectPods plans pending pods onto node n.
 func expectPods(in *Input) { in.Plan.Placements = inputOf(Policy{}, "n expected").Plan.Placements }
 
+// TestGrant: whole groups are granted before single nodes, each in the order of the groups.
 func TestGrant(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -87,7 +89,7 @@ func TestGrant(t *testing.T) {
 		groups       string // the nodes of each group: "a b, c"
 		granted      string
 		stays        string
-		going        string // the node that is being removed already
+		going        string // a node that is already being removed; empty: none
 		otherReasons bool   // the budget applies to other reasons only
 	}{
 		{budget: "2", groups: "a b, c", granted: "a b", stays: "c"},
@@ -116,7 +118,7 @@ func TestGrant(t *testing.T) {
 		var stay []string
 		for _, s := range stays {
 			if s.Cause != BudgetExhausted || s.Detail != c.budget {
-				t.Errorf("%+v: stay %+v, want cause Budget with the budget as detail", c, s)
+				t.Errorf("%+v: stay %+v, want cause Budget and the budget as detail", c, s)
 			}
 			stay = append(stay, s.Node)
 		}

@@ -26,7 +26,7 @@ type Input struct {
 
 // Record has facts about a node that are not in the snapshot.
 type Record struct {
-	// LastPodEvent is when a pod last came to the node or left it; without such an event, when the node was initialized.
+	// LastPodEvent is when a pod last came to the node or left it; if none did, when the node was initialized.
 	LastPodEvent time.Time
 	// Ready is the Node's condition Ready. A node that is not ready counts against the budgets.
 	Ready bool
@@ -37,8 +37,8 @@ type Record struct {
 	Blocked string
 	// BlockedUntil is when the node is unblocked without any other change; zero if time alone does not unblock it.
 	BlockedUntil time.Time
-	// IsBeingRemoved is true if the node is already being removed or replaced, though the snapshot may not show this. Such a
-	// node counts against the budgets.
+	// IsBeingRemoved is true if the node is already being removed or replaced, even if the snapshot does not show this.
+	// Such a node counts against the budgets.
 	IsBeingRemoved bool
 	// HeldUntil is when a node whose move was aborted may be disrupted again; HeldCause is why the move was aborted.
 	HeldUntil time.Time

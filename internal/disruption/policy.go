@@ -37,8 +37,8 @@ type Policy struct {
 	ObserveDrift bool
 	// IgnoreDrift lists fields whose changes do not count as drift: "amiSelectorTerms", "tags". Sorted.
 	IgnoreDrift []string
-	// Canary is the number of drifted nodes that are replaced first, alone; 0: DefaultCanary. Wave is the number of
-	// nodes replaced at once after that, "3" or "10%" of the pool's nodes; empty: limited by the budgets.
+	// Canary is the number of drifted nodes that are replaced before all others; 0: DefaultCanary. Wave is the number
+	// of nodes replaced at once after that, "3" or "10%" of the pool's nodes; empty: limited by the budgets.
 	Canary int
 	Wave   string
 

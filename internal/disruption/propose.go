@@ -59,17 +59,17 @@ func (p Proposal) RemovableEmpty() []string {
 	return out
 }
 
-// WithoutRemovableEmpty returns the snapshot in which the nodes of Proposal.RemovableEmpty are terminating, so that other moves place
-// no pods on them.
+// WithoutRemovableEmpty returns the snapshot in which the nodes of Proposal.RemovableEmpty are terminating, so that
+// other moves place no pods on them.
 func WithoutRemovableEmpty(in Input) cluster.Snapshot {
-	vacant := map[string]bool{}
+	removable := map[string]bool{}
 	for _, name := range Propose(in).RemovableEmpty() {
-		vacant[name] = true
+		removable[name] = true
 	}
 	out := in.Snapshot
 	out.Nodes = slices.Clone(out.Nodes)
 	for i := range out.Nodes {
-		out.Nodes[i].Leaving = out.Nodes[i].Leaving || vacant[out.Nodes[i].Name]
+		out.Nodes[i].Leaving = out.Nodes[i].Leaving || removable[out.Nodes[i].Name]
 	}
 	return out
 }
@@ -81,8 +81,7 @@ func isEmpty(n cluster.Node) bool {
 }
 
 // whyEmptyStays returns why an empty node is not removed now, apart from budgets. It returns false if nothing keeps the
-// node. It also returns false for nodes that are not considered: nodes without policy or record, and nodes of a static
-// pool.
+// node, and for nodes that Propose ignores: those without policy or record, and those of a static pool.
 func (in Input) whyEmptyStays(n cluster.Node, expected bool) (Stay, bool) {
 	policy, ok := in.Policies[n.Pool]
 	record, known := in.Records[n.Name]
@@ -133,17 +132,17 @@ func (in Input) splitByRoom(room Room, candidates []cluster.Node) (Move, []Stay)
 
 // room returns how many more nodes of the pool may be disrupted for the reason.
 func (in Input) room(pool string, policy Policy, reason Reason) Room {
-	total, out := 0, 0
+	total, unavailable := 0, 0
 	for _, n := range in.Snapshot.Nodes {
 		if n.Pool != pool || n.Claim == "" || !n.Initialized {
 			continue
 		}
 		total++
 		if r := in.Records[n.Name]; n.Leaving || r.IsBeingRemoved || !r.Ready {
-			out++
+			unavailable++
 		}
 	}
-	room := policy.Room(reason, total, out, in.Now)
-	room.Pool, room.Unavailable = pool, out
+	room := policy.Room(reason, total, unavailable, in.Now)
+	room.Pool, room.Unavailable = pool, unavailable
 	return room
 }

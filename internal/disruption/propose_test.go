@@ -210,6 +210,7 @@ func scheduledBudget(t *testing.T, nodes, line string, open time.Duration) Budge
 	return Budget{Nodes: nodes, Schedule: &s, Open: open, Line: line}
 }
 
+// TestRoomNamesBudgetAndEnd: 3 of the 20 nodes are unavailable. It is noon.
 func TestRoomNamesBudgetAndEnd(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -220,12 +221,12 @@ func TestRoomNamesBudgetAndEnd(t *testing.T) {
 		"no budget": {reason: Empty, want: Room{Reason: Empty, Nodes: 17}},
 		"rounded up": {
 			budgets: []Budget{{Nodes: "21%"}}, reason: Empty,
-			want: Room{Reason: Empty, Nodes: 2, Budget: "21%"}, // 21 % of 20 is 4.2, rounded up to 5, and 3 nodes are out
+			want: Room{Reason: Empty, Nodes: 2, Budget: "21%"}, // 21 % of 20 is 4.2, rounded up to 5
 		},
-		"of another reason": {
+		"budget for another reason": {
 			budgets: []Budget{{Nodes: "0", Reasons: []Reason{Drifted}}}, reason: Empty, want: Room{Reason: Empty, Nodes: 17},
 		},
-		"until its window closes": {
+		"until the schedule's window closes": {
 			budgets: []Budget{{Nodes: "50%"}, scheduledBudget(t, "0", "0 9 * * *", 8*time.Hour)}, reason: Underutilized,
 			want: Room{Reason: Underutilized, Budget: `0 after "0 9 * * *" for 8h0m0s`, Until: now.Add(5 * time.Hour)},
 		},
@@ -254,9 +255,9 @@ func TestRoomNamesBudgetAndEnd(t *testing.T) {
 	}
 }
 
-// TestWithoutVacant: empty nodes that are removed now, or as soon as budgets allow, take no pods of other
+// TestWithoutRemovableEmpty: empty nodes that are removed now, or as soon as budgets allow, take no pods of other
 // nodes. Empty nodes that stay may take pods.
-func TestWithoutVacant(t *testing.T) {
+func TestWithoutRemovableEmpty(t *testing.T) {
 	t.Parallel()
 	after := time.Minute
 	in := inputOf(Policy{After: &after, Budgets: []Budget{{Nodes: "1"}}}, "a", "b", "busy busy", "fresh 10s", "kept kept",

@@ -12,13 +12,13 @@ type Member struct {
 	Joined    bool   // whether its Node has registered
 	Protected bool   // whether a user's annotation on the node or on one of its pods protects it
 	Pods      int    // number of pods that would need another node
-	// LifeLeft is the remaining share of its lifetime, from 0 to 1; 1 if it never expires.
+	// LifeLeft is the remaining share of the node's lifetime, from 0 to 1; 1 if it never expires.
 	LifeLeft float64
 }
 
 // Missing returns how many nodes to launch so that a pool has replicas nodes. active is the number of the pool's nodes
-// that are not terminating; all includes terminating nodes, and limit is its maximum; nil: no limit. isLimited reports
-// whether the limit reduces the result.
+// that are not terminating, all the number with terminating nodes, and limit the maximum of all (nil: no limit).
+// isLimited reports whether the limit reduces the result.
 func Missing(replicas, active, all int, limit *int) (missing int, isLimited bool) {
 	missing = max(replicas-active, 0)
 	if limit == nil {

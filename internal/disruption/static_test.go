@@ -31,19 +31,19 @@ func TestMissing(t *testing.T) {
 func TestSurplus(t *testing.T) {
 	t.Parallel()
 	members := []Member{
-		{Name: "kept", Launched: true, Joined: true, Protected: true, LifeLeft: 0.1},
+		{Name: "protected", Launched: true, Joined: true, Protected: true, LifeLeft: 0.1},
 		{Name: "busy", Launched: true, Joined: true, Pods: 10, LifeLeft: 1},
 		{Name: "old", Launched: true, Joined: true, Pods: 10, LifeLeft: 0.1},
 		{Name: "quiet", Launched: true, Joined: true, Pods: 2, LifeLeft: 1},
 		{Name: "empty", Launched: true, Joined: true, LifeLeft: 1},
-		{Name: "wanted"},
-		{Name: "asked"},
-		{Name: "late", Launched: true, LifeLeft: 0.5},
+		{Name: "new2"},
+		{Name: "new1"},
+		{Name: "launched", Launched: true, LifeLeft: 0.5},
 	}
 	for replicas, want := range map[int]string{
-		8: "", 9: "", 7: "asked", 6: "asked wanted", 5: "asked wanted late", 4: "asked wanted late empty", 3: "asked wanted late empty old",
-		2: "asked wanted late empty old quiet", 1: "asked wanted late empty old quiet busy",
-		0: "asked wanted late empty old quiet busy kept", -1: "asked wanted late empty old quiet busy kept",
+		8: "", 9: "", 7: "new1", 6: "new1 new2", 5: "new1 new2 launched", 4: "new1 new2 launched empty", 3: "new1 new2 launched empty old",
+		2: "new1 new2 launched empty old quiet", 1: "new1 new2 launched empty old quiet busy",
+		0: "new1 new2 launched empty old quiet busy protected", -1: "new1 new2 launched empty old quiet busy protected",
 	} {
 		if got := strings.Join(Surplus(members, replicas), " "); got != want {
 			t.Errorf("%d replicas: %q are removed, want %q", replicas, got, want)

@@ -69,18 +69,18 @@ type StayInput struct {
 	Loads  []NodeWorkloads // the nodes
 	Pods   map[string]int  // replicas in the cluster, by workload
 	Limits map[string]int  // by pool: Policy.MovesPerHour; 0 or missing: DefaultMovesPerHour
-	// Together is true if all nodes are disrupted, in this order. Each node then counts for the nodes after it.
+	// Together is true if all Loads are disrupted, in this order. Each then counts for the next, unless it must stay.
 	Together bool
 	Now      time.Time
 }
 
-// Stays returns the nodes that must stay, in the order of StayInput.Loads: the pods of such a node were moved as often as
-// the pool allows per hour, or repeatedly left nodes of its shape.
+// Stays returns the nodes that must stay, in the order of StayInput.Loads. The pods of such a node were moved as often
+// as the pool allows per hour, or repeatedly left nodes of its shape.
 func (t PodMoves) Stays(in StayInput) []Stay {
-	b := t.index(in)
+	ix := t.index(in)
 	var out []Stay
 	for _, load := range in.Loads {
-		stay := b.stayOf(in, load)
+		stay := ix.stayOf(in, load)
 		if stay.Cause != "" {
 			stay.Node = load.Node
 			out = append(out, stay)
@@ -88,7 +88,7 @@ func (t PodMoves) Stays(in StayInput) []Stay {
 		}
 		if in.Together {
 			for w, n := range load.Pods {
-				b.recent[w] = append(b.recent[w], PodMove{At: in.Now, Pods: n})
+				ix.recent[w] = append(ix.recent[w], PodMove{At: in.Now, Pods: n})
 			}
 		}
 	}
@@ -104,23 +104,23 @@ type tripIndex struct {
 // index returns the index of the trips of the last hour by workload, and of the retained trips with in.Reason by
 // workload and shape. The last hour ends at in.Now.
 func (t PodMoves) index(in StayInput) tripIndex {
-	b := tripIndex{recent: map[string][]PodMove{}, departures: map[[2]string][]PodMove{}}
+	ix := tripIndex{recent: map[string][]PodMove{}, departures: map[[2]string][]PodMove{}}
 	for _, trip := range t {
 		if trip.At.After(in.Now.Add(-tripWindow)) {
-			b.recent[trip.Workload] = append(b.recent[trip.Workload], trip)
+			ix.recent[trip.Workload] = append(ix.recent[trip.Workload], trip)
 		}
 		if trip.Reason != in.Reason || !trip.At.After(in.Now.Add(-tripRetention)) {
 			continue
 		}
 		key := [2]string{trip.Workload, trip.Shape}
-		b.departures[key] = append(b.departures[key], trip)
+		ix.departures[key] = append(ix.departures[key], trip)
 	}
-	return b
+	return ix
 }
 
 // stayOf returns why the node of the load stays; its Cause is empty if nothing keeps the node. If there are several
 // reasons, it returns the one that lasts longest.
-func (b tripIndex) stayOf(in StayInput, load NodeWorkloads) Stay {
+func (ix tripIndex) stayOf(in StayInput, load NodeWorkloads) Stay {
 	var out Stay
 	for _, workload := range slices.Sorted(maps.Keys(load.Pods)) {
 		n := load.Pods[workload]
@@ -128,7 +128,7 @@ func (b tripIndex) stayOf(in StayInput, load NodeWorkloads) Stay {
 		if workload == "" || n <= 0 {
 			continue // pods without a workload are not recreated
 		}
-		for _, stay := range []Stay{b.limitStay(in, load, workload, all), b.loopStay(in, load, workload, all)} {
+		for _, stay := range []Stay{ix.limitStay(in, load, workload, all), ix.loopStay(in, load, workload, all)} {
 			if stay.Cause != "" && stay.Until.After(out.Until) {
 				out = stay
 			}
@@ -139,11 +139,11 @@ func (b tripIndex) stayOf(in StayInput, load NodeWorkloads) Stay {
 
 // limitStay returns why the node stays because of the moves in the last hour; its Cause is empty if another move is
 // allowed. all is the number of pods of the workload.
-func (b tripIndex) limitStay(in StayInput, load NodeWorkloads, workload string, all int) Stay {
+func (ix tripIndex) limitStay(in StayInput, load NodeWorkloads, workload string, all int) Stay {
 	limit := cmp.Or(in.Limits[load.Pool], DefaultMovesPerHour)
 	moved, n := 0, load.Pods[workload]
 	perPod := float64(n) / float64(all)
-	for _, trip := range b.recent[workload] {
+	for _, trip := range ix.recent[workload] {
 		moved += trip.Pods
 		perPod += trip.movesPerPod(all)
 	}
@@ -153,7 +153,7 @@ func (b tripIndex) limitStay(in StayInput, load NodeWorkloads, workload string, 
 	}
 	out := Stay{Cause: MovedOften, Detail: fmt.Sprintf("%s: its pods were moved %s within the last hour; it has %d pods now, and moving %d more would exceed the limit of %d per pod",
 		workload, times(moved), all, n, limit)}
-	for _, trip := range b.recent[workload] {
+	for _, trip := range ix.recent[workload] {
 		if perPod -= trip.movesPerPod(all); perPod <= most {
 			out.Until = trip.At.Add(tripWindow)
 			break
@@ -180,21 +180,22 @@ const rounding = 1e-6
 
 // loopStay returns why the node stays because of the moves off nodes of its shape; its Cause is empty if these moves
 // are no loop. A pod that leaves nodes of one shape twice must have come back in between.
-func (b tripIndex) loopStay(in StayInput, load NodeWorkloads, workload string, all int) Stay {
-	departures := tripsSinceGrowth(b.departures[[2]string{workload, load.Shape}], all)
+func (ix tripIndex) loopStay(in StayInput, load NodeWorkloads, workload string, all int) Stay {
+	departures := tripsSinceGrowth(ix.departures[[2]string{workload, load.Shape}], all)
 	pods, perPod := 0, rounding
 	for _, trip := range departures {
 		pods += trip.Pods
 		perPod += trip.movesPerPod(all)
 	}
-	rounds, least := int(perPod), loopRounds // departures per pod, and how many are a loop
+	rounds, minRounds := int(perPod), loopRounds // departures per pod, and how many are a loop
 	if in.Reason == Drifted {
-		least = driftLoopRounds
+		minRounds = driftLoopRounds
 	}
-	if rounds < least {
+	if rounds < minRounds {
 		return Stay{}
 	}
-	until := departures[len(departures)-1].At.Add(min(maxLoopPause, firstLoopPause<<min(rounds-least, 10)))
+	shift := min(rounds-minRounds, 10) // 10 is more than maxLoopPause needs, and cannot overflow
+	until := departures[len(departures)-1].At.Add(min(maxLoopPause, firstLoopPause<<shift))
 	if !in.Now.Before(until) {
 		return Stay{}
 	}
@@ -209,7 +210,7 @@ func (b tripIndex) loopStay(in StayInput, load NodeWorkloads, workload string, a
 // pods. Nodes that were launched for the growth may resemble the old nodes and be removed when the workload shrinks
 // again. That is not a loop.
 func tripsSinceGrowth(trips []PodMove, all int) []PodMove {
-	most := all
+	most := all // replicas after the trip, at the most
 	for i, trip := range slices.Backward(trips) {
 		if trip.All > 0 && 2*most >= 3*trip.All {
 			return trips[i+1:]

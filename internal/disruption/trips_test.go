@@ -75,7 +75,7 @@ func TestStaysBecauseOfTrips(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in := StayInput{
-				Reason: Underutilized, Loads: []NodeWorkloads{{Node: "n", Pool: "p", Shape: shape, Pods: map[string]int{web: c.pods, "": 7}}},
+				Reason: Underutilized, Loads: []NodeWorkloads{{Node: "n", Pool: "p", Shape: shape, Pods: map[string]int{web: c.pods, "": 7}}}, // "": no workload
 				Pods: map[string]int{web: c.all}, Limits: map[string]int{"p": c.limit}, Now: now,
 			}
 			if c.reason != "" {
@@ -88,7 +88,7 @@ func TestStaysBecauseOfTrips(t *testing.T) {
 			case len(got) != 1 || got[0].Cause != c.want || !got[0].Until.Equal(now.Add(c.wantUntil)) || !strings.Contains(got[0].Detail, web):
 				t.Errorf("stays: %+v, want %q until %s", got, c.want, now.Add(c.wantUntil))
 			}
-			// After that time, the same cause must not apply.
+			// At that time, no cause may apply.
 			if c.want != "" && len(got) == 1 {
 				in.Now = got[0].Until
 				if again := all.Stays(in); len(again) > 0 {
@@ -159,7 +159,7 @@ func TestNothingOscillates(t *testing.T) {
 			t.Errorf("three moves within an hour, from %s to %s; want at most two", moved[i-2], moved[i])
 		}
 	}
-	if len(moved) > 12 {
+	if len(moved) > 12 { // MovesPerHour alone would allow 34
 		t.Errorf("%d moves in a thousand minutes, want at most 12: %v", len(moved), moved)
 	}
 }
@@ -183,7 +183,7 @@ func TestTripsAreRetained(t *testing.T) {
 	}
 }
 
-// TestTripsOfTheHourAreKept: trips of the last hour, which limit moves, are never dropped.
+// TestTripsOfTheHourAreKept: trips of the last hour are kept, even if they are more than maxTrips.
 func TestTripsOfTheHourAreKept(t *testing.T) {
 	t.Parallel()
 	api := PodMove{now.Add(-30 * time.Minute), "Deployment a/api", 2, 1, shape, Underutilized}
@@ -196,6 +196,6 @@ func TestTripsOfTheHourAreKept(t *testing.T) {
 		Loads: []NodeWorkloads{{Node: "n", Pool: "p", Shape: shape, Pods: map[string]int{api.Workload: 1}}},
 		Pods:  map[string]int{api.Workload: 1}, Now: now})
 	if len(stays) != 1 || stays[0].Cause != MovedOften {
-		t.Errorf("a third move within the hour is allowed: %v", stays)
+		t.Errorf("stays %v, want one with the cause %s", stays, MovedOften)
 	}
 }

@@ -32,14 +32,14 @@ func TestPages(t *testing.T) {
 		if want := "# " + c.ID + ": " + c.Title + "\n"; !strings.HasPrefix(string(page), want) {
 			t.Errorf("page %s does not begin with %q", c.ID, want)
 		}
-		end := 0 // of the previous section's heading
+		headingEnd := 0 // where the previous section's heading ends in the page
 		for _, section := range []string{"\n## Symptom\n", "\n## Cause\n", "\n## How it is known\n", "\n## Fix\n"} {
-			next := strings.Index(string(page)[end:], section)
-			if next < 0 {
+			distance := strings.Index(string(page)[headingEnd:], section)
+			if distance < 0 {
 				t.Errorf("page %s lacks the section %q, or the section is out of order", c.ID, section)
 				break
 			}
-			end += next + len(section)
+			headingEnd += distance + len(section)
 		}
 		if want := "| [" + c.ID + "](" + c.ID + ".md) | " + c.Title + " |\n"; !strings.Contains(string(index), want) {
 			t.Errorf("the index has no line %q", want)
@@ -51,7 +51,7 @@ func TestPages(t *testing.T) {
 	}
 	for _, file := range files {
 		if id := strings.TrimSuffix(filepath.Base(file), ".md"); id != "README" && !slices.Contains(ids, id) {
-			t.Errorf("there is a page %s, but no such check", id)
+			t.Errorf("page %s belongs to no check", id)
 		}
 	}
 	if lines := strings.Count(string(index), "\n| ["); lines != len(ids) {

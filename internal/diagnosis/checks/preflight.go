@@ -7,9 +7,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// Preflight returns, by name of the EC2NodeClass, the broken findings that are certain without any instance as
-// evidence. Instances of a class with such a finding will not join. The first finding of a class is the root cause.
-// Findings about subnets are returned only if there is one for each subnet of the class.
+// Preflight returns, by name of the EC2NodeClass, the findings that are Broken and Certain even without evidence from
+// launches. Instances of a class with such a finding will not join. The first finding of a class is the root cause.
+// Findings about subnets are returned only if each subnet of the class has one: instances in other subnets may join.
 func Preflight(e diagnosis.Evidence) map[string][]diagnosis.Finding {
 	e.Instances, e.Events, e.Claims = diagnosis.Item[[]diagnosis.Instance]{}, diagnosis.Item[[]diagnosis.Event]{},
 		diagnosis.Item[[]diagnosis.Claim]{}
@@ -42,8 +42,8 @@ func Preflight(e diagnosis.Evidence) map[string][]diagnosis.Finding {
 	return out
 }
 
-// isReliable reports whether the verdict of a check is reliable before there is an instance. Other checks use
-// conventions, such as policy names, or earlier launches.
+// isReliable reports whether the verdict of a check is reliable before there is an instance. The verdicts of other
+// checks depend on conventions, such as the names of policies, or on earlier launches.
 func isReliable(check string) bool {
 	switch check {
 	case "ARCH-2", "AUTH-1", "AUTH-2", "AUTH-3", "AUTH-5", "AUTH-7", "NET-1", "NET-2", "NET-3", "NET-4":

@@ -18,8 +18,8 @@ func TestForgedEvents(t *testing.T) {
 		"not authorized with an explicit deny in an identity-based policy: arn:x;touch${IFS}pwned2;# more",
 		"not authorized with an explicit deny in a service control policy: arn:aws:organizations::1:policy/o-1/service_control_policy/p-1",
 		"UnauthorizedOperation: You are not authorized to perform this operation. Encoded authorization failure message: x",
-		"not authorized to perform: iam:PassRole on resource: " +
-			nodeRole, "AuthFailure.ServiceLinkedRoleCreationNotPermitted", "SpotSLRCreationFailed",
+		"not authorized to perform: iam:PassRole on resource: " + nodeRole,
+		"AuthFailure.ServiceLinkedRoleCreationNotPermitted", "SpotSLRCreationFailed",
 		"InvalidKMSKey.InvalidState: the key is disabled", "VcpuLimitExceeded: your current vCPU limit of 32", "MaxSpotInstanceCountExceeded",
 		"OptInRequired: AWS Marketplace https://example.com/x", "InvalidBlockDeviceMapping", "User data is limited to 16384 bytes",
 		"InsufficientFreeAddressesInSubnet", "UnregisteredTaintMissing: Node ip-10-0-0-1.ec2.internal joined: it was taken away by cilium",
@@ -32,7 +32,7 @@ func TestForgedEvents(t *testing.T) {
 		"about no object":         func(v *Event) { v.UID = "" },
 		"about another kind":      func(v *Event) { v.Kind = "Job" },
 		"about a tenant's pod":    func(v *Event) { v.Kind, v.Name, v.Namespace, v.By = "Pod", "shop/web-1", "shop", "kubelet" },
-		"of an older bundle":      func(v *Event) { v.UID, v.By, v.Namespace = "", "", "" },
+		"of an older bundle":      func(v *Event) { v.UID, v.By, v.Namespace = "", "", "" }, // without these fields
 	} {
 		s := &situation{healthy()}
 		for _, text := range texts {
@@ -54,7 +54,7 @@ func TestNoDenialFromEvents(t *testing.T) {
 	for _, text := range []string{"explicit deny in a service control policy", "UnauthorizedOperation",
 		"iam:PassRole on resource: " + nodeRole, "ServiceLinkedRole", "InvalidKMSKey", "AWS Marketplace"} {
 		s := &situation{healthy()}
-		s.e.Claims.Value[1].Conditions[0].Status = "Unknown"
+		s.e.Claims.Value[1].Conditions[0].Status = "Unknown" // not launched, so the event is not over
 		s.addEvent("NodeClaim", "claim-2", "LaunchFailed", text)
 		for _, f := range Actionable(Diagnose(s.e)) {
 			t.Errorf("the event %q: want no finding:\n%s", text, failures([]Finding{f}))
@@ -67,11 +67,11 @@ func TestNoDenialFromEvents(t *testing.T) {
 	// 1999998 is twice the limit in the event: the quota that a fix would request.
 	if len(findings) != 1 || findings[0].Check != "LAUNCH-5" || findings[0].Certainty != Likely ||
 		strings.Contains(findings[0].Fix.String(), "999999") || strings.Contains(findings[0].Fix.String(), "1999998") {
-		t.Errorf("want one finding about the quota that is not certain and does not use the number of the event:\n%s", failures(findings))
+		t.Errorf("want one finding, of LAUNCH-5 and Likely, whose fix does not use the number of the event:\n%s", failures(findings))
 	}
 }
 
-// TestForgedTags: the tags of an instance count only if a NodeClaim has its provider ID.
+// TestForgedTags: the tags of an instance count only if a NodeClaim has the instance's provider ID.
 func TestForgedTags(t *testing.T) {
 	t.Parallel()
 	foreign := Instance{ID: "i-66", State: "running", Launched: noon.Add(-time.Hour), Claim: "claim-1 claim-2",
@@ -93,7 +93,7 @@ func TestForgedTags(t *testing.T) {
 	// NodeClaim from the tags of the foreign instance.
 	s := &situation{healthy()}
 	s.e.Instances.Value = append(s.e.Instances.Value, foreign)
-	s.e.Entries.Value = s.e.Entries.Value[:1]
+	s.e.Entries.Value = s.e.Entries.Value[:1] // without the access entry of the node role
 	s.addConsoleLine(unauthorized)
 	for _, f := range Actionable(Diagnose(s.e)) {
 		if strings.Contains(f.Fix.String(), "claim-1") || strings.Contains(f.Fix.String(), "i-66") ||
@@ -107,23 +107,23 @@ func TestForgedTags(t *testing.T) {
 func TestTenantsPods(t *testing.T) {
 	t.Parallel()
 	for name, p := range map[string]Pod{
-		"an image": {Name: "app", Owner: "Deployment/app", Node: "ip-10-0-0-1.ec2.internal",
+		"an image of another platform": {Name: "app", Owner: "Deployment/app", Node: "ip-10-0-0-1.ec2.internal",
 			Events: []string{"no match for platform in manifest"}},
-		"a message of the program": {Name: "app", Owner: "Deployment/app", Node: "ip-10-0-0-1.ec2.internal",
+		"an exec format error": {Name: "app", Owner: "Deployment/app", Node: "ip-10-0-0-1.ec2.internal",
 			Messages: []string{"Error: exec format error"}},
-		"the metadata": {Name: "app", Owner: "Deployment/app", Node: "ip-10-0-0-1.ec2.internal",
+		"a metadata timeout": {Name: "app", Owner: "Deployment/app", Node: "ip-10-0-0-1.ec2.internal",
 			Created: noon.Add(-time.Hour), Messages: []string{"IMDS 169.254.169.254 timeout"}},
-		"a known name": {Name: "x", Owner: "DaemonSet/ebs-csi-node", Node: "ip-10-0-0-1.ec2.internal",
+		"the owner's name of a metadata user": {Name: "x", Owner: "DaemonSet/ebs-csi-node", Node: "ip-10-0-0-1.ec2.internal",
 			Created: noon.Add(-time.Hour), Messages: []string{"169.254.169.254"}},
-		"the network plug-in": {Name: "aws-node-x", Owner: "DaemonSet/aws-node", Node: "ip-10-0-0-1.ec2.internal",
+		"the name of the network plug-in": {Name: "aws-node-x", Owner: "DaemonSet/aws-node", Node: "ip-10-0-0-1.ec2.internal",
 			Messages: []string{"dial tcp 10.100.0.1:443: i/o timeout"}},
-		"addresses": {Name: "app", Owner: "Deployment/app", Node: "ip-10-0-0-1.ec2.internal",
+		"no address": {Name: "app", Owner: "Deployment/app", Node: "ip-10-0-0-1.ec2.internal",
 			Events: []string{"failed to assign an IP address to container"}},
 		"a denial": {Name: "app", Node: "ip-10-0-0-1.ec2.internal",
 			Messages: []string{"explicit deny in a service control policy"}, Events: []string{"UnauthorizedOperation"}},
 		"a label that no pool has": {Name: "app", Selector: map[string]string{"nowhere.example/x": "1"}},
-		"message of Fargate":       {Name: "joiner-0", Events: []string{"Misconfigured Fargate Profile: pod execution role is not found"}},
-		"tenant's device plug-in":  {Name: "nvidia-device-plugin-x", Owner: "DaemonSet/nvidia-device-plugin", Node: "ip-10-0-0-1.ec2.internal"},
+		"a message of Fargate":     {Name: "joiner-0", Events: []string{"Misconfigured Fargate Profile: pod execution role is not found"}},
+		"a device plug-in's name":  {Name: "nvidia-device-plugin-x", Owner: "DaemonSet/nvidia-device-plugin", Node: "ip-10-0-0-1.ec2.internal"},
 	} {
 		s := &situation{healthy()}
 		p.Namespace = "tenant"

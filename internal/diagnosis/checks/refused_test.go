@@ -9,11 +9,11 @@ import (
 	. "github.com/joiner-sh/joiner/internal/diagnosis/checks"
 )
 
-// TestPastProblems: an answer of EC2 leads to no finding if a later instance of the class became a node, if the
+// TestPastProblems: an error of EC2 leads to no finding if a later instance of the class became a node, if the
 // NodeClaim was launched later, or if the class does not exist any more.
 func TestPastProblems(t *testing.T) {
 	t.Parallel()
-	addEnded := func(s *situation) { // an instance that ended because of the KMS key of its volumes
+	addFailed := func(s *situation) { // an instance that ended because of the KMS key of its volumes
 		s.e.Instances.Value = append(s.e.Instances.Value,
 			Instance{ID: "i-0", State: "terminated", StateReason: "Client.InternalError: Client error on launch",
 				Launched: noon.Add(-2 * time.Hour), Class: "default", UID: "uid-1"})
@@ -24,44 +24,44 @@ func TestPastProblems(t *testing.T) {
 		want   Verdict // of the check
 	}{
 		"no later instance": {"LAUNCH-2", func(s *situation) {
-			addEnded(s)
-			s.e.Instances.Value[2].Launched = noon.Add(-time.Minute)
+			addFailed(s)
+			s.e.Instances.Value[2].Launched = noon.Add(-time.Minute) // i-0
 		}, Broken},
-		"later instance is a node": {"LAUNCH-2", addEnded, Fine},
+		"later instance is a node": {"LAUNCH-2", addFailed, Fine},
 		"later instance was a node and was terminated": {"LAUNCH-2", func(s *situation) {
 			s.e.Instances.Value, s.e.Nodes.Value, s.e.Claims.Value = nil, nil, nil
-			addEnded(s)
+			addFailed(s)
 			s.e.Instances.Value = append(s.e.Instances.Value,
 				Instance{ID: "i-9", State: "terminated", StateReason: "Client.UserInitiatedShutdown: User initiated shutdown",
 					Launched: noon.Add(-time.Hour), Class: "default", UID: "uid-1"})
 		}, Fine},
 		"later instance ended by itself too": {"LAUNCH-2", func(s *situation) {
 			s.e.Instances.Value, s.e.Nodes.Value, s.e.Claims.Value = nil, nil, nil
-			addEnded(s)
+			addFailed(s)
 			later := s.e.Instances.Value[0]
 			later.ID, later.Launched = "i-9", noon.Add(-time.Hour)
 			s.e.Instances.Value = append(s.e.Instances.Value, later)
 		}, Broken},
 		"class does not exist any more": {"LAUNCH-2", func(s *situation) {
-			addEnded(s)
+			addFailed(s)
 			s.e.Instances.Value[2].Class, s.e.Instances.Value[2].Launched = "old", noon
 		}, Fine},
-		"NodeClaim waits": {"LAUNCH-5", func(s *situation) {
+		"NodeClaim is not launched": {"LAUNCH-5", func(s *situation) {
 			s.addEvent("NodeClaim", "claim-2", "InsufficientCapacity", "VcpuLimitExceeded: limit of 8")
 			s.e.Claims.Value[1].Conditions[0].Status = "Unknown"
 		}, Broken},
-		"NodeClaim is deleted": {"LAUNCH-5", func(s *situation) {
+		"NodeClaim is deleted, no later instance": {"LAUNCH-5", func(s *situation) {
 			s.e.Instances.Value = slices.DeleteFunc(s.e.Instances.Value,
 				func(i Instance) bool { return !i.Launched.Before(noon.Add(-30 * time.Second)) })
 			s.addEvent("NodeClaim", "claim-9", "InsufficientCapacity", "VcpuLimitExceeded: limit of 8")
 			s.e.Events.Value[len(s.e.Events.Value)-1].Last = noon.Add(-30 * time.Second)
 		}, Broken},
-		"later instance was launched": {"LAUNCH-5", func(s *situation) {
+		"NodeClaim is deleted, later instance": {"LAUNCH-5", func(s *situation) {
 			s.addEvent("NodeClaim", "claim-9", "InsufficientCapacity", "VcpuLimitExceeded: limit of 8")
 			s.e.Events.Value[len(s.e.Events.Value)-1].Last = noon.Add(-30 * time.Second)
 			s.e.Instances.Value[0].Launched = noon.Add(-10 * time.Second)
 		}, Fine},
-		"NodeClaim was launched": {"LAUNCH-5", func(s *situation) {
+		"NodeClaim was launched later": {"LAUNCH-5", func(s *situation) {
 			s.addEvent("NodeClaim", "claim-2", "InsufficientCapacity", "VcpuLimitExceeded: limit of 8")
 			s.e.Claims.Value[1].Conditions[0].Since = noon.Add(time.Second)
 		}, Fine},

@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/index"
 )
 
-// withRelaunch returns the finding. If the finding is broken and its fix changes an EC2NodeClass, the fix gets a step
+// withRelaunch returns the finding. If its verdict is Broken and its fix changes an EC2NodeClass, the fix gets a step
 // that deletes the class's NodeClaims that have not joined. Running instances keep the configuration of their launch,
 // so new instances must be launched.
 func withRelaunch(ix *index.Index, f diagnosis.Finding) diagnosis.Finding {
@@ -32,8 +32,8 @@ func withRelaunch(ix *index.Index, f diagnosis.Finding) diagnosis.Finding {
 	return f
 }
 
-// notJoined returns the names of the NodeClaims whose instances were launched and have not joined, sorted. isIncluded
-// selects their classes.
+// notJoined returns the sorted names of the NodeClaims whose instances were launched and have not joined, if isIncluded
+// returns true for their class.
 func notJoined(ix *index.Index, isIncluded func(class string) bool) []string {
 	var out []string
 	for _, c := range ix.Evidence.Claims.Value {

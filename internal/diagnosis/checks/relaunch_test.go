@@ -44,7 +44,8 @@ func TestRelaunched(t *testing.T) {
 	}
 }
 
-// TestPastEvents: a warning event counts until the object of the event recovers or is deleted.
+// TestPastEvents: a warning event counts until the object of the event recovers or is deleted. Events about objects
+// that are no NodeClaim, EC2NodeClass or NodePool never count.
 func TestPastEvents(t *testing.T) {
 	t.Parallel()
 	isReported := func(kind, name string, change func(*situation)) bool {
@@ -56,7 +57,7 @@ func TestPastEvents(t *testing.T) {
 		change(s)
 		return fixOf(s, "NET-5") != ""
 	}
-	isReady := func(isLater bool) func(*situation) { // one nanosecond before or after the event at noon
+	becameReady := func(isLater bool) func(*situation) { // one nanosecond after the event at noon, or before it
 		return func(s *situation) {
 			since := noon.Add(-1)
 			if isLater {
@@ -73,14 +74,14 @@ func TestPastEvents(t *testing.T) {
 		want               bool
 	}{
 		{"a NodeClaim that does not exist", "NodeClaim", "claim-9", noChange, false},
-		{"a NodeClaim that was launched before", "NodeClaim", "claim-2", noChange, true},
+		{"a NodeClaim that was launched earlier", "NodeClaim", "claim-2", noChange, true},
 		{"a NodeClaim that was launched later", "NodeClaim", "claim-2",
 			func(s *situation) { s.e.Claims.Value[1].Conditions[0].Since = noon.Add(1) }, false},
 		{"a class that is not ready", "EC2NodeClass", "default", noChange, true},
-		{"a class that was ready before", "EC2NodeClass", "default", isReady(false), true},
-		{"a class that became ready later", "EC2NodeClass", "default", isReady(true), false},
+		{"a class that became ready earlier", "EC2NodeClass", "default", becameReady(false), true},
+		{"a class that became ready later", "EC2NodeClass", "default", becameReady(true), false},
 		{"a class that does not exist", "EC2NodeClass", "other", noChange, false},
-		{"a NodePool that became ready later", "NodePool", "default", isReady(true), false},
+		{"a NodePool that became ready later", "NodePool", "default", becameReady(true), false},
 		{"a pod that waits", "Pod", "shop/web-1", noChange, false},
 		{"an object of another kind", "Node", "x", noChange, false},
 	} {

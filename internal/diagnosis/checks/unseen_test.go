@@ -25,8 +25,8 @@ func lacking[T any](absent Absence, why string) Item[T] {
 }
 
 // TestUnseen: a system is unreadable if none of its items is known. Explains returns true for the Unknown findings that
-// contain the system's reason. If every request was denied, Explains returns false, because each finding names its own
-// missing permission.
+// contain the system's reason. If there is no reason, Explains returns false, and also if every request was denied:
+// each finding then names its own missing permission.
 func TestUnseen(t *testing.T) {
 	t.Parallel()
 	someKnown := withoutKubernetes(Denied, "to get and list nodes")
@@ -35,10 +35,10 @@ func TestUnseen(t *testing.T) {
 	oneMissing.AuthMap = lacking[AuthMap](Missing, "") // Kubernetes answered that the object does not exist
 	for name, tt := range map[string]struct {
 		e             Evidence
-		want          string // text of the unreadable system; empty: none
+		want          string // text of the unreadable system; empty: every system is readable
 		isUnexplained bool   // Explains is false for the finding about NodePools
 	}{
-		"all seen":      {e: healthy()},
+		"all known":     {e: healthy()},
 		"some denied":   {e: someKnown},
 		"one not found": {e: oneMissing},
 		"not asked":     {e: withoutKubernetes(NotAsked, "no kubeconfig"), want: "Kubernetes could not be reached: no kubeconfig"},
@@ -86,7 +86,7 @@ func TestSameReason(t *testing.T) {
 	t.Parallel()
 	const late = "there was no answer in time"
 	for name, tt := range map[string]struct {
-		breaks        func(*Evidence)
+		change        func(*Evidence)
 		isUnexplained bool // Explains is false for a finding with the reason
 	}{
 		"AWS answers":       {func(*Evidence) {}, false},
@@ -98,7 +98,7 @@ func TestSameReason(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := withoutKubernetes(Failed, late)
-			tt.breaks(&e)
+			tt.change(&e)
 			unseen := e.UnreadableSystems()
 			if len(unseen) != 1 || unseen[0].System != "Kubernetes" {
 				t.Fatalf("unreadable: %+v, want only Kubernetes", unseen)

@@ -51,14 +51,14 @@ func judgeOneExecutionRole(ix *index.Index, p diagnosis.FargateProfile, message 
 		return unmappedForFargate(ix, p, subject, message), true
 	}
 	lacksPolicy := r.Known() && r.Value.Inline == 0 &&
-		!slices.ContainsFunc(r.Value.Policies, func(arn string) bool { return strings.HasSuffix(arn, "/AmazonEKSFargatePodExecutionRolePolicy") })
+		!slices.ContainsFunc(r.Value.Policies, func(arn string) bool { return strings.HasSuffix(arn, "/"+executionPolicy) })
 	switch {
 	case message != "" && lacksPolicy:
 		return diagnosis.ReportBroken(subject, diagnosis.Likely,
 			"the pod execution role %s lacks AmazonEKSFargatePodExecutionRolePolicy", name).With(r.Source, message).
 			FixedBy(withPodDeletion(ix, p, auth.Attach(ix, p.Role, executionPolicy))...), true
 	case message != "":
-		return diagnosis.ReportSuspicious(subject, diagnosis.Possible, "Fargate reports that pod execution role %s is not authorized or lacks permissions, but the role looks right now: Fargate may not have tried again", name).
+		return diagnosis.ReportSuspicious(subject, diagnosis.Possible, "Fargate reports that pod execution role %s is not authorized or lacks permissions, but the role is correct now: Fargate may not have tried again", name).
 			With(message).FixedBy(fix.DeletePending(diagnosis.OrElse(ix.Evidence.Controller.Value.Namespace, "kube-system"))), true
 	}
 	return diagnosis.Finding{}, false
@@ -89,8 +89,8 @@ func unmappedForFargate(ix *index.Index, p diagnosis.FargateProfile, subject, me
 	return f
 }
 
-// withPodDeletion returns the steps, followed by a step that deletes the controller's pods that Fargate has refused for
-// a profile. Their Deployment recreates the pods. Fargate does not retry refused pods.
+// withPodDeletion returns the steps, followed by a step that deletes the controller's pods that Fargate refuses because
+// of the pod execution role of a profile. Fargate does not retry them, so their Deployment must recreate them.
 func withPodDeletion(ix *index.Index, p diagnosis.FargateProfile, steps ...fix.Step) []fix.Step {
 	refused := slices.DeleteFunc(ix.WaitingPods(), func(pod diagnosis.ControllerPod) bool {
 		profile, ok := profileOf(ix, pod)

@@ -102,7 +102,7 @@ func taintMessage(ix *index.Index, p diagnosis.ControllerPod) string {
 }
 
 // eachWaiting returns the findings of f for each waiting pod of the controller that is for Fargate. Of several findings
-// with the same cause, it returns the first.
+// with the same cause, it returns the first. There are none without an installed controller (diagnosis.Missing).
 func eachWaiting(ix *index.Index, f func(p diagnosis.ControllerPod, subject string) []diagnosis.Finding) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Controller.Gap("the controller's own pods"); ok && !ix.Evidence.Controller.Is(diagnosis.Missing) {
 		return []diagnosis.Finding{gap}
@@ -114,7 +114,7 @@ func eachWaiting(ix *index.Index, f func(p diagnosis.ControllerPod, subject stri
 		}
 		for _, found := range f(p, "pod "+ix.Evidence.Controller.Value.Namespace+"/"+p.Name) {
 			if !slices.ContainsFunc(out, func(o diagnosis.Finding) bool { return o.Cause == found.Cause }) {
-				out = append(out, found) // replicas have the same finding; one is enough
+				out = append(out, found)
 			}
 		}
 	}
@@ -160,8 +160,7 @@ func makeProfile(ix *index.Index) fix.Step {
 		fix.P("--selectors", fix.Join(fix.Text("namespace="), fix.Namespace(diagnosis.OrElse(c.Namespace, "kube-system")))))
 }
 
-// executionRole returns the pod execution role that all existing profiles have; a placeholder if they differ or there
-// is none.
+// executionRole returns the pod execution role of all profiles; a placeholder if their roles differ or there is none.
 func executionRole(ix *index.Index) fix.Value {
 	if len(ix.Evidence.Fargate.Value) == 0 ||
 		slices.ContainsFunc(ix.Evidence.Fargate.Value,
@@ -230,7 +229,8 @@ func hasOtherScheduler(p diagnosis.ControllerPod) bool {
 	return p.Node == "" && p.Scheduler != "" && p.Scheduler != "fargate-scheduler"
 }
 
-// tolerates reports whether the pod has a toleration for a taint key, whatever the toleration's value and effect.
+// tolerates reports whether the pod has a toleration for a taint key, whatever the toleration's value and effect. A
+// toleration without a key is for all keys.
 func tolerates(p diagnosis.ControllerPod, key string) bool {
 	return slices.ContainsFunc(p.Tolerates, func(t diagnosis.Taint) bool { return t.Key == key || t.Key == "" })
 }
@@ -313,7 +313,7 @@ func judgeFargateDNS(ix *index.Index) []diagnosis.Finding {
 		if p.DNSPolicy == "Default" || index.PodMessage(p, "lookup") == "" {
 			continue
 		}
-		if home := ix.Evidence.Home.Value; home.DNSAbsent != "" {
+		if home := ix.Evidence.Home.Value; home.DNSAbsent != "" { // cluster DNS could not be read
 			gap, _ := diagnosis.Item[bool]{Absent: home.DNSAbsent, Why: home.DNSWhy}.Gap("cluster DNS")
 			return []diagnosis.Finding{gap}
 		}
@@ -361,7 +361,7 @@ func judgeTolerations(ix *index.Index) []diagnosis.Finding {
 		case !ok:
 			f.Follows = "FG-1" // a Fargate node runs only its own pod, so the toleration alone does not help
 		case !isAfterActivation(p, profile):
-			f.Follows = "FG-2"
+			f.Follows = "FG-2" // the pod may be older than the active profile
 		}
 		return []diagnosis.Finding{f}
 	})

@@ -14,7 +14,7 @@ type AWS struct {
 	Expected        Expected // preconditions of deleting an access entry
 }
 
-// clone returns a copy that shares no slices with a. The copy leaves out the invalid values of the parameters.
+// clone returns a copy that shares no slices with a. The copy leaves out Param.invalid.
 func (a AWS) clone() AWS {
 	a.Params = slices.Clone(a.Params)
 	for i := range a.Params {
@@ -92,12 +92,12 @@ func isReadOnly(action string) bool {
 
 // Expecting returns the step with the state that an access entry must have when the step is carried out. Steps that do
 // not call AWS are returned unchanged.
-func (s Step) Expecting(kind string, created time.Time) Step {
+func (s Step) Expecting(entryType string, created time.Time) Step {
 	if s.aws == nil {
 		return s
 	}
 	a := s.aws.clone()
-	a.Expected = Expected{Type: kind, Created: created}
+	a.Expected = Expected{Type: entryType, Created: created}
 	s.aws = &a
 	return s
 }
@@ -113,7 +113,7 @@ func Joiner(words ...Value) Step {
 	return s
 }
 
-// Controller is the step in which the user starts a controller for a cluster, on the host where it ran before.
+// Controller is the step in which the user starts the controller of a cluster, on the host that ran it before.
 func Controller(cluster, region Value) Step {
 	return Step{kind: ByHand, invalid: append(cluster.invalid(), region.invalid()...),
 		hasPlaceholder: cluster.isPlaceholder || region.isPlaceholder,

@@ -39,7 +39,7 @@ func TestOnlyConstructors(t *testing.T) {
 	}
 }
 
-// TestGrammars: identifiers that an API accepts are valid, other texts are not. A text with a leading hyphen is never
+// TestGrammars: identifiers that an API accepts are valid, and other texts are not. A text with a leading hyphen is never
 // valid.
 func TestGrammars(t *testing.T) {
 	t.Parallel()
@@ -79,6 +79,7 @@ func TestGrammars(t *testing.T) {
 				t.Errorf("%s: %s is valid, want not valid", name, bad)
 			}
 		}
+		// No kind of value allows control characters, bidirectional marks or spaces.
 		for _, bad := range []string{"x\ny", "x\x00", "x\u202e", "x "} {
 			if c.valueOf(bad).IsValid() {
 				t.Errorf("%s: %q is valid, want not valid", name, bad)
@@ -87,8 +88,7 @@ func TestGrammars(t *testing.T) {
 	}
 }
 
-// TestInvalidChange: if one change of a fix is invalid, no change of the fix is printed, and advice names the invalid
-// value.
+// TestInvalidChange: if one change of a fix has an invalid value, no change of the fix is printed, and advice names the value.
 func TestInvalidChange(t *testing.T) {
 	t.Parallel()
 	role := func(name string) fix.Param { return fix.P("--principal-arn", fix.RoleARN(name)) }

@@ -10,7 +10,7 @@ type Kubernetes struct {
 	Verb            string   // "patch", "delete", "edit", "get", …
 	Group, Resource string   // "apps", "deployment"
 	Namespace       string   // empty for cluster-scoped objects
-	Names           []string // empty: all objects of the kind
+	Names           []string // empty: only the words of the command select the objects
 	PatchType       string   // "merge" or "json"
 	Patch           string   // JSON; empty if joiner correct prints the patch
 	Correct         []string // arguments with which joiner prints the patch; empty: Patch contains the patch
@@ -97,13 +97,13 @@ func (o Object) invalid() []Value {
 	return append(out, o.name.invalid()...)
 }
 
-// words returns the words of a kubectl command in the object's namespace. verb has the words after the namespace.
-func (o Object) words(verb ...string) []Word {
+// words returns the words of a kubectl command in the object's namespace. rest are the words after the namespace.
+func (o Object) words(rest ...string) []Word {
 	out := toWords("kubectl")
 	if o.namespace.text != "" {
 		out = append(out, toWords("-n", o.namespace.text)...)
 	}
-	return append(out, toWords(verb...)...)
+	return append(out, toWords(rest...)...)
 }
 
 func toWords(texts ...string) []Word {
@@ -129,13 +129,13 @@ func Merge(o Object, patch Tree) Step { return o.patch("merge", patch) }
 // JSONPatch is the step that applies a JSON patch to an object.
 func JSONPatch(o Object, operations ...Tree) Step { return o.patch("json", List(operations)) }
 
-// patch returns the step that patches the object. kind is the patch type, "merge" or "json".
-func (o Object) patch(kind string, patch Tree) Step {
+// patch returns the step that patches the object. patchType is "merge" or "json".
+func (o Object) patch(patchType string, patch Tree) Step {
 	s := o.step(Change, "patch")
 	s.invalid = append(s.invalid, patch.invalid()...)
 	s.hasPlaceholder = patch.hasPlaceholder()
-	s.kube.PatchType, s.kube.Patch = kind, marshal(patch)
-	s.words = append(o.words("patch", o.resource, o.name.text, "--type", kind, "-p"), Word{Text: s.kube.Patch})
+	s.kube.PatchType, s.kube.Patch = patchType, marshal(patch)
+	s.words = append(o.words("patch", o.resource, o.name.text, "--type", patchType, "-p"), Word{Text: s.kube.Patch})
 	return s
 }
 
@@ -192,7 +192,7 @@ func DeleteClaims(claims ...Claim) Step {
 	return s
 }
 
-// Delete is the step that deletes objects of one kind and namespace. There must be at least one object.
+// Delete is the step that deletes objects, at least one, all of the same kind and namespace.
 func Delete(objects ...Object) Step {
 	s := objects[0].step(Change, "delete")
 	s.words = objects[0].words("delete", objects[0].resource)
@@ -242,7 +242,7 @@ func Scale(o Object, replicas int) Step {
 	return s
 }
 
-// Untaint is the step that removes a taint from a node.
+// Untaint is the step that removes the taint with this key and effect from a node.
 func Untaint(node string, key, effect Value) Step {
 	o := Node(node)
 	s := o.step(Change, "taint")
@@ -275,7 +275,8 @@ func Logs(o Object) Step {
 	return s
 }
 
-// Kubectl is the step with a read-only kubectl command. The words are constants and identifiers.
+// Kubectl is the step with a read-only kubectl command. The words are constants and identifiers. The verb of the action
+// is always get, even for logs.
 func Kubectl(words ...Value) Step {
 	s := Step{kind: ReadOnly, kube: &Kubernetes{Verb: "get"}, words: toWords("kubectl")}
 	for _, v := range words {

@@ -145,19 +145,19 @@ type Fix struct {
 	steps []Step
 }
 
-// New returns the fix for a subject such as "EC2NodeClass web"; an empty subject means the cluster. Advice that names
-// an invalid identifier replaces the step with this identifier. If one of these steps is not ReadOnly, only the advice
-// and ReadOnly steps remain, because half a fix may do harm.
+// New returns the fix for a subject such as "EC2NodeClass web"; an empty subject means the cluster. Advice
+// replaces each step that has an invalid identifier. If such a step is not ReadOnly, only advice and the valid ReadOnly
+// steps remain, because half a fix may do harm.
 func New(subject string, steps ...Step) Fix {
 	var out Fix
-	hasInvalid := slices.ContainsFunc(steps, func(s Step) bool { return len(s.invalid) > 0 && s.kind != ReadOnly })
+	hasInvalidChange := slices.ContainsFunc(steps, func(s Step) bool { return len(s.invalid) > 0 && s.kind != ReadOnly })
 	for _, s := range steps {
 		for _, v := range s.invalid {
 			if advice := invalidAdvice(subject, v); !slices.ContainsFunc(out.steps, func(o Step) bool { return o.note == advice.note }) {
 				out.steps = append(out.steps, advice)
 			}
 		}
-		if len(s.invalid) == 0 && (!hasInvalid || s.kind == ReadOnly) {
+		if len(s.invalid) == 0 && (!hasInvalidChange || s.kind == ReadOnly) {
 			out.steps = append(out.steps, s)
 		}
 	}

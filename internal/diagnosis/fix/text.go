@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxEscaped is the maximum number of characters of untrusted text in a note.
+// maxEscaped is the maximum number of characters of untrusted text in a note, counted before they are escaped.
 const maxEscaped = 160
 
 // Escape makes untrusted text safe in a comment after a command: on one line, without characters that a terminal or a
@@ -87,7 +87,7 @@ func quote(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// sentence formats a text of the program. It escapes all arguments except numbers and valid Values.
+// sentence formats a text of the program. It escapes all arguments except ints and valid Values.
 func sentence(format constant, args []any) string {
 	safe := make([]any, len(args))
 	for i, a := range args {

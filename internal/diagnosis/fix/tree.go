@@ -32,8 +32,8 @@ func ListOf(values ...Value) List {
 }
 
 // At puts a tree at a path of fields: At(v, "spec", "role") is {"spec":{"role":v}}. Without a path, At is nil.
-func At(n Tree, path ...constant) Fields {
-	out := n
+func At(t Tree, path ...constant) Fields {
+	out := t
 	for i := len(path) - 1; i > 0; i-- {
 		out = Fields{path[i]: out}
 	}
@@ -52,20 +52,20 @@ func Path(format constant, indexes ...int) Value {
 	return Value{text: fmt.Sprintf(string(format), args...), valid: true}
 }
 
-// Document is a tree as JSON in one word of a command. If the tree has invalid values, Document is the first of them.
-func Document(n Tree) Value {
-	if bad := n.invalid(); len(bad) > 0 {
+// Document is a tree as JSON in one word of a command. If the tree has invalid values, Document returns the first.
+func Document(t Tree) Value {
+	if bad := t.invalid(); len(bad) > 0 {
 		return bad[0]
 	}
-	return Value{text: marshal(n), valid: true, isPlaceholder: n.hasPlaceholder()}
+	return Value{text: marshal(t), valid: true, isPlaceholder: t.hasPlaceholder()}
 }
 
 // marshal returns the tree as one line of JSON, with <, > and & unescaped.
-func marshal(n Tree) string {
+func marshal(t Tree) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(n.tree()); err != nil {
+	if err := e.Encode(t.tree()); err != nil {
 		return "" // maps, lists, texts and numbers are always JSON
 	}
 	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
@@ -89,8 +89,8 @@ func (v Value) hasPlaceholder() bool { return v.isPlaceholder }
 
 func (f Fields) tree() any {
 	out := make(map[string]any, len(f))
-	for k, n := range f {
-		out[string(k)] = n.tree()
+	for k, t := range f {
+		out[string(k)] = t.tree()
 	}
 	return out
 }
@@ -104,8 +104,8 @@ func (f Fields) invalid() []Value {
 }
 
 func (f Fields) hasPlaceholder() bool {
-	for _, n := range f {
-		if n.hasPlaceholder() {
+	for _, t := range f {
+		if t.hasPlaceholder() {
 			return true
 		}
 	}
@@ -114,23 +114,23 @@ func (f Fields) hasPlaceholder() bool {
 
 func (l List) tree() any {
 	out := make([]any, len(l))
-	for i, n := range l {
-		out[i] = n.tree()
+	for i, t := range l {
+		out[i] = t.tree()
 	}
 	return out
 }
 
 func (l List) invalid() []Value {
 	var out []Value
-	for _, n := range l {
-		out = append(out, n.invalid()...)
+	for _, t := range l {
+		out = append(out, t.invalid()...)
 	}
 	return out
 }
 
 func (l List) hasPlaceholder() bool {
-	for _, n := range l {
-		if n.hasPlaceholder() {
+	for _, t := range l {
+		if t.hasPlaceholder() {
 			return true
 		}
 	}

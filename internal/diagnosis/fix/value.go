@@ -76,7 +76,7 @@ func (v Value) String() string {
 	return v.text
 }
 
-// Join concatenates values into one word: Key=a,Value=b.
+// Join concatenates values into one word: Key=a,Value=b. If values are invalid, it returns the first of them.
 func Join(parts ...Value) Value {
 	out := Value{valid: true}
 	for _, p := range parts {
@@ -104,17 +104,17 @@ func oneOf(kind, text string, allowed ...string) Value {
 
 // The syntax of identifiers. A leading hyphen is rejected everywhere, because a command would take it for an option.
 const (
-	label     = `[a-z0-9]([a-z0-9-]*[a-z0-9])?`
-	qualified = `[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?`
+	dnsLabel  = `[a-z0-9]([a-z0-9-]*[a-z0-9])?`
+	qualified = `[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?` // of label keys after the prefix, and of label values
 	iamName   = `[A-Za-z0-9_+=,.@][A-Za-z0-9_+=,.@-]*`
 	iamPath   = `(` + iamName + `/)*`
 	partition = `aws[a-z-]*`
 )
 
 var (
-	nameGrammar       = regexp.MustCompile(`^` + label + `(\.` + label + `)*$`)
-	labelGrammar      = regexp.MustCompile(`^` + label + `$`)
-	labelKeyGrammar   = regexp.MustCompile(`^(` + label + `(\.` + label + `)*/)?` + qualified + `$`)
+	nameGrammar       = regexp.MustCompile(`^` + dnsLabel + `(\.` + dnsLabel + `)*$`)
+	dnsLabelGrammar   = regexp.MustCompile(`^` + dnsLabel + `$`)
+	labelKeyGrammar   = regexp.MustCompile(`^(` + dnsLabel + `(\.` + dnsLabel + `)*/)?` + qualified + `$`)
 	labelValueGrammar = regexp.MustCompile(`^` + qualified + `$`)
 	clusterGrammar    = regexp.MustCompile(`^[0-9A-Za-z][A-Za-z0-9_-]{0,99}$`)
 	regionGrammar     = regexp.MustCompile(`^[a-z]{2,5}(-[a-z]+)+-[0-9]{1,2}$`)
@@ -157,7 +157,7 @@ func Name(text string) Value {
 
 // Namespace is the name of a namespace: a DNS label.
 func Namespace(text string) Value {
-	v := newValue("name of a namespace", text, labelGrammar)
+	v := newValue("name of a namespace", text, dnsLabelGrammar)
 	v.valid = v.valid && len(text) <= 63
 	return v
 }

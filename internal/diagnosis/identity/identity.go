@@ -64,8 +64,8 @@ func judgeHome(ix *index.Index) []diagnosis.Finding {
 			ix.RegionParam()).With("set settings.clusterName (CLUSTER_NAME) to the name of the cluster with endpoint %s", h.Endpoint))}
 }
 
-// sameAuthority reports whether base64-encoded PEM and PEM text have certificates with a common public key. If one of
-// them has no certificate, it reports whether the PEM texts are equal.
+// sameAuthority reports whether encoded (PEM in base64) and text (PEM) have certificates with a common public key. If
+// one of them has no certificate, it reports whether their PEM is equal.
 func sameAuthority(encoded, text string) bool {
 	decoded, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
@@ -123,7 +123,8 @@ func judgeSameName(ix *index.Index) []diagnosis.Finding {
 // other cluster's UID.
 func otherName(name, uid string) string { return name + "-" + uid[:min(8, len(uid))] }
 
-// judgeOrphans reports running instances that have neither a cluster UID nor a NodeClaim nor a Node.
+// judgeOrphans reports running instances that have neither a cluster UID nor a NodeClaim nor a Node, and are older than
+// MaxClaimDelay.
 func judgeOrphans(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Instances.Gap("the instances"); ok {
 		return []diagnosis.Finding{gap}
@@ -161,8 +162,8 @@ func instanceValues(ids []string) []fix.Value {
 	return out
 }
 
-// judgeForeignEnd reports instances that a user or another program has terminated. The NodeClaim of such an instance is
-// not being deleted.
+// judgeForeignEnd reports terminated instances whose NodeClaim is not being deleted: a user or another program has
+// terminated them.
 func judgeForeignEnd(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Instances.Gap("the instances"); ok {
 		return []diagnosis.Finding{gap}
@@ -183,8 +184,7 @@ func judgeForeignEnd(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// judgeGroupDrift reports instances with security groups that their EC2NodeClass does not select. It ignores instances
-// that also lack groups which the class selects.
+// judgeGroupDrift reports instances that have all security groups that their EC2NodeClass selects, and further groups.
 func judgeGroupDrift(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Instances.Gap("the instances"); ok {
 		return []diagnosis.Finding{gap}

@@ -13,6 +13,6 @@ type Check struct {
 	// knows the cause.
 	Fallback bool
 
-	// Judge returns the findings of the check; nil if there is no problem.
+	// Judge returns the findings of the check; nil means no problem.
 	Judge func(*Index) []diagnosis.Finding
 }

@@ -15,8 +15,8 @@ import (
 
 // Index is the evidence with lookup tables that several checks use.
 type Index struct {
-	// Evidence is the evidence. If the NodeClaims are known, its instances have the names of their NodeClaim and
-	// EC2NodeClass from them, not from tags (see diagnosis.WithClaims).
+	// Evidence is the evidence. If the NodeClaims are known, they determine the NodeClaim and EC2NodeClass of each
+	// instance; otherwise its tags do (see diagnosis.WithClaims).
 	Evidence       diagnosis.Evidence
 	Occurrences    []Occurrence              // on running instances of this cluster without a ready Node; in order of instances
 	NodeByInstance map[string]diagnosis.Node // by instance ID: see diagnosis.NodesByInstance
@@ -65,8 +65,8 @@ func (ix *Index) OccurrencesOf(class string, symptoms ...diagnosis.Symptom) []Oc
 	return out
 }
 
-// ConsoleGap returns the Unknown finding of a check that needs console output. ok is false if no console is missing.
-// Only consoles of instances that have not joined count.
+// ConsoleGap returns the Unknown finding of a check that needs the consoles of instances that have not joined. ok is
+// false if reading none of them was denied or failed.
 func (ix *Index) ConsoleGap() (gap diagnosis.Finding, ok bool) {
 	if gap, ok := ix.Evidence.Instances.Gap("the consoles of instances"); ok {
 		return gap, true
@@ -95,8 +95,8 @@ func Lines(occurrences []Occurrence) []string {
 // isEventOver reports whether the problem of an event is over. Kubernetes keeps events for an hour, even if their
 // objects have recovered or were deleted.
 func (ix *Index) isEventOver(v diagnosis.Event) bool {
-	hasRecovered := func(all []diagnosis.Condition, kind string) bool { // the condition became true after the event
-		c := diagnosis.FindCondition(all, kind)
+	hasRecovered := func(all []diagnosis.Condition, conditionType string) bool { // the condition became true after the event
+		c := diagnosis.FindCondition(all, conditionType)
 		return c.Status == "True" && !c.Since.Before(v.Last) && !v.Last.IsZero()
 	}
 	switch v.Kind {

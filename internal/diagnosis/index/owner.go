@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// OtherOwner returns the name of the other cluster that owns a resource according to the resource's tags. Another
-// cluster in the tag aws:eks:cluster-name takes precedence over tags kubernetes.io/cluster/NAME with the value owned.
-// The result is empty if there is no such tag of another cluster, or if a tag kubernetes.io/cluster/NAME names this
-// cluster.
+// OtherOwner returns the name of the other cluster that owns a resource according to the resource's tags: another
+// cluster in the tag aws:eks:cluster-name, or else NAME of a tag kubernetes.io/cluster/NAME with the value owned. It is
+// empty if there is no such tag. A tag kubernetes.io/cluster/NAME of this cluster, with any value, excludes the others.
 func (ix *Index) OtherOwner(tags map[string]string) string {
 	if name := tags["aws:eks:cluster-name"]; name != "" && name != ix.Evidence.Name {
 		return name

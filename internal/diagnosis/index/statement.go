@@ -70,7 +70,7 @@ func (ix *Index) PodMessages(text string) []string {
 	return out
 }
 
-// EvidenceLines returns the statements as lines of evidence.
+// EvidenceLines returns each statement as a line of evidence.
 func EvidenceLines(statements []Statement) []string {
 	var out []string
 	for _, s := range statements {
@@ -97,7 +97,7 @@ func (s Statement) String() string {
 //   - conditions of NodeClaims and EC2NodeClasses that are not True and repeat an answer of AWS: see isAnswer.
 //   - state reasons of instances, which EC2 writes, unless their problem is over: see isInstanceProblemOver.
 //
-// Events are no source, because other users can write them.
+// Events are no source, because users can write them too.
 func (ix *Index) StatementsWith(substrings ...string) []Statement {
 	var out []Statement
 	add := func(s Statement) {
@@ -185,8 +185,8 @@ func (ix *Index) FindClaim(name string) (diagnosis.Claim, bool) {
 	return ix.Evidence.Claims.Value[i], true
 }
 
-// classOf returns the name of an event's EC2NodeClass: the event's object, or the class of the NodeClaim that is the
-// event's object. It is empty if not known.
+// classOf returns the name of the EC2NodeClass that an event is about, or of the NodeClaim that it is about;
+// empty if not known.
 func (ix *Index) classOf(v diagnosis.Event) string {
 	switch v.Kind {
 	case "NodeClaim":

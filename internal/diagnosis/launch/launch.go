@@ -48,7 +48,7 @@ func judgeProfile(ix *index.Index) []diagnosis.Finding {
 		p, wasAsked := ix.Evidence.Profiles[c.Profile]
 		switch {
 		case c.Role != "" || !wasAsked:
-			out = append(out, diagnosis.ReportFine(subject)) // the controller creates the profile and deletes it with the class
+			out = append(out, diagnosis.ReportFine(subject)) // with spec.role, the controller manages the profile
 		case c.Profile != "" && p.Is(diagnosis.Missing):
 			f := diagnosis.ReportBroken(subject, diagnosis.Certain, "instance profile %s does not exist",
 				c.Profile).With(p.Source).With(ix.StatementLines("instance profile", c.Profile)...).Explaining(diagnosis.NoCredentials)
@@ -112,8 +112,8 @@ func judgeVolumes(ix *index.Index) []diagnosis.Finding {
 // maxUserData is EC2's limit for user data, before base64 encoding.
 const maxUserData = 16384
 
-// judgeDataSize reports user data that exceeds EC2's limit. The limit also covers the part that the AMI family adds, a
-// few hundred bytes.
+// judgeDataSize reports user data that exceeds EC2's limit. EC2 also counts the few hundred
+// bytes that the AMI family adds.
 func judgeDataSize(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
 		return []diagnosis.Finding{gap}

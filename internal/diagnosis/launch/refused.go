@@ -22,9 +22,9 @@ func statementsGap(ix *index.Index) ([]diagnosis.Finding, bool) {
 	return []diagnosis.Finding{gap}, true
 }
 
-// anyStatement returns the statements that contain all substrings of at least one alternative. It leaves out statements
-// that AUTH-8 and LAUNCH-3 judge.
-func anyStatement(ix *index.Index, alternatives ...[]string) []index.Statement {
+// statementsWithAny returns the statements that contain all substrings of at least one alternative, without those that
+// AUTH-8 and LAUNCH-3 judge.
+func statementsWithAny(ix *index.Index, alternatives ...[]string) []index.Statement {
 	var out []index.Statement
 	for _, substrings := range alternatives {
 		for _, s := range ix.StatementsWith(substrings...) {
@@ -54,14 +54,14 @@ func judgeKey(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := statementsGap(ix); ok {
 		return gap
 	}
-	statements := anyStatement(ix, []string{"InvalidKMSKey"}, []string{"KMSKeyUnusable"}, []string{"Client.InternalError"},
+	statements := statementsWithAny(ix, []string{"InvalidKMSKey"}, []string{"KMSKeyUnusable"}, []string{"Client.InternalError"},
 		[]string{"kms", "not authorized"})
 	if len(statements) == 0 {
 		return nil
 	}
 	key, certainty := keyOf(ix, statements[0].Class), diagnosis.Certain
 	// If only tags link all statements to this cluster, the finding is not certain: anyone who may tag instances can
-	// forge them.
+	// forge such statements.
 	if !slices.ContainsFunc(statements, func(s index.Statement) bool { return !s.TagsOnly }) {
 		certainty = diagnosis.Likely
 	}
@@ -79,8 +79,8 @@ func judgeKey(ix *index.Index) []diagnosis.Finding {
 					fix.Text("ReEncryptFrom"), fix.Text("ReEncryptTo"), fix.Text("CreateGrant"), fix.Text("DescribeKey"))))...)}
 }
 
-// keyOf returns the KMS key of a class. If name is empty, it returns the only key of all classes. If there is no such
-// key, it returns a placeholder.
+// keyOf returns the first KMS key of a class. If name is empty, it returns the only key of all classes. If there is no
+// such key, it returns a placeholder.
 func keyOf(ix *index.Index, name string) fix.Value {
 	var keys []string
 	for _, c := range ix.Evidence.Classes.Value {
@@ -96,8 +96,8 @@ func keyOf(ix *index.Index, name string) fix.Value {
 }
 
 // withClaimDeletion returns the steps, followed by a step that deletes the NodeClaims of the ended instances in the
-// statements. After the deletion, the controller launches other instances at once. Without it, the controller finds the
-// ended instances within two minutes.
+// statements. The controller then replaces the instances at once. Without the deletion, it finds them within two
+// minutes.
 func withClaimDeletion(ix *index.Index, statements []index.Statement, steps ...fix.Step) []fix.Step {
 	const most = 5 // NodeClaims; more would not fit in a line
 	var claims []fix.Claim
@@ -121,7 +121,7 @@ func judgeDenial(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := statementsGap(ix); ok {
 		return gap
 	}
-	statements := anyStatement(ix, []string{"explicit deny"}, []string{"service control policy"}, []string{"UnauthorizedOperation"},
+	statements := statementsWithAny(ix, []string{"explicit deny"}, []string{"service control policy"}, []string{"UnauthorizedOperation"},
 		[]string{"encoded authorization failure"}, []string{"not authorized to perform", "ec2:"})
 	if len(statements) == 0 {
 		return nil
@@ -196,14 +196,14 @@ func judgeQuota(ix *index.Index) []diagnosis.Finding {
 	}
 	const defaultQuota = 256 // vCPUs; requested if the present quota is not known for certain
 	for _, q := range []struct {
-		alternatives [][]string // see anyStatement
+		alternatives [][]string // see statementsWithAny
 		kind         string
 		code         fix.Value // of the quota
 	}{
 		{[][]string{{"MaxSpotInstanceCountExceeded"}, {"SpotQuotaExceeded"}}, "spot vCPUs", fix.Text("L-34B43A08")},
 		{[][]string{{"VcpuLimitExceeded"}, {"VCPULimitExceeded"}, {"InstanceLimitExceeded"}}, "vCPUs", fix.Text("L-1216C47A")},
 	} {
-		statements, certainty := anyStatement(ix, q.alternatives...), diagnosis.Certain
+		statements, certainty := statementsWithAny(ix, q.alternatives...), diagnosis.Certain
 		if len(statements) == 0 {
 			statements, certainty = append(ix.ControllerStatements(q.alternatives...), recentStatements(ix, q.alternatives...)...), diagnosis.Likely
 		}
@@ -242,7 +242,7 @@ func judgeImageState(ix *index.Index) []diagnosis.Finding {
 						func(s fix.Step) fix.Step { return s.With("AWS's own image; or wait until yours is available") })))
 			}
 		}
-		for _, s := range anyStatement(ix, []string{"AWS Marketplace"}) {
+		for _, s := range statementsWithAny(ix, []string{"AWS Marketplace"}) {
 			if s.Class != c.Name {
 				continue
 			}

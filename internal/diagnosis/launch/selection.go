@@ -22,20 +22,20 @@ func judgeSelection(ix *index.Index) []diagnosis.Finding {
 		subject := "EC2NodeClass " + c.Name
 		before := len(out)
 		for _, s := range []struct {
-			condition, what string
-			steps           []fix.Step
+			conditionType, kind string
+			steps               []fix.Step
 		}{
 			{"SubnetsReady", "subnet", selectSubnets(ix, c)},
 			{"SecurityGroupsReady", "security group", selectGroups(ix, c)},
 			{"AMIsReady", "image", []fix.Step{nodeclass.FamilyImages(c)}},
 		} {
-			condition := diagnosis.FindCondition(c.Conditions, s.condition)
+			condition := diagnosis.FindCondition(c.Conditions, s.conditionType)
 			matchesNothing := strings.HasSuffix(condition.Reason, "NotFound") || condition.Reason == "UnsupportedAlias"
 			if condition.Status != "False" || !matchesNothing {
 				continue
 			}
-			out = append(out, diagnosis.ReportBroken(subject, diagnosis.Certain, "it selects no %s, so nothing can be launched with it", s.what).
-				With("condition "+s.condition+": "+diagnosis.Shorten(condition.Message)).FixedBy(s.steps...))
+			out = append(out, diagnosis.ReportBroken(subject, diagnosis.Certain, "it selects no %s, so nothing can be launched with it", s.kind).
+				With("condition "+s.conditionType+": "+diagnosis.Shorten(condition.Message)).FixedBy(s.steps...))
 		}
 		if len(out) == before {
 			out = append(out, diagnosis.ReportFine(subject))
@@ -44,8 +44,8 @@ func judgeSelection(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// clusterGroup is the step that makes a class select the cluster security group. Instances in this group reach each
-// other and the control plane.
+// clusterGroup is the step that makes a class select the cluster security group, in which instances reach each other
+// and the control plane. If the group is not known, the user selects one.
 func clusterGroup(ix *index.Index, c diagnosis.Class) fix.Step {
 	if ix.Evidence.Cluster.Value.Group == "" {
 		return fix.Edit(fix.NodeClass(c.Name)).With("in spec.securityGroupSelectorTerms select the nodes' security group")

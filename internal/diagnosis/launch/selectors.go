@@ -13,10 +13,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// selectGroups returns the steps that fix a class that selects no security group. They select the groups that are most
-// used by other classes (see nodeclass.MostUsed), or else the cluster security group.
+// selectGroups returns the steps that fix a class that selects no security group. They select the set of groups that
+// other classes use most (see nodeclass.MostUsed). On a tie, the user chooses; without other classes, they select the
+// cluster security group.
 func selectGroups(ix *index.Index, c diagnosis.Class) []fix.Step {
-	used := map[string]nodeclass.Usage{}
+	used := map[string]nodeclass.Usage{} // by set: sorted IDs, separated by spaces
 	for _, other := range ix.Evidence.Classes.Value {
 		if other.Name == c.Name || len(other.Groups) == 0 {
 			continue
@@ -35,10 +36,10 @@ func selectGroups(ix *index.Index, c diagnosis.Class) []fix.Step {
 	return withTagAdvice(c.GroupTags, tagsOf(ix, func(o diagnosis.Class) map[string]string { return o.GroupTags }, c), step)
 }
 
-// selectSubnets returns the steps that fix a class that selects no subnet. They select the subnets that are most used
-// by other classes, or else subnets with many free addresses.
+// selectSubnets returns the steps that fix a class that selects no subnet. They select subnets as
+// selectGroups selects groups; without other classes, subnets with many free addresses.
 func selectSubnets(ix *index.Index, c diagnosis.Class) []fix.Step {
-	used := map[string]nodeclass.Usage{}
+	used := map[string]nodeclass.Usage{} // by set: sorted IDs, separated by spaces
 	for _, other := range ix.Evidence.Classes.Value {
 		if other.Name == c.Name || len(other.Subnets) == 0 {
 			continue

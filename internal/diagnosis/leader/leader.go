@@ -56,8 +56,8 @@ func judgeLease(ix *index.Index) []diagnosis.Finding {
 		return []diagnosis.Finding{gap}
 	}
 	l, c := ix.Evidence.Lease.Value, ix.Evidence.Controller.Value
-	ready := slices.IndexFunc(c.Pods, func(p diagnosis.ControllerPod) bool { return p.Ready })
-	if !isLeaderless(ix, l) || ready >= 0 && c.SkipsLeaderElection() {
+	readyIndex := slices.IndexFunc(c.Pods, func(p diagnosis.ControllerPod) bool { return p.Ready })
+	if !isLeaderless(ix, l) || readyIndex >= 0 && c.SkipsLeaderElection() {
 		return nil
 	}
 	work := unfinishedWork(ix)
@@ -68,14 +68,15 @@ func judgeLease(ix *index.Index) []diagnosis.Finding {
 		leaseState = "the lease was released at " + diagnosis.Stamp(l.Renewed) + ", and no replica has acquired it again"
 	}
 	switch {
-	case ready >= 0 && (l.Holder != "" || len(work) > 0):
+	case readyIndex >= 0 && (l.Holder != "" || len(work) > 0):
 		return []diagnosis.Finding{diagnosis.ReportSuspicious(subject, diagnosis.Possible,
-			"the controller's pod %s runs, but does not renew the lease, and a controller without the lease does nothing", c.Pods[ready].Name).
+			"the controller's pod %s runs, but does not renew the lease, and a controller without the lease does nothing",
+			c.Pods[readyIndex].Name).
 			With(ix.Evidence.Lease.Source + ": " +
 				leaseState).With(work...).FixedBy(fix.Logs(fix.Pod(c.Namespace,
-			c.Pods[ready].Name)).With("shows whether and why the pod cannot acquire the lease"))}
-	case ready >= 0:
-		return nil
+			c.Pods[readyIndex].Name)).With("shows whether and why the pod cannot acquire the lease"))}
+	case readyIndex >= 0:
+		return nil // the Lease was released, and there is no work
 	case len(work) > 0 && (ix.Evidence.Controller.Known() || ix.Evidence.Controller.Is(diagnosis.Missing)):
 		return []diagnosis.Finding{diagnosis.ReportBroken(subject, diagnosis.Likely,
 			"no controller has been active since %s: pods get no nodes, and started work is not finished", diagnosis.Stamp(l.End())).
@@ -85,7 +86,7 @@ func judgeLease(ix *index.Index) []diagnosis.Finding {
 			"no controller seems to have been active since %s: new pods get no nodes", diagnosis.Stamp(l.End())).
 			With(ix.Evidence.Lease.Source + ": " + leaseState).With(work...).With(podState(ix)...).FixedBy(startController(ix))}
 	}
-	return nil // the controller was stopped, and has no work
+	return nil // the same without a ready pod: the controller was stopped
 }
 
 // isLeaderless reports whether no controller is active although NodePools or NodeClaims exist: the Lease has ended, and
@@ -107,8 +108,8 @@ func LeaderlessSince(e diagnosis.Evidence) time.Time {
 	return e.Lease.Value.End()
 }
 
-// judgeNeverActive returns a finding if there are NodePools and waiting pods, and no controller has ever written a
-// NodeClaim or a condition.
+// judgeNeverActive returns a finding if there are NodePools and waiting pods, but no NodeClaim and no condition, which
+// only a controller writes.
 func judgeNeverActive(ix *index.Index) []diagnosis.Finding {
 	switch work := unfinishedWork(ix); {
 	case len(ix.Evidence.Pools.Value) == 0 || len(work) == 0 || len(ix.Evidence.Claims.Value) > 0 ||
@@ -150,19 +151,19 @@ func lastActivity(ix *index.Index) time.Time {
 	return last
 }
 
-// unfinishedWork returns what the controller has not finished as lines of evidence; nil if there is nothing.
+// unfinishedWork returns, as lines of evidence, the work that the controller has not finished; nil if there is none.
 func unfinishedWork(ix *index.Index) []string {
-	var claims, ending, pods []string
+	var unlaunched, ending, pods []string
 	for _, c := range ix.Evidence.Claims.Value {
 		switch {
 		case c.Deleting:
 			ending = append(ending, c.Name)
 		case c.ProviderID == "":
-			claims = append(claims, c.Name)
+			unlaunched = append(unlaunched, c.Name)
 		}
 	}
 	for _, p := range ix.Evidence.Pods.Value {
-		// The controller's own pods, and those of other controllers, are no work for a controller.
+		// Pods of controllers are no work, nor are younger pods: another controller may be about to take over.
 		isIgnored := slices.ContainsFunc(ix.Evidence.Controller.Value.Pods, func(o diagnosis.ControllerPod) bool {
 			return o.Name == p.Name && ix.Evidence.Controller.Value.Namespace == p.Namespace
 		}) || slices.Contains(ix.Evidence.Controller.Value.Others, p.Namespace+"/"+strings.TrimPrefix(p.Owner, "Deployment/"))
@@ -172,8 +173,8 @@ func unfinishedWork(ix *index.Index) []string {
 		}
 	}
 	var out []string
-	if len(claims) > 0 {
-		out = append(out, fmt.Sprintf("NodeClaims without an instance: %s", firstNames(claims)))
+	if len(unlaunched) > 0 {
+		out = append(out, fmt.Sprintf("NodeClaims without an instance: %s", firstNames(unlaunched)))
 	}
 	if len(ending) > 0 {
 		out = append(out,
@@ -224,7 +225,7 @@ func startController(ix *index.Index) fix.Step {
 		return fix.Show("get", fix.Deployment(c.Namespace,
 			c.Deployment)).With("and %s: exactly one of them must run", strings.Join(c.Others, ", "))
 	case c.Deployment != "":
-		return fix.Scale(fix.Deployment(c.Namespace, c.Deployment), 2)
+		return fix.Scale(fix.Deployment(c.Namespace, c.Deployment), 2) // the chart's default
 	}
 	return fix.Controller(fix.ClusterName(ix.Evidence.Name).OrPlaceholder("NAME"), fix.Region(ix.Evidence.Region).OrPlaceholder("REGION")).
 		With("on the host where it ran before, with its other settings; or install the chart: docs/installation.md")

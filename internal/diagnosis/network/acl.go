@@ -12,12 +12,13 @@ import (
 // everywhere is the CIDR of all IPv4 addresses.
 const everywhere = "0.0.0.0/0"
 
-// droppingEntry returns the entry that drops TCP packets to a port, outgoing or incoming; ok is false if the packets
-// pass. The addresses of peers are not known. So an allow entry counts even if it is for some addresses only; a deny
-// entry counts only if it is for all addresses.
-func droppingEntry(n diagnosis.ACL, out bool, port int) (entry diagnosis.ACLEntry, ok bool) {
+// droppingEntry returns the entry that drops outgoing or incoming TCP packets to a port; ok is false if the packets
+// pass. The addresses of peers are not known. So an allow entry for some addresses counts, and a deny entry counts only
+// if it is for all addresses.
+func droppingEntry(n diagnosis.ACL, outgoing bool, port int) (entry diagnosis.ACLEntry, ok bool) {
 	for _, e := range n.Entries {
-		matches := e.Out == out && (e.Protocol == "-1" || e.Protocol == "6" && e.From <= port && port <= e.To)
+		// protocol -1 is all, 6 is TCP
+		matches := e.Out == outgoing && (e.Protocol == "-1" || e.Protocol == "6" && e.From <= port && port <= e.To)
 		switch {
 		case !matches, e.Deny && e.CIDR != everywhere:
 		case e.Deny:
@@ -29,14 +30,14 @@ func droppingEntry(n diagnosis.ACL, out bool, port int) (entry diagnosis.ACLEntr
 	return diagnosis.ACLEntry{}, true // the implicit last entry drops everything, even if it is not in Entries
 }
 
-// freeNumber returns the highest free rule number below limit; for limit 0, the highest free number up to 100. If no
-// number is free, it returns 1.
-func freeNumber(n diagnosis.ACL, out bool, limit int) int {
+// freeNumber returns the highest free rule number below limit, which is the number of the dropping entry. For limit 0,
+// the implicit last entry, it returns the highest free number up to 100. If no number is free, it returns 1.
+func freeNumber(n diagnosis.ACL, outgoing bool, limit int) int {
 	if limit == 0 {
 		limit = 101
 	}
 	for number := limit - 1; number > 0; number-- {
-		if !slices.ContainsFunc(n.Entries, func(e diagnosis.ACLEntry) bool { return e.Out == out && e.Number == number }) {
+		if !slices.ContainsFunc(n.Entries, func(e diagnosis.ACLEntry) bool { return e.Out == outgoing && e.Number == number }) {
 			return number
 		}
 	}
@@ -93,13 +94,13 @@ func judgeACLs(ix *index.Index) []diagnosis.Finding {
 
 // allowPackets is the step that adds an entry that allows packets to a range of ports, both ends included. dropping is
 // the entry that drops the packets; the new entry has a lower number.
-func allowPackets(ix *index.Index, n diagnosis.ACL, dropping diagnosis.ACLEntry, out bool, from, to int) fix.Step {
+func allowPackets(ix *index.Index, n diagnosis.ACL, dropping diagnosis.ACLEntry, outgoing bool, from, to int) fix.Step {
 	direction := fix.P("--ingress")
-	if out {
+	if outgoing {
 		direction = fix.P("--egress")
 	}
 	return fix.Call("ec2", "create-network-acl-entry", ix.RegionParam(), fix.P("--network-acl-id", fix.ACL(n.ID)), direction,
-		fix.P("--rule-number", fix.Number(freeNumber(n, out, dropping.Number))), fix.P("--protocol", fix.Number(6)),
+		fix.P("--rule-number", fix.Number(freeNumber(n, outgoing, dropping.Number))), fix.P("--protocol", fix.Number(6)),
 		fix.P("--port-range", fix.Join(fix.Text("From="), fix.Number(from), fix.Text(",To="), fix.Number(to))),
 		fix.P("--cidr-block", fix.Text(everywhere)), fix.P("--rule-action", fix.Text("allow")))
 }

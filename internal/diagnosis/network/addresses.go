@@ -21,7 +21,7 @@ func judgeAddresses(ix *index.Index) []diagnosis.Finding {
 	evidence := append(ix.StatementLines("InsufficientFreeAddressesInSubnet"),
 		index.EvidenceLines(ix.ControllerStatements([]string{"InsufficientFreeAddressesInSubnet"}))...)
 	certainty := diagnosis.Likely
-	if len(evidence) == 0 { // messages of pods prove little, because other users can write events about a pod
+	if len(evidence) == 0 { // messages of pods prove little, because tenants can write events about their pods
 		evidence, certainty = ix.PodMessages("failed to assign an IP address"), diagnosis.Possible
 	}
 	var out []diagnosis.Finding
@@ -73,8 +73,8 @@ func RoomierSubnets(ix *index.Index, c diagnosis.Class) fix.Step {
 	return fix.Merge(fix.NodeClass(c.Name), fix.At(terms, "spec", "subnetSelectorTerms"))
 }
 
-// SubnetsOfVPC is the step that makes a class select only those of its subnets that are in the cluster's VPC. If there
-// are none, it is the step RoomierSubnets.
+// SubnetsOfVPC is the step that makes a class select only those of its subnets that are in the cluster's VPC. If none
+// is, it is the step RoomierSubnets.
 func SubnetsOfVPC(ix *index.Index, c diagnosis.Class) fix.Step {
 	var terms fix.List
 	for _, s := range ix.Evidence.Subnets.Value {
@@ -97,5 +97,5 @@ func hasRouteOut(ix *index.Index, id string) bool {
 // manyAddresses is the minimum number of free addresses of a subnet that a fix proposes.
 const manyAddresses = 64
 
-// fewAddresses is the minimum number of free addresses for a node and its pods.
+// fewAddresses is the number of free addresses below which a subnet counts as full.
 const fewAddresses = 4

@@ -20,7 +20,7 @@ func likelyNAT(ix *index.Index, subnet string) string {
 		}
 		return ix.Evidence.Subnets.Value[i].Zone
 	}
-	all, near := map[string]nodeclass.Usage{}, map[string]nodeclass.Usage{} // by gateway; the counts are not used
+	all, near := map[string]nodeclass.Usage{}, map[string]nodeclass.Usage{} // by gateway; all counts are 0
 	for _, t := range ix.Evidence.Routes.Value {
 		for _, r := range t.Routes {
 			if !strings.HasPrefix(r.Target, "nat-") || r.Blackhole {

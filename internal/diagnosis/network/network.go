@@ -123,12 +123,12 @@ func judgeSecurityGroups(ix *index.Index, l location, groups []diagnosis.Group) 
 			With(seen...).Explaining(diagnosis.TimedOut).
 			FixedBy(allowIn(ix, cluster[0].ID, apiPort, l.groups[0]))}
 	}
-	const kubelet = 10250
+	const kubeletPort = 10250
 	if !slices.ContainsFunc(groups, func(g diagnosis.Group) bool {
-		return allowsIngress(g, kubelet, []string{ix.Evidence.Cluster.Value.Group})
+		return allowsIngress(g, kubeletPort, []string{ix.Evidence.Cluster.Value.Group})
 	}) {
-		return []diagnosis.Finding{diagnosis.ReportSuspicious(l.subject, diagnosis.Likely, "its security groups do not let the control plane reach kubelets at port %d: logs, exec and webhooks on its nodes will not work", kubelet).
-			With(ix.Evidence.Groups.Source).FixedBy(allowIn(ix, l.groups[0], kubelet, ix.Evidence.Cluster.Value.Group))}
+		return []diagnosis.Finding{diagnosis.ReportSuspicious(l.subject, diagnosis.Likely, "its security groups do not let the control plane reach kubelets at port %d: logs, exec and webhooks on its nodes will not work", kubeletPort).
+			With(ix.Evidence.Groups.Source).FixedBy(allowIn(ix, l.groups[0], kubeletPort, ix.Evidence.Cluster.Value.Group))}
 	}
 	return []diagnosis.Finding{diagnosis.ReportFine(l.subject)}
 }
@@ -140,7 +140,7 @@ func allowIn(ix *index.Index, group string, port int, from string) fix.Step {
 		fix.P("--port", fix.Number(port)), fix.P("--source-group", fix.Group(from)))
 }
 
-// allowsIngress reports whether a security group lets in packets to a port from one of the groups in from. A rule for
+// allowsIngress reports whether a security group lets packets to a port in from one of the groups from. A rule for
 // addresses or prefix lists counts too, because it is not known to which groups the addresses belong.
 func allowsIngress(g diagnosis.Group, port int, from []string) bool {
 	return slices.ContainsFunc(g.In, func(r diagnosis.Rule) bool {
@@ -348,7 +348,7 @@ func getsPublicAddress(ix *index.Index, c diagnosis.Class, subnet string) bool {
 	return i < 0 || ix.Evidence.Subnets.Value[i].Public
 }
 
-// LackingEndpoints returns the services that every node calls, and those of more, for which the VPC has no endpoint. A
+// LackingEndpoints returns the services without a VPC endpoint, out of those that every node calls and those in more. A
 // node does not call STS to join: its token is a signed STS request, which the API server's authenticator sends.
 func LackingEndpoints(ix *index.Index, more ...string) []string {
 	var out []string

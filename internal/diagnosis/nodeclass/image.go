@@ -71,8 +71,8 @@ func ResizeRootVolume(c diagnosis.Class, gib int) fix.Step {
 		"path": fix.Path("/spec/blockDeviceMappings/%d/ebs/volumeSize", c.RootIndex), "value": fix.GiB(gib)})
 }
 
-// FamilyOnConsole returns the AMI family of an image, derived from the kind of user data that the image rejects; empty
-// if not known.
+// FamilyOnConsole returns the AMI family of an image, derived from the user data that the image rejects; empty if not
+// known.
 func FamilyOnConsole(seen []index.Occurrence) string {
 	for _, o := range seen {
 		switch {
@@ -85,8 +85,8 @@ func FamilyOnConsole(seen []index.Occurrence) string {
 	return ""
 }
 
-// FamilyImages is the step that selects AWS's newest images of the class's AMI family. If AWS has none, the user
-// selects an image.
+// FamilyImages is the step that selects AWS's newest images of the class's AMI family. For Custom or an
+// unknown family, the user selects an image.
 func FamilyImages(c diagnosis.Class) fix.Step {
 	alias := aliasOf(c.Family)
 	if c.Family == "" || c.Family == "Custom" {
@@ -95,6 +95,7 @@ func FamilyImages(c diagnosis.Class) fix.Step {
 	return fix.Merge(fix.NodeClass(c.Name), fix.At(fix.List{fix.At(alias, "alias")}, "spec", "amiSelectorTerms"))
 }
 
+// aliasOf returns the alias of AWS's newest image of an AMI family; an invalid value if the family is not known.
 func aliasOf(family string) fix.Value {
 	switch family {
 	case "AL2":

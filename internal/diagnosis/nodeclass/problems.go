@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/index"
 )
 
-// Problems returns the findings of a check about user data.
+// Problems returns the findings of the check with this ID, which is about user data.
 func Problems(ix *index.Index, id string) []diagnosis.Finding {
 	var out []diagnosis.Finding
 	for _, p := range ix.Evidence.UserData.Value {

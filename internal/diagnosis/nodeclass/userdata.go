@@ -16,7 +16,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/index"
 )
 
-// UserDataFixOr returns the step of UserDataFix, or the other step if there is no such fix.
+// UserDataFixOr returns the step of UserDataFix, or other if UserDataFix has no step.
 func UserDataFixOr(ix *index.Index, check string, o index.Occurrence, other fix.Step) fix.Step {
 	if step, ok := UserDataFix(ix, check, o); ok {
 		return step
@@ -77,7 +77,7 @@ func nodeadmFix(c diagnosis.Class, line string) (step fix.Step, ok bool) {
 	return removeUserData(c.Name).With("or correct the part that the console names"), true
 }
 
-// maxPodsFix is the step that makes nodes start if their image does not know how many pods a new instance type takes.
+// maxPodsFix is the step that makes nodes start whose image does not know how many pods a new instance type takes.
 func maxPodsFix(ix *index.Index, c diagnosis.Class) (step fix.Step, ok bool) {
 	if c.Family == "Custom" {
 		const pods = 29 // the maximum number of pods of most instances of size large, such as m5.large

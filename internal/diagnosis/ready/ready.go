@@ -36,7 +36,7 @@ func isOfDaemon(ix *index.Index, p diagnosis.Pod, names ...string) bool {
 		(p.Namespace == diagnosis.SystemNamespace || ok && p.Namespace == s.Namespace)
 }
 
-// listPodsOn returns the pods on a node that belong to one of the DaemonSets and do not run.
+// listPodsOn returns the pods on a node that belong to one of the DaemonSets and do not run (others are not in Evidence).
 func listPodsOn(ix *index.Index, node string, daemons ...string) []diagnosis.Pod {
 	var out []diagnosis.Pod
 	for _, p := range ix.Evidence.Pods.Value {
@@ -119,7 +119,7 @@ func judgeServiceAddress(ix *index.Index) []diagnosis.Finding {
 			With("kube-proxy must run on the node, and the security groups must let nodes reach port 443"))}
 }
 
-// metadataUsers returns prefixes of the names of DaemonSets and Deployments. Their pods get their region or credentials
+// metadataUsers returns prefixes of the names of DaemonSets and Deployments whose pods get their region or credentials
 // from the instance metadata service, unless they have another source.
 func metadataUsers() []string {
 	return []string{
@@ -232,7 +232,7 @@ func awaitsPlugin(ix *index.Index, c diagnosis.Claim) bool {
 // taints, or the user installs a plug-in. If neither is possible, the step shows the DaemonSets, and the user decides.
 // message names the device.
 func devicePlugin(ix *index.Index, message string) fix.Step {
-	vendor := "device"
+	vendor := "device" // in the name of every plug-in
 	for _, known := range []string{"nvidia", "neuron", "efa", "amd"} {
 		if strings.Contains(message, known) {
 			vendor = known
@@ -242,12 +242,12 @@ func devicePlugin(ix *index.Index, message string) fix.Step {
 	i := slices.IndexFunc(ix.Evidence.Daemons.Value, func(s diagnosis.DaemonSet) bool {
 		return strings.Contains(s.Name, vendor) && index.IsDevicePlugin(s.Namespace, s.Name)
 	})
-	other := slices.IndexFunc(ix.Evidence.Daemons.Value, func(s diagnosis.DaemonSet) bool {
+	unverified := slices.IndexFunc(ix.Evidence.Daemons.Value, func(s diagnosis.DaemonSet) bool {
 		return strings.Contains(s.Name, vendor) && strings.Contains(s.Name, "device-plugin")
 	})
 	switch {
-	case i < 0 && other >= 0: // the plug-in may belong to a tenant
-		s := ix.Evidence.Daemons.Value[other]
+	case i < 0 && unverified >= 0: // the plug-in may belong to a tenant
+		s := ix.Evidence.Daemons.Value[unverified]
 		return fix.Show("get", fix.DaemonSet(s.Namespace, s.Name), "-o",
 			"yaml").With("if this is the cluster's plug-in, it must tolerate the pool's taints; otherwise install one")
 	case i >= 0:
@@ -295,8 +295,8 @@ func judgeStartupTaints(ix *index.Index) []diagnosis.Finding {
 	return slices.CompactFunc(out, func(a, b diagnosis.Finding) bool { return a.Cause == b.Cause })
 }
 
-// startLimit is the time after which checks report a slow start. It limits the time until the node of an instance
-// registers, until a registered node is initialized, and until a pod runs.
+// startLimit is the time after which checks report a slow start: from a launch until the node registers, from then
+// until it is initialized, and from the creation of a pod until it runs.
 const startLimit = 3 * time.Minute
 
 func durationText(d time.Duration) string { return d.Truncate(time.Second).String() }

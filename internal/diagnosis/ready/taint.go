@@ -97,7 +97,7 @@ func judgeStaleNode(ix *index.Index) []diagnosis.Finding {
 }
 
 // judgeTaintRemover reports a client that changes the taints of a node before the controller has prepared the node. The
-// API server records only the last writer, so the controller's event names the writers that the controller found.
+// API server records only the last writer, so the writers in the controller's event take precedence.
 func judgeTaintRemover(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Nodes.Gap("the nodes"); ok {
 		return []diagnosis.Finding{gap}
@@ -134,7 +134,7 @@ func stopRemover(ix *index.Index, remover string, n diagnosis.Node) []fix.Step {
 		steps = []fix.Step{fix.Edit(fix.DaemonSet(s.Namespace, s.Name)).With("if it removes the taint " +
 			diagnosis.TaintUnregistered + ", remove that code or setting")}
 	}
-	isOwn := ix.NodeByInstance[diagnosis.InstanceID(n.ProviderID)].Name == n.Name // n has its own provider ID
+	isOwn := ix.NodeByInstance[diagnosis.InstanceID(n.ProviderID)].Name == n.Name // n did not forge its provider ID
 	if c := slices.IndexFunc(ix.Evidence.Claims.Value,
 		func(c diagnosis.Claim) bool { return c.ProviderID == n.ProviderID && n.ProviderID != "" }); c >= 0 && isOwn {
 		steps = append(steps, fix.DeleteClaims(fix.Claim{
