@@ -54,6 +54,7 @@ func (p Policy) Room(reason Reason, total, unavailable int, now time.Time) Room 
 			full = append(full, until)
 		}
 		allowed := max(b.allowed(total)-unavailable, 0)
+		// A budget for exactly the remaining nodes is the limit too.
 		if active && (allowed < room.Nodes || allowed == room.Nodes && room.Budget == "") {
 			room.Nodes, room.Budget = allowed, b.String()
 		}

@@ -35,7 +35,6 @@ func Candidates(in Input, reason Reason) (nodes []string, stays []Stay) {
 	return nodes, stays
 }
 
-// isCandidate reports whether the node is a candidate for the reason: see Candidates.
 func (in Input) isCandidate(n *cluster.Node, reason Reason) bool {
 	policy, ok := in.Policies[n.Pool]
 	record, known := in.Records[n.Name]
@@ -70,8 +69,8 @@ func (in Input) whyStays(n *cluster.Node, reason Reason, expected bool) Stay {
 	return Stay{}
 }
 
-// protection returns what protects a node from disruption for the reason, Underutilized or Drifted.
-// Its Cause is empty if nothing protects the node.
+// protection returns what protects a node from disruption for the reason, Underutilized or Drifted. Its Cause is empty
+// if nothing protects the node.
 func (in Input) protection(policy Policy, r Record, reason Reason) Stay {
 	problem, isForbidden := policy.Forbidden(reason)
 	switch {
@@ -108,8 +107,8 @@ func (in Input) savingObstacle(policy Policy, r Record, expected bool) Stay {
 
 // Grant applies the budgets to groups of nodes that should be disrupted together, the best group first. granted
 // are the nodes that the budgets of all their pools allow at once; stays are the other nodes. Both are sorted by name.
-// rooms are the rooms before the grant. Grant first grants the groups that fit as a whole. Nodes of the other groups, in
-// order, use up the rest of the budgets.
+// rooms are the rooms before the grant. Groups that fit as a whole are granted first. Nodes of the other groups use up
+// the rest of the budgets, in order.
 func Grant(in Input, reason Reason, groups [][]string) (granted []string, stays []Stay, rooms []Room) {
 	g := grants{pools: map[string]string{}, left: map[string]int{}}
 	for i := range in.Snapshot.Nodes {
@@ -150,7 +149,6 @@ type grants struct {
 	left  map[string]int    // number of nodes that may still be disrupted, by pool
 }
 
-// fits reports whether the remaining budgets allow all of the nodes.
 func (g grants) fits(nodes []string) bool {
 	need := map[string]int{}
 	for _, node := range nodes {

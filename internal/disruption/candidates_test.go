@@ -38,7 +38,7 @@ func TestCandidates(t *testing.T) {
 		"move aborted recently": {
 			policy: usual, change: onRecord(func(r *Record) { r.HeldUntil = now.Add(time.Minute) }), saving: Held, drift: Held,
 		},
-		"move aborted before":         {policy: usual, change: onRecord(func(r *Record) { r.HeldUntil = now })},
+		"hold has ended":              {policy: usual, change: onRecord(func(r *Record) { r.HeldUntil = now })},
 		"blocked pod":                 {policy: usual, change: onRecord(func(r *Record) { r.Blocked = "pod" }), saving: Blocked, drift: Blocked},
 		"blocked pod with a deadline": {policy: usual, change: onRecord(func(r *Record) { r.Blocked, r.HasDrainDeadline = "pod", true }), saving: Blocked},
 		"expected pods":               {policy: usual, change: expectPods, saving: Expected},

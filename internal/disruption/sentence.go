@@ -11,7 +11,6 @@ func (s Stay) Sentence() string {
 	return text
 }
 
-// why returns why the node stays, as half a sentence.
 func (s Stay) why() string {
 	switch s.Cause {
 	case Expected:

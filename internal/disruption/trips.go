@@ -95,7 +95,7 @@ func (t PodMoves) Stays(in StayInput) []Stay {
 	return out
 }
 
-// tripIndex indexes the trips, oldest first.
+// tripIndex indexes the trips. Its lists are in order of time.
 type tripIndex struct {
 	recent     map[string][]PodMove    // by workload: of the last hour
 	departures map[[2]string][]PodMove // by workload and shape: moves off nodes of that shape
@@ -162,7 +162,6 @@ func (ix tripIndex) limitStay(in StayInput, load NodeWorkloads, workload string,
 	return out
 }
 
-// times formats a number of repetitions.
 func times(n int) string {
 	if n == 1 {
 		return "once"
@@ -194,7 +193,7 @@ func (ix tripIndex) loopStay(in StayInput, load NodeWorkloads, workload string, 
 	if rounds < minRounds {
 		return Stay{}
 	}
-	shift := min(rounds-minRounds, 10) // 10 is more than maxLoopPause needs, and cannot overflow
+	shift := min(rounds-minRounds, 10) // 10 exceeds maxLoopPause and does not overflow
 	until := departures[len(departures)-1].At.Add(min(maxLoopPause, firstLoopPause<<shift))
 	if !in.Now.Before(until) {
 		return Stay{}
@@ -210,7 +209,7 @@ func (ix tripIndex) loopStay(in StayInput, load NodeWorkloads, workload string, 
 // pods. Nodes that were launched for the growth may resemble the old nodes and be removed when the workload shrinks
 // again. That is not a loop.
 func tripsSinceGrowth(trips []PodMove, all int) []PodMove {
-	most := all // replicas after the trip, at the most
+	most := all // the most replicas after the trip
 	for i, trip := range slices.Backward(trips) {
 		if trip.All > 0 && 2*most >= 3*trip.All {
 			return trips[i+1:]

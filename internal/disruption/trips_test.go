@@ -74,8 +74,8 @@ func TestStaysBecauseOfTrips(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			in := StayInput{
-				Reason: Underutilized, Loads: []NodeWorkloads{{Node: "n", Pool: "p", Shape: shape, Pods: map[string]int{web: c.pods, "": 7}}}, // "": no workload
+			in := StayInput{ // 7 pods have no workload
+				Reason: Underutilized, Loads: []NodeWorkloads{{Node: "n", Pool: "p", Shape: shape, Pods: map[string]int{web: c.pods, "": 7}}},
 				Pods: map[string]int{web: c.all}, Limits: map[string]int{"p": c.limit}, Now: now,
 			}
 			if c.reason != "" {

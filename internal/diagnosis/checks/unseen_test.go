@@ -86,8 +86,8 @@ func TestSameReason(t *testing.T) {
 	t.Parallel()
 	const late = "there was no answer in time"
 	for name, tt := range map[string]struct {
-		change        func(*Evidence)
-		isUnexplained bool // Explains is false for a finding with the reason
+		change        func(*Evidence) // of items of AWS
+		isUnexplained bool            // Explains is false for a finding with the reason
 	}{
 		"AWS answers":       {func(*Evidence) {}, false},
 		"another reason":    {func(e *Evidence) { e.Cluster = lacking[Cluster](Failed, "it is down") }, false},

@@ -113,7 +113,6 @@ func isMappedForFargate(ix *index.Index, role string) bool {
 	})
 }
 
-// executionPolicy is the AWS managed policy that a pod execution role needs.
 const executionPolicy = "AmazonEKSFargatePodExecutionRolePolicy"
 
 func makeExecutionRole(ix *index.Index, role string) []fix.Step {

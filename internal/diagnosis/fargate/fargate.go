@@ -47,7 +47,6 @@ func Checks() []index.Check {
 	}
 }
 
-// isAssignedOrReported reports whether a pod was assigned to Fargate, or has a message about Fargate.
 func isAssignedOrReported(p diagnosis.ControllerPod) bool {
 	return p.Scheduler == "fargate-scheduler" || strings.HasPrefix(p.Node, "fargate-") || index.PodMessage(p, "fargate") != ""
 }
@@ -160,7 +159,7 @@ func makeProfile(ix *index.Index) fix.Step {
 		fix.P("--selectors", fix.Join(fix.Text("namespace="), fix.Namespace(diagnosis.OrElse(c.Namespace, "kube-system")))))
 }
 
-// executionRole returns the pod execution role of all profiles; a placeholder if their roles differ or there is none.
+// executionRole returns the pod execution role of all profiles; a placeholder if it differs or there is no profile.
 func executionRole(ix *index.Index) fix.Value {
 	if len(ix.Evidence.Fargate.Value) == 0 ||
 		slices.ContainsFunc(ix.Evidence.Fargate.Value,
@@ -235,7 +234,6 @@ func tolerates(p diagnosis.ControllerPod, key string) bool {
 	return slices.ContainsFunc(p.Tolerates, func(t diagnosis.Taint) bool { return t.Key == key || t.Key == "" })
 }
 
-// judgeFargateSubnets checks that the subnets of Fargate profiles are private and have a route to AWS.
 func judgeFargateSubnets(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Routes.Gap("the route tables"); ok {
 		return []diagnosis.Finding{gap}
@@ -326,7 +324,6 @@ func judgeFargateDNS(ix *index.Index) []diagnosis.Finding {
 	return out
 }
 
-// judgeControllerNode reports controller pods that fit no existing node outside Fargate.
 func judgeControllerNode(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Controller.Gap("the controller's own pods"); ok && !ix.Evidence.Controller.Is(diagnosis.Missing) {
 		return []diagnosis.Finding{gap}
@@ -367,7 +364,6 @@ func judgeTolerations(ix *index.Index) []diagnosis.Finding {
 	})
 }
 
-// addToleration is the JSON patch operation that adds the toleration for Fargate to the Deployment's tolerations.
 func addToleration(c diagnosis.Controller) fix.Fields {
 	toleration := fix.Fields{
 		"key":      fix.Text(diagnosis.TaintFargate),

@@ -39,8 +39,8 @@ func TestOnlyConstructors(t *testing.T) {
 	}
 }
 
-// TestGrammars: identifiers that an API accepts are valid, and other texts are not. A text with a leading hyphen is never
-// valid.
+// TestGrammars: identifiers that an API accepts are valid, and other texts are not. A text with a leading hyphen is
+// never valid.
 func TestGrammars(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -88,7 +88,8 @@ func TestGrammars(t *testing.T) {
 	}
 }
 
-// TestInvalidChange: if one change of a fix has an invalid value, no change of the fix is printed, and advice names the value.
+// TestInvalidChange: if one change of a fix has an invalid value, no change of the fix is printed, and advice names the
+// value.
 func TestInvalidChange(t *testing.T) {
 	t.Parallel()
 	role := func(name string) fix.Param { return fix.P("--principal-arn", fix.RoleARN(name)) }

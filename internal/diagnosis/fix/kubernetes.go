@@ -17,7 +17,6 @@ type Kubernetes struct {
 	Claims          []Claim  // NodeClaims to be deleted, with their preconditions
 }
 
-// clone returns a copy that shares no slices with k.
 func (k Kubernetes) clone() Kubernetes {
 	k.Names, k.Correct, k.Claims = slices.Clone(k.Names), slices.Clone(k.Correct), slices.Clone(k.Claims)
 	return k
@@ -88,7 +87,6 @@ func Workload(namespace, owner string) (o Object, ok bool) {
 	return Object{}, false
 }
 
-// invalid returns the values of the object that do not have the required syntax.
 func (o Object) invalid() []Value {
 	var out []Value
 	if o.namespace.kind != "" {
@@ -129,7 +127,6 @@ func Merge(o Object, patch Tree) Step { return o.patch("merge", patch) }
 // JSONPatch is the step that applies a JSON patch to an object.
 func JSONPatch(o Object, operations ...Tree) Step { return o.patch("json", List(operations)) }
 
-// patch returns the step that patches the object. patchType is "merge" or "json".
 func (o Object) patch(patchType string, patch Tree) Step {
 	s := o.step(Change, "patch")
 	s.invalid = append(s.invalid, patch.invalid()...)

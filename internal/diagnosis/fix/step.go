@@ -122,7 +122,6 @@ func (s Step) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// wordsAsJSON returns each word as a string, or as a list if the word is the output of a command.
 func wordsAsJSON(words []Word) []any {
 	out := make([]any, len(words))
 	for i, w := range words {
@@ -164,7 +163,6 @@ func New(subject string, steps ...Step) Fix {
 	return out
 }
 
-// invalidAdvice returns the advice that replaces a command with an invalid value.
 func invalidAdvice(subject string, v Value) Step {
 	if subject == "" {
 		subject = "the cluster"

@@ -79,7 +79,6 @@ func Visible(text string) string {
 // plainWord matches words that need no quotes in any shell. zsh expands a leading =.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+:,./-][A-Za-z0-9_@%+=:,./-]*$`)
 
-// quote returns a word in quotes for a shell, if the word needs them.
 func quote(word string) string {
 	if plainWord.MatchString(word) {
 		return word

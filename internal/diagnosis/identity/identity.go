@@ -71,15 +71,14 @@ func sameAuthority(encoded, text string) bool {
 	if err != nil {
 		decoded = []byte(encoded)
 	}
-	a, b := certificates(decoded), certificates([]byte(text))
+	a, b := publicKeys(decoded), publicKeys([]byte(text))
 	if len(a) == 0 || len(b) == 0 {
 		return strings.TrimSpace(string(decoded)) == strings.TrimSpace(text)
 	}
 	return slices.ContainsFunc(a, func(key string) bool { return slices.Contains(b, key) })
 }
 
-// certificates returns the public key of each certificate in PEM text.
-func certificates(text []byte) []string {
+func publicKeys(text []byte) []string {
 	var out []string
 	for {
 		block, rest := pem.Decode(text)
@@ -143,12 +142,12 @@ func judgeOrphans(ix *index.Index) []diagnosis.Finding {
 	if len(ids) == 0 {
 		return nil
 	}
-	tagged, consequence := fmt.Sprintf("%d instances are", len(ids)), "them: Joiner does not terminate them, and they cost money"
+	beginning, end := fmt.Sprintf("%d instances are", len(ids)), "them: Joiner does not terminate them, and they cost money"
 	if len(ids) == 1 {
-		tagged, consequence = "an instance is", "it: Joiner does not terminate it, and it costs money"
+		beginning, end = "an instance is", "it: Joiner does not terminate it, and it costs money"
 	}
 	return []diagnosis.Finding{diagnosis.ReportSuspicious("", diagnosis.Likely,
-		"%s tagged with the cluster name %s, and no NodeClaim or Node refers to %s", tagged, ix.Evidence.Name, consequence).
+		"%s tagged with the cluster name %s, and no NodeClaim or Node refers to %s", beginning, ix.Evidence.Name, end).
 		With(strings.Join(ids[:min(5, len(ids))], ", ")).
 		FixedBy(fix.Call("ec2", "terminate-instances", ix.RegionParam(), fix.P("--instance-ids", instanceValues(ids)...)).
 			With("if they are not needed"))}

@@ -13,7 +13,8 @@ func (ix *Index) ClusterParam() fix.Param {
 	return fix.P("--cluster-name", fix.ClusterName(ix.Evidence.Name))
 }
 
-// ControllerDeployment is the Deployment of the controller. If not known, its namespace is kube-system, its name joiner.
+// ControllerDeployment is the Deployment of the controller. If not known, its namespace is kube-system, its name
+// joiner.
 func (ix *Index) ControllerDeployment() fix.Object {
 	c := ix.Evidence.Controller.Value
 	return fix.Deployment(diagnosis.OrElse(c.Namespace, "kube-system"), diagnosis.OrElse(c.Workload(), "joiner"))

@@ -7,8 +7,8 @@ import (
 )
 
 // OtherOwner returns the name of the other cluster that owns a resource according to the resource's tags: another
-// cluster in the tag aws:eks:cluster-name, or else NAME of a tag kubernetes.io/cluster/NAME with the value owned. It is
-// empty if there is no such tag. A tag kubernetes.io/cluster/NAME of this cluster, with any value, excludes the others.
+// cluster in the tag aws:eks:cluster-name, or else NAME of a tag kubernetes.io/cluster/NAME with the value owned. Tags
+// kubernetes.io/cluster/NAME count only if none of them, with any value, names this cluster.
 func (ix *Index) OtherOwner(tags map[string]string) string {
 	if name := tags["aws:eks:cluster-name"]; name != "" && name != ix.Evidence.Name {
 		return name

@@ -185,8 +185,7 @@ func (ix *Index) FindClaim(name string) (diagnosis.Claim, bool) {
 	return ix.Evidence.Claims.Value[i], true
 }
 
-// classOf returns the name of the EC2NodeClass that an event is about, or of the NodeClaim that it is about;
-// empty if not known.
+// classOf returns the name of the EC2NodeClass of an event's object, a NodeClaim or EC2NodeClass; empty if not known.
 func (ix *Index) classOf(v diagnosis.Event) string {
 	switch v.Kind {
 	case "NodeClaim":

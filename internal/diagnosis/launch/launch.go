@@ -37,7 +37,6 @@ func Checks() []index.Check {
 	}
 }
 
-// judgeProfile checks that the instance profile in spec.instanceProfile exists.
 func judgeProfile(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
 		return []diagnosis.Finding{gap}
@@ -86,7 +85,6 @@ func judgeSpotRole(ix *index.Index) []diagnosis.Finding {
 	return []diagnosis.Finding{f}
 }
 
-// judgeVolumes reports root volumes that are smaller than the snapshot of their image.
 func judgeVolumes(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Images.Gap("the images"); ok {
 		return []diagnosis.Finding{gap}
@@ -112,8 +110,8 @@ func judgeVolumes(ix *index.Index) []diagnosis.Finding {
 // maxUserData is EC2's limit for user data, before base64 encoding.
 const maxUserData = 16384
 
-// judgeDataSize reports user data that exceeds EC2's limit. EC2 also counts the few hundred
-// bytes that the AMI family adds.
+// judgeDataSize reports user data that exceeds EC2's limit. EC2 also counts the few hundred bytes that the AMI family
+// adds.
 func judgeDataSize(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
 		return []diagnosis.Finding{gap}

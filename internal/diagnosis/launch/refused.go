@@ -226,7 +226,6 @@ func judgeQuota(ix *index.Index) []diagnosis.Finding {
 	return nil
 }
 
-// judgeImageState reports images that are not available, and Marketplace images that the account has not subscribed to.
 func judgeImageState(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Images.Gap("the images"); ok {
 		return []diagnosis.Finding{gap}

@@ -12,7 +12,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// judgeSelection reports EC2NodeClasses with selector terms that match nothing.
 func judgeSelection(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
 		return []diagnosis.Finding{gap}
@@ -77,7 +76,6 @@ func WithoutForeignGroups(ix *index.Index, c diagnosis.Class) fix.Step {
 	return WithGroups(c, ids)
 }
 
-// judgeClassRef reports NodePools whose EC2NodeClass does not exist.
 func judgeClassRef(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Pools.Gap("the NodePools"); ok {
 		return []diagnosis.Finding{gap}

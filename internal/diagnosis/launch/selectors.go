@@ -36,8 +36,8 @@ func selectGroups(ix *index.Index, c diagnosis.Class) []fix.Step {
 	return withTagAdvice(c.GroupTags, tagsOf(ix, func(o diagnosis.Class) map[string]string { return o.GroupTags }, c), step)
 }
 
-// selectSubnets returns the steps that fix a class that selects no subnet. They select subnets as
-// selectGroups selects groups; without other classes, subnets with many free addresses.
+// selectSubnets returns the steps that fix a class that selects no subnet. They select subnets as selectGroups selects
+// groups; without other classes, subnets with many free addresses.
 func selectSubnets(ix *index.Index, c diagnosis.Class) []fix.Step {
 	used := map[string]nodeclass.Usage{} // by set: sorted IDs, separated by spaces
 	for _, other := range ix.Evidence.Classes.Value {

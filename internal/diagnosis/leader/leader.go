@@ -86,7 +86,7 @@ func judgeLease(ix *index.Index) []diagnosis.Finding {
 			"no controller seems to have been active since %s: new pods get no nodes", diagnosis.Stamp(l.End())).
 			With(ix.Evidence.Lease.Source + ": " + leaseState).With(work...).With(podState(ix)...).FixedBy(startController(ix))}
 	}
-	return nil // the same without a ready pod: the controller was stopped
+	return nil // no pod is ready, the Lease was released, and there is no work: the controller was stopped
 }
 
 // isLeaderless reports whether no controller is active although NodePools or NodeClaims exist: the Lease has ended, and
@@ -163,7 +163,7 @@ func unfinishedWork(ix *index.Index) []string {
 		}
 	}
 	for _, p := range ix.Evidence.Pods.Value {
-		// Pods of controllers are no work, nor are younger pods: another controller may be about to take over.
+		// Pods of controllers are no work. A pod younger than takeover may wait for another controller that takes over.
 		isIgnored := slices.ContainsFunc(ix.Evidence.Controller.Value.Pods, func(o diagnosis.ControllerPod) bool {
 			return o.Name == p.Name && ix.Evidence.Controller.Value.Namespace == p.Namespace
 		}) || slices.Contains(ix.Evidence.Controller.Value.Others, p.Namespace+"/"+strings.TrimPrefix(p.Owner, "Deployment/"))

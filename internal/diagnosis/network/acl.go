@@ -9,7 +9,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/index"
 )
 
-// everywhere is the CIDR of all IPv4 addresses.
 const everywhere = "0.0.0.0/0"
 
 // droppingEntry returns the entry that drops outgoing or incoming TCP packets to a port; ok is false if the packets

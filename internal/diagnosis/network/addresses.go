@@ -10,7 +10,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis/index"
 )
 
-// judgeAddresses reports subnets with too few free addresses for instances and pods.
 func judgeAddresses(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Classes.Gap("the EC2NodeClasses"); ok {
 		return []diagnosis.Finding{gap}

@@ -31,7 +31,6 @@ func Checks() []index.Check {
 	}
 }
 
-// apiPort is the port of EKS API servers.
 const apiPort = 443
 
 // location has the security groups and subnets that a class selects, or those of an instance that has not joined.
@@ -64,7 +63,6 @@ func sameSet(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// judgeGroups checks that security groups let nodes reach the API server, and the control plane reach kubelets.
 func judgeGroups(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Groups.Gap("the security groups"); ok {
 		return []diagnosis.Finding{gap}
@@ -140,7 +138,7 @@ func allowIn(ix *index.Index, group string, port int, from string) fix.Step {
 		fix.P("--port", fix.Number(port)), fix.P("--source-group", fix.Group(from)))
 }
 
-// allowsIngress reports whether a security group lets packets to a port in from one of the groups from. A rule for
+// allowsIngress reports whether a security group accepts packets to a port from one of the groups in from. A rule for
 // addresses or prefix lists counts too, because it is not known to which groups the addresses belong.
 func allowsIngress(g diagnosis.Group, port int, from []string) bool {
 	return slices.ContainsFunc(g.In, func(r diagnosis.Rule) bool {
@@ -380,7 +378,6 @@ func judgeCustomNetworking(ix *index.Index) []diagnosis.Finding {
 		FixedBy(fix.SetEnv(ix.ControllerDeployment(), "RESERVED_ENIS", fix.Number(1)))}
 }
 
-// judgeNoAnswer reports timeouts that consoles show and that no other check explains.
 func judgeNoAnswer(ix *index.Index) []diagnosis.Finding {
 	seen := ix.OccurrencesOf("", diagnosis.TimedOut)
 	if gap, ok := ix.ConsoleGap(); ok && len(seen) == 0 {

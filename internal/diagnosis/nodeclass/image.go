@@ -85,8 +85,8 @@ func FamilyOnConsole(seen []index.Occurrence) string {
 	return ""
 }
 
-// FamilyImages is the step that selects AWS's newest images of the class's AMI family. For Custom or an
-// unknown family, the user selects an image.
+// FamilyImages is the step that selects AWS's newest images of the class's AMI family. For Custom or an unknown
+// family, the user selects an image.
 func FamilyImages(c diagnosis.Class) fix.Step {
 	alias := aliasOf(c.Family)
 	if c.Family == "" || c.Family == "Custom" {

@@ -97,7 +97,6 @@ func removeUserData(class string) fix.Step {
 // namedFlag matches the part of a log line in which the kubelet names a flag that it rejects.
 var namedFlag = regexp.MustCompile(`"--([a-z][a-z0-9-]+)\\?"|\(--([a-z][a-z0-9-]+)\)|unknown flag: --([a-z][a-z0-9-]+)|(unrecognized feature gate)|--(node-labels)`)
 
-// flagOf returns the flag that a log line of the kubelet names; empty if it names none.
 func flagOf(line string) string {
 	m := namedFlag.FindStringSubmatch(line)
 	if m == nil {

@@ -36,7 +36,7 @@ func isOfDaemon(ix *index.Index, p diagnosis.Pod, names ...string) bool {
 		(p.Namespace == diagnosis.SystemNamespace || ok && p.Namespace == s.Namespace)
 }
 
-// listPodsOn returns the pods on a node that belong to one of the DaemonSets and do not run (others are not in Evidence).
+// listPodsOn returns the pods on a node that belong to one of the DaemonSets. Evidence has only pods that do not run.
 func listPodsOn(ix *index.Index, node string, daemons ...string) []diagnosis.Pod {
 	var out []diagnosis.Pod
 	for _, p := range ix.Evidence.Pods.Value {
@@ -128,7 +128,6 @@ func metadataUsers() []string {
 	}
 }
 
-// mayNeedMetadata reports whether the name of the pod's owner begins with one of metadataUsers.
 func mayNeedMetadata(p diagnosis.Pod) bool {
 	_, name, _ := strings.Cut(p.Owner, "/")
 	return slices.ContainsFunc(metadataUsers(), func(prefix string) bool { return strings.HasPrefix(name, prefix) })
@@ -196,7 +195,6 @@ func uninitialized(ix *index.Index) []diagnosis.Claim {
 	})
 }
 
-// judgeDevices reports nodes that lack a device because no device plug-in registers the device with the kubelet.
 func judgeDevices(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Claims.Gap("the NodeClaims"); ok {
 		return []diagnosis.Finding{gap}
@@ -268,7 +266,6 @@ func showPods(node string, namespaces ...fix.Value) fix.Step {
 		fix.Text("--field-selector"), fix.Join(fix.Text("spec.nodeName="), fix.Name(node)))...)
 }
 
-// judgeStartupTaints reports startup taints that no component of the cluster removes.
 func judgeStartupTaints(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Claims.Gap("the NodeClaims"); ok {
 		return []diagnosis.Finding{gap}

@@ -134,7 +134,7 @@ func stopRemover(ix *index.Index, remover string, n diagnosis.Node) []fix.Step {
 		steps = []fix.Step{fix.Edit(fix.DaemonSet(s.Namespace, s.Name)).With("if it removes the taint " +
 			diagnosis.TaintUnregistered + ", remove that code or setting")}
 	}
-	isOwn := ix.NodeByInstance[diagnosis.InstanceID(n.ProviderID)].Name == n.Name // n did not forge its provider ID
+	isOwn := ix.NodeByInstance[diagnosis.InstanceID(n.ProviderID)].Name == n.Name // n's provider ID is of its own instance
 	if c := slices.IndexFunc(ix.Evidence.Claims.Value,
 		func(c diagnosis.Claim) bool { return c.ProviderID == n.ProviderID && n.ProviderID != "" }); c >= 0 && isOwn {
 		steps = append(steps, fix.DeleteClaims(fix.Claim{
