@@ -31,7 +31,7 @@ func TestNetworkACLs(t *testing.T) {
 	got := out.NetworkAcls[0]
 	if len(got.Entries) != 3 || *got.Entries[0].PortRange.To != 443 || got.Entries[0].RuleAction != types.RuleActionDeny ||
 		*got.Associations[0].SubnetId != subnet.ID {
-		t.Errorf("the ACL is %+v, want the rule for port 443 and two final rules", got)
+		t.Errorf("the ACL is %+v, want the subnet, a deny rule for port 443 and two final rules", got)
 	}
 	in := &ec2.CreateNetworkAclEntryInput{NetworkAclId: &acl.ID, RuleNumber: aws.Int32(99), Egress: aws.Bool(true), Protocol: aws.String("6"),
 		PortRange: &types.PortRange{From: aws.Int32(443), To: aws.Int32(443)}, CidrBlock: aws.String("0.0.0.0/0"),

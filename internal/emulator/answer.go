@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// writeAnswer writes the answer to a successful call, in the protocol of the call.
+// writeAnswer writes the answer of a successful call, in the protocol of the call.
 func (s *Server) writeAnswer(w http.ResponseWriter, c *api.Call, answer any) {
 	h := w.Header()
 	h.Set("X-Amzn-Requestid", c.ID)
@@ -32,7 +32,6 @@ func (s *Server) writeAnswer(w http.ResponseWriter, c *api.Call, answer any) {
 	writeJSON(w, answer)
 }
 
-// xml encodes an answer in the XML of its service.
 func (s *Server) xml(c *api.Call, answer any) []byte {
 	e := &api.Encoder{Codec: &s.codec, Dialect: api.Dialect{LowerFirst: c.Protocol == api.EC2Query, Item: api.QueryItem}}
 	if e.Dialect.LowerFirst {
@@ -86,7 +85,6 @@ func (s *Server) writeError(w http.ResponseWriter, c *api.Call, err error) int {
 	return status
 }
 
-// xmlError encodes an error in the XML of its service.
 func (s *Server) xmlError(c *api.Call, awsErr *failure.Error, status int) []byte {
 	e := &api.Encoder{Codec: &s.codec}
 	e.Out.WriteString("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n")
@@ -113,8 +111,8 @@ func (s *Server) xmlError(c *api.Call, awsErr *failure.Error, status int) []byte
 	return e.Out.Bytes()
 }
 
-// jsonCode returns the code of an error in the JSON protocols. In SQS, the codes of the JSON protocol differ from those
-// of the query protocol, which failure.Error has.
+// jsonCode returns the code of an error in the JSON protocols. failure.Error has the codes of the query protocols, which
+// differ only for SQS.
 func jsonCode(c *api.Call, awsErr *failure.Error) string {
 	if c.Service != "sqs" {
 		return awsErr.Code
@@ -140,15 +138,15 @@ func errorType(status int) string {
 	return "Sender"
 }
 
-// writeGarbage writes a text that is not an AWS answer, as a broken proxy does, and returns the HTTP status.
-func writeGarbage(w http.ResponseWriter, a *world.CallError) int {
-	status := a.Status
+// writeGarbage writes the Garbage of a fault, as a broken proxy does, and returns the HTTP status.
+func writeGarbage(w http.ResponseWriter, fault *world.CallError) int {
+	status := fault.Status
 	if status == 0 {
 		status = http.StatusOK
 	}
 	w.Header().Set("Content-Type", "text/html")
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, a.Garbage) // fails only if the client has disconnected
+	_, _ = io.WriteString(w, fault.Garbage) // fails only if the client has disconnected
 	return status
 }
 

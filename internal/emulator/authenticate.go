@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/site"
 )
 
-// The maximum difference between the time of a signature and the server's time. It is 5 minutes
+// normalSkew and longSkew limit the difference between the time of a signature and the server's time. It is 5 minutes
 // (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html), and 15 minutes for EC2
 // (https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html). A presigned call of STS is also valid
 // for 15 minutes, whatever its X-Amz-Expires. So EKS tokens are valid for 15 minutes, although they request 60 seconds.
@@ -28,8 +28,8 @@ const (
 const clusterHeader = "X-K8s-Aws-Id"
 
 // authenticate returns the caller of a request. For an access key that the world issued, it verifies the signature. An
-// unknown access key identifies the role Server.UnknownKeyRole; without this role, the administrator of an account. But
-// an unknown key is an error in any of these cases:
+// unknown access key identifies the role Server.UnknownKeyRole in the account of accountOf; if UnknownKeyRole is empty,
+// the administrator of this account. But an unknown key is an error in any of these cases:
 //   - the server is strict
 //   - the request has a session token, which only the world issues
 //   - the request is presigned, because its purpose is to prove an identity

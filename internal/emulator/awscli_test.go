@@ -17,13 +17,13 @@ import (
 )
 
 // TestAWSCommandLine runs the scripts of testdata/awscli with the AWS command line, a client that is independent of
-// this repository. The test uses the program that JOINER_AWS names, else /usr/bin/aws, else aws in PATH. It is skipped
-// if there is no such program.
+// this repository. The test uses the first program that runs: $JOINER_AWS, /usr/bin/aws, or aws in PATH. Without such a
+// program, it is skipped.
 //
 // The lines of a script are:
 //   - "# comment"
 //   - "$ command", and below it the expected output
-//   - "NAME = command": the output is stored for later commands as $NAME ($$ is a dollar)
+//   - "NAME = command": the output is stored as $NAME, for later lines ($$ is a dollar)
 //   - "! command": the command must fail, and its error message must contain the text below this line
 //   - "> 3s": the server's clock is advanced by three seconds
 func TestAWSCommandLine(t *testing.T) {
@@ -34,7 +34,7 @@ func TestAWSCommandLine(t *testing.T) {
 	tool := awsTool(t)
 	scripts, err := filepath.Glob("testdata/awscli/*.txt")
 	if err != nil || len(scripts) == 0 {
-		t.Fatalf("no scripts: %v", err)
+		t.Fatalf("testdata/awscli has no scripts: %v", err)
 	}
 	commands := 0
 	for _, file := range scripts {
@@ -52,7 +52,7 @@ func TestAWSCommandLine(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			c := &commandLine{tool: tool, bench: b, variables: map[string]string{}}
+			c := &commandLine{tool: tool, fixture: b, variables: map[string]string{}}
 			for _, s := range steps {
 				c.run(t, s)
 			}
@@ -79,11 +79,11 @@ func awsTool(t *testing.T) string {
 
 // step is one command of a script.
 type step struct {
-	line     int    // number of the line of the command
-	kind     string // "$", "!", "=" or ">"
-	variable string // for kind "="
-	command  string // for kind ">" a duration
-	want     []string
+	line     int      // number of the line of the command
+	kind     string   // "$", "!", "=" or ">"
+	variable string   // for kind "="
+	command  string   // for kind ">" a duration
+	want     []string // expected output; for kind "!" part of the error message
 }
 
 // parseScript returns the steps of a script: see TestAWSCommandLine.
@@ -108,9 +108,9 @@ func parseScript(text string) []step {
 
 // commandLine runs steps of scripts against the server of a fixture.
 type commandLine struct {
-	tool      string
-	bench     *fixture
-	variables map[string]string
+	tool      string            // path of the program
+	fixture   *fixture          // the server that the commands call
+	variables map[string]string // by name, without $
 }
 
 func (c *commandLine) run(t *testing.T, s step) {
@@ -120,7 +120,7 @@ func (c *commandLine) run(t *testing.T, s step) {
 		if err != nil {
 			t.Fatalf("line %d: %v", s.line, err)
 		}
-		c.bench.advance(d)
+		c.fixture.advance(d)
 		return
 	}
 	words, err := shell.Fields(c.expand(s.command), nil)
@@ -128,23 +128,23 @@ func (c *commandLine) run(t *testing.T, s step) {
 		t.Fatalf("line %d: %v", s.line, err)
 	}
 	cmd := exec.CommandContext(t.Context(), c.tool,
-		append([]string{"--endpoint-url", c.bench.url, "--region", region, "--output", "text", "--no-cli-pager"}, words...)...)
+		append([]string{"--endpoint-url", c.fixture.url, "--region", region, "--output", "text", "--no-cli-pager"}, words...)...)
 	if strings.HasPrefix(c.version(t), "aws-cli/1.") {
 		cmd.Args = append(cmd.Args[:7], cmd.Args[8:]...) // version 1 rejects --no-cli-pager, which is argument 7
 	}
 	cmd.Env = []string{"AWS_ACCESS_KEY_ID=" + account, "AWS_SECRET_ACCESS_KEY=secret", "HOME=" + t.TempDir(),
 		"PATH=" + os.Getenv("PATH"), "AWS_EC2_METADATA_DISABLED=true"}
-	var out, message bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &message
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err = cmd.Run()
-	got := strings.TrimRight(out.String(), "\n")
+	got := strings.TrimRight(stdout.String(), "\n")
 	want := c.expand(strings.Join(s.want, "\n"))
 	switch {
-	case s.kind == "!" && (err == nil || !strings.Contains(message.String(), want)):
-		t.Errorf("line %d: %s: want a failure with %q, got %v, %s", s.line, s.command, want, err, message.String())
+	case s.kind == "!" && (err == nil || !strings.Contains(stderr.String(), want)):
+		t.Errorf("line %d: %s: want a failure with %q, got %v, %s", s.line, s.command, want, err, stderr.String())
 	case s.kind == "!":
 	case err != nil:
-		t.Fatalf("line %d: %s: %v: %s", s.line, s.command, err, message.String())
+		t.Fatalf("line %d: %s: %v: %s", s.line, s.command, err, stderr.String())
 	case s.kind == "=":
 		c.variables[s.variable] = got
 	default:

@@ -19,7 +19,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
-// callServices makes one call of each of six services. It returns the error codes of the failed calls by service.
+// callServices makes one call to each of six services. It returns the error codes of the failed calls by service.
 func (b *fixture) callServices(t *testing.T, c aws.Config) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -60,13 +60,13 @@ func (b *fixture) callServices(t *testing.T, c aws.Config) map[string]string {
 // corrects its clock by the header Date of the answer, and the next attempt succeeds.
 func TestClocksApart(t *testing.T) {
 	t.Parallel()
-	skewCodes := map[string]string{
+	skewCodes := map[string]string{ // without EC2: it allows 15 minutes, and package awserr repeats the call after that
 		"iam": "SignatureDoesNotMatch", "sts": "SignatureDoesNotMatch",
 		"eks": "InvalidSignatureException", "ssm": "InvalidSignatureException", "sqs": "InvalidSignatureException",
 	}
 	for name, c := range map[string]struct {
 		apart time.Duration     // AWS's time minus the client's time
-		codes map[string]string // error codes of the first attempt by service
+		codes map[string]string // error codes without retries, by service
 		calls int               // calls of EC2; package awserr repeats a call that EC2 rejects with RequestExpired
 	}{
 		"four minutes":     {4 * time.Minute, nil, 1},
@@ -83,7 +83,7 @@ func TestClocksApart(t *testing.T) {
 			config := b.config(s.AccessKey, s.SecretKey, "")
 			if got := b.callServices(t, config); len(got) != len(c.codes) || got["sts"] != c.codes["sts"] || got["sqs"] != c.codes["sqs"] ||
 				got["eks"] != c.codes["eks"] || got["ssm"] != c.codes["ssm"] || got["iam"] != c.codes["iam"] {
-				t.Errorf("got %v, want %v", got, c.codes)
+				t.Errorf("error codes %v, want %v", got, c.codes)
 			}
 			if n := b.server.Calls()["ec2:DescribeVpcs"]; n != c.calls {
 				t.Errorf("EC2 was called %d times, want %d", n, c.calls)
@@ -109,12 +109,12 @@ func TestExpiredSession(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	keys := b.config(s.AccessKey, s.SecretKey, s.Token)
-	if got := b.callServices(t, keys); len(got) > 0 {
+	config := b.config(s.AccessKey, s.SecretKey, s.Token)
+	if got := b.callServices(t, config); len(got) > 0 {
 		t.Errorf("before the keys expire: %v, want no errors", got)
 	}
 	b.advance(time.Minute)
-	got := b.callServices(t, keys)
+	got := b.callServices(t, config)
 	for service, want := range map[string]string{
 		"ec2": "RequestExpired", "iam": "ExpiredToken", "sts": "ExpiredToken", "sqs": "ExpiredToken",
 		"eks": "ExpiredTokenException", "ssm": "ExpiredTokenException",
@@ -123,7 +123,7 @@ func TestExpiredSession(t *testing.T) {
 			t.Errorf("%s: %s, want %s", service, got[service], want)
 		}
 	}
-	_, err := ssm.NewFromConfig(keys).GetParameter(t.Context(), &ssm.GetParameterInput{Name: aws.String("x")})
+	_, err := ssm.NewFromConfig(config).GetParameter(t.Context(), &ssm.GetParameterInput{Name: aws.String("x")})
 	if err == nil || !strings.Contains(err.Error(), "security token included in the request is expired") {
 		t.Errorf("SSM's error: %v, want one about the expired token", err)
 	}

@@ -62,8 +62,8 @@ type createGrantOut struct {
 	GrantId    string
 }
 
-// createGrant allows a principal to use a key. A grant that lacks one of the three operations that EBS needs succeeds,
-// but is not stored.
+// createGrant allows a principal to use a key. A grant without all three operations that EBS needs succeeds, but has no
+// effect: it is not stored.
 func createGrant(c *api.Call, in *createGrantIn) (createGrantOut, error) {
 	if len(in.Operations) == 0 {
 		return createGrantOut{}, &failure.Error{Code: "ValidationException", Message: "1 validation error detected: Value null at 'operations' failed to satisfy constraint: Member must not be null"}

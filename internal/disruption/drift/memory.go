@@ -52,9 +52,9 @@ func imageText(i Image) string {
 }
 
 // Use returns the images to launch from, in the order of found. It replaces a bad image by the last good image of its
-// slot, and returns each replacement in setbacks. Without a good image, it keeps the bad image. generation is the
-// generation of the class.
-func (m ImageHistory) Use(found []Image, generation int64) (use []Image, setbacks []ReplacedImage) {
+// slot, and returns each such replacement in replaced. Without a good image, it keeps the bad image. generation is
+// that of the class.
+func (m ImageHistory) Use(found []Image, generation int64) (use []Image, replaced []ReplacedImage) {
 	for _, i := range found {
 		bad, isBad := m.bad(i, generation)
 		good, hasGood := m.GoodOf(i.Slot)
@@ -64,27 +64,27 @@ func (m ImageHistory) Use(found []Image, generation int64) (use []Image, setback
 			continue
 		}
 		use = append(use, good)
-		setbacks = append(setbacks, ReplacedImage{bad, good})
+		replaced = append(replaced, ReplacedImage{bad, good})
 	}
-	return use, setbacks
+	return use, replaced
 }
 
 // GoodOf returns the last good image of a slot.
 func (m ImageHistory) GoodOf(slot string) (Image, bool) {
-	i := slices.IndexFunc(m.Good, func(g Image) bool { return g.Slot == slot })
-	if i < 0 {
+	index := slices.IndexFunc(m.Good, func(g Image) bool { return g.Slot == slot })
+	if index < 0 {
 		return Image{}, false
 	}
-	return m.Good[i], true
+	return m.Good[index], true
 }
 
 // bad returns the entry of the image in Bad for this generation of the class; false if there is none.
 func (m ImageHistory) bad(i Image, generation int64) (BadImage, bool) {
-	at := slices.IndexFunc(m.Bad, func(b BadImage) bool { return b.ID == i.ID && b.Slot == i.Slot && b.Generation == generation })
-	if at < 0 {
+	index := slices.IndexFunc(m.Bad, func(b BadImage) bool { return b.ID == i.ID && b.Slot == i.Slot && b.Generation == generation })
+	if index < 0 {
 		return BadImage{}, false
 	}
-	return m.Bad[at], true
+	return m.Bad[index], true
 }
 
 func (m ImageHistory) isBad(i Image, generation int64) bool {
@@ -128,8 +128,8 @@ func (m ImageHistory) Pruned(found []Image, generation int64) ImageHistory {
 	return out
 }
 
-// SelectedImages returns the images that a class selects, given the images that it uses. It is the inverse of Use: a
-// good image is used in place of the bad image of its slot, if there is one.
+// SelectedImages returns the images that a class selects, given the images that it uses. It is the inverse of Use: it
+// replaces the good image of a slot by the slot's bad image, if there is one.
 func (m ImageHistory) SelectedImages(used []Image) []Image {
 	out := slices.Clone(used)
 	for i, image := range used {
@@ -137,8 +137,8 @@ func (m ImageHistory) SelectedImages(used []Image) []Image {
 		if !ok || good.ID != image.ID {
 			continue
 		}
-		if at := slices.IndexFunc(m.Bad, func(b BadImage) bool { return b.Slot == image.Slot }); at >= 0 {
-			out[i] = m.Bad[at].Image
+		if bad := slices.IndexFunc(m.Bad, func(b BadImage) bool { return b.Slot == image.Slot }); bad >= 0 {
+			out[i] = m.Bad[bad].Image
 		}
 	}
 	return out

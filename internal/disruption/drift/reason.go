@@ -28,7 +28,7 @@ func Reasons() []Reason {
 	return []Reason{PoolDrifted, Requirements, TypeNotFound, ClassDrift, ImageDrift, GroupDrift, SubnetDrift, ReservationDrift, PlacementDrift}
 }
 
-// changedParts returns the sorted names that differ in two sets of parts.
+// changedParts returns, sorted, the names of the fields whose hashes differ in two results of Parts.
 func changedParts(a, b map[string]string) []string {
 	var out []string
 	for name := range a {
@@ -45,10 +45,10 @@ func changedParts(a, b map[string]string) []string {
 	return out
 }
 
-// partsVersion is the version of the format of parts. Parts of another version are unknown.
+// partsVersion is the version of the format of PartsText, and of the hashes in it.
 const partsVersion = "1"
 
-// PartsText formats parts as one line, for an annotation.
+// PartsText formats the result of Parts as one line, for an annotation.
 func PartsText(parts map[string]string) string {
 	words := []string{partsVersion}
 	for _, name := range slices.Sorted(maps.Keys(parts)) {

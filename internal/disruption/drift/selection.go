@@ -32,9 +32,9 @@ func (was Selections) Outside(next Selections) map[string]bool {
 	return out
 }
 
-// Settle returns the selections to remember. The selection of a selector that the user changed is replaced. A change in
-// AWS is accepted when no node drifts because of it any more. drifting has the fields for which a node drifts or may
-// drift. A field that is not in the new selections stays unchanged.
+// Settle returns the selections to remember. If the user has changed a selector, its new selection is remembered. A
+// changed result of the same selector is remembered only when no node drifts because of it. drifting has the fields for
+// which a node drifts or may drift. A field that is not in next stays unchanged.
 func (was Selections) Settle(next Selections, drifting map[string]bool) Selections {
 	out := maps.Clone(was)
 	if out == nil {

@@ -12,7 +12,7 @@ import (
 // Drifted is a node that is to be replaced because of drift.
 type Drifted struct {
 	Node  string    // name of the Node
-	Since time.Time // when the node was found to differ, or its creation
+	Since time.Time // when its condition Drifted changed last; without the condition, the creation of its NodeClaim
 	// Target identifies the origin of the node's replacement, as the function Target returns it. Replacements with
 	// equal targets either all join or all fail.
 	Target string
@@ -33,8 +33,8 @@ type WavesInput struct {
 	// Moving has the target of each node that is being replaced for drift now. The target is empty for nodes that are
 	// being drained, whose replacements are ready.
 	Moving []string
-	// Trying has the target of each young node that is not initialized: the replacements of the moving nodes, and those
-	// of completed moves.
+	// Trying has the target of each young node that is not fit for pods yet: the replacements of the moving nodes, and
+	// those of completed moves.
 	Trying []string
 	// Proven are the targets with more nodes that are fit for pods than nodes that failed.
 	Proven map[string]bool
@@ -60,16 +60,18 @@ func Target(pool, class Stamp, image string, groups []string) string {
 // Waves returns the drifted nodes of a pool that may be replaced now, in the order in which they drifted. For each
 // remaining node, stays has one sentence with the reason. Each drifted node is either in allowed or in stays. Budgets
 // are not considered. For each target, the canary nodes are replaced first, and no more until the target is proven. If
-// nodes of the target failed, no node is replaced until it is proven.
+// nodes of an unproven target failed, none of its nodes is replaced.
 func Waves(in WavesInput) (allowed []string, stays map[string]string) {
 	stays = map[string]string{}
-	moving, trying := map[string]int{}, map[string]int{} // number of nodes by target; moving[target] is at least trying[target]
+	// By target: the replacements that are not fit yet, and the nodes whose replacement has started and is not fit. Moving
+	// and Trying overlap in the replacements of moving nodes, so started is the larger of both numbers.
+	trying, started := map[string]int{}, map[string]int{}
 	for _, target := range in.Moving {
-		moving[target]++
+		started[target]++
 	}
 	for _, target := range in.Trying {
-		if trying[target]++; trying[target] > moving[target] {
-			moving[target] = trying[target]
+		if trying[target]++; trying[target] > started[target] {
+			started[target] = trying[target]
 		}
 	}
 	inProgress, canary := len(in.Moving), max(in.Canary, 1)
@@ -81,13 +83,13 @@ func Waves(in WavesInput) (allowed []string, stays map[string]string) {
 			stays[d.Node] = in.Held
 		case failed && !in.Proven[d.Target]:
 			stays[d.Node] = "a node with the same target did not become ready for pods: " + failure.Why
-		case !in.Proven[d.Target] && moving[d.Target] >= canary:
+		case !in.Proven[d.Target] && started[d.Target] >= canary:
 			stays[d.Node] = fmt.Sprintf("%s first: the others follow when the replacement is ready for pods", nodes(canary))
 		case in.Proven[d.Target] && bounded && inProgress >= wave:
 			stays[d.Node] = fmt.Sprintf("at most %s may be replaced at the same time: %d are being replaced", nodes(wave), inProgress)
 		default:
 			allowed = append(allowed, d.Node)
-			moving[d.Target]++
+			started[d.Target]++
 			inProgress++
 		}
 	}

@@ -36,26 +36,26 @@ func TestWaves(t *testing.T) {
 			wantStay: "one node first"},
 		"replacement not initialized": {in: WavesInput{Drifted: driftedNodes(4, "t"), Trying: []string{"t"}, Total: 5},
 			wantStay: "one node first"},
-		"own replacement not initialized": {in: WavesInput{Drifted: driftedNodes(4, "t"), Moving: []string{"t"},
+		"one moving, replacement not initialized": {in: WavesInput{Drifted: driftedNodes(4, "t"), Moving: []string{"t"},
 			Trying: []string{"t"}, Total: 5, Canary: 2}, want: "n1", wantStay: "2 nodes first"},
-		"one of two completed": {in: WavesInput{Drifted: driftedNodes(4, "t"), Moving: []string{"t"},
+		"one moving, one completed, not initialized": {in: WavesInput{Drifted: driftedNodes(4, "t"), Moving: []string{"t"},
 			Trying: []string{"t", "t"}, Total: 5, Canary: 2}, wantStay: "2 nodes first"},
 		"another target not initialized": {in: WavesInput{Drifted: driftedNodes(2, "t"), Trying: []string{"u"}, Total: 5},
 			want: "n1", wantStay: "one node first"},
-		"one not initialized, one initialized": {in: WavesInput{Drifted: driftedNodes(2, "t"), Trying: []string{"t"}, Proven: proven,
+		"proven target, one node not initialized": {in: WavesInput{Drifted: driftedNodes(2, "t"), Trying: []string{"t"}, Proven: proven,
 			Total: 5}, want: "n1 n2"},
 		"another target in progress": {in: WavesInput{Drifted: driftedNodes(2, "t"), Moving: []string{"u"}, Total: 5},
 			want: "n1", wantStay: "one node first"},
-		"canary initialized":                     {in: WavesInput{Drifted: driftedNodes(4, "t"), Proven: proven, Total: 5}, want: "n1 n2 n3 n4"},
-		"failed target":                          {in: WavesInput{Drifted: driftedNodes(4, "t"), Failed: failed, Total: 5}, wantStay: "it never joined"},
-		"failed target with an initialized node": {in: WavesInput{Drifted: driftedNodes(2, "t"), Failed: failed, Proven: proven, Total: 5}, want: "n1 n2"},
+		"canary initialized":       {in: WavesInput{Drifted: driftedNodes(4, "t"), Proven: proven, Total: 5}, want: "n1 n2 n3 n4"},
+		"failed target":            {in: WavesInput{Drifted: driftedNodes(4, "t"), Failed: failed, Total: 5}, wantStay: "it never joined"},
+		"failed but proven target": {in: WavesInput{Drifted: driftedNodes(2, "t"), Failed: failed, Proven: proven, Total: 5}, want: "n1 n2"},
 		"waves of three": {in: WavesInput{Drifted: driftedNodes(5, "t"), Proven: proven, Total: 9, Wave: "3"},
 			want: "n1 n2 n3", wantStay: "3 nodes may be replaced"},
 		"one of the wave is moving": {in: WavesInput{Drifted: driftedNodes(5, "t"), Proven: proven, Moving: []string{"t"},
 			Total: 9, Wave: "3"}, want: "n1 n2", wantStay: "3 nodes may be replaced"},
-		"a tenth of eleven": {in: WavesInput{Drifted: driftedNodes(5, "t"), Proven: proven, Total: 11,
+		"10% of 11, rounded up": {in: WavesInput{Drifted: driftedNodes(5, "t"), Proven: proven, Total: 11,
 			Wave: "10%"}, want: "n1 n2", wantStay: "2 nodes may be replaced"},
-		"empty wave": {in: WavesInput{Drifted: driftedNodes(3, "t"), Proven: proven, Total: 11,
+		"wave of 0%": {in: WavesInput{Drifted: driftedNodes(3, "t"), Proven: proven, Total: 11,
 			Wave: "0%"}, want: "n1", wantStay: "one node may be replaced"},
 		"invalid wave": {in: WavesInput{Drifted: driftedNodes(3, "t"), Proven: proven, Total: 11,
 			Wave: "many"}, want: "n1", wantStay: "one node may be replaced"},
@@ -76,7 +76,7 @@ func TestWaves(t *testing.T) {
 		}
 		slices.Reverse(c.in.Drifted)
 		if again, _ := Waves(c.in); !slices.Equal(again, allowed) {
-			t.Errorf("%s: the order of the nodes matters: %v, then %v", name, allowed, again)
+			t.Errorf("%s: %v are allowed, and %v after the nodes are reversed", name, allowed, again)
 		}
 	}
 }
@@ -98,8 +98,8 @@ func TestTarget(t *testing.T) {
 	}
 }
 
-// mass returns nodes of three kinds: outside nodes drift because of a change in AWS, byUser nodes because of a change
-// by the user, and ignored nodes only by a change that the user ignores.
+// mass returns nodes of three kinds: outside nodes drift only because of a change in AWS, byUser nodes also because of
+// a change by the user, and ignored nodes only because of a change that the user ignores.
 func mass(outside, byUser, ignored int) []NodeVerdicts {
 	var out []NodeVerdicts
 	add := func(n int, verdicts ...Verdict) {
@@ -113,7 +113,8 @@ func mass(outside, byUser, ignored int) []NodeVerdicts {
 	return out
 }
 
-// TestTrip: FindMassDrift reports a mass drift if the breaker opens, or stays open.
+// TestTrip: FindMassDrift reports a mass drift if the breaker opens, or stays open. By default it opens at 5 nodes that
+// are more than half of the pool.
 func TestTrip(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -122,21 +123,21 @@ func TestTrip(t *testing.T) {
 		open    bool
 		want    bool
 	}{
-		"all of ten":                   {nodes: mass(10, 0, 0), want: true},
-		"six of ten":                   {nodes: mass(6, 0, 4), want: true},
-		"half of them":                 {nodes: mass(5, 0, 5)},
-		"all of four":                  {nodes: mass(4, 0, 0)},
-		"all of five":                  {nodes: mass(5, 0, 0), want: true},
-		"changed by the user":          {nodes: mass(0, 10, 0)},
-		"mostly changed by the user":   {nodes: mass(4, 6, 0)},
-		"none of them":                 {nodes: mass(0, 0, 10)},
-		"no nodes":                     {},
-		"lower limits":                 {nodes: mass(2, 0, 1), breaker: Breaker{Count: 2, Share: 0.5}, want: true},
-		"breaker disabled":             {nodes: mass(10, 0, 0), breaker: Breaker{Share: 1}},
-		"open, fewer nodes":            {nodes: mass(1, 0, 0), open: true, want: true},
-		"open, more nodes":             {nodes: mass(1, 0, 20), open: true, want: true},
-		"open, change reverted":        {nodes: mass(0, 0, 6), open: true},
-		"open, user changed the class": {nodes: mass(0, 6, 0), open: true},
+		"all of ten":                    {nodes: mass(10, 0, 0), want: true},
+		"six of ten":                    {nodes: mass(6, 0, 4), want: true},
+		"half of them":                  {nodes: mass(5, 0, 5)},
+		"all of four":                   {nodes: mass(4, 0, 0)},
+		"all of five":                   {nodes: mass(5, 0, 0), want: true},
+		"changed by the user":           {nodes: mass(0, 10, 0)},
+		"mostly changed by the user":    {nodes: mass(4, 6, 0)},
+		"none of them":                  {nodes: mass(0, 0, 10)},
+		"no nodes":                      {},
+		"lower limits":                  {nodes: mass(2, 0, 1), breaker: Breaker{Count: 2, Share: 0.5}, want: true},
+		"share that cannot be exceeded": {nodes: mass(10, 0, 0), breaker: Breaker{Share: 1}},
+		"open, fewer nodes":             {nodes: mass(1, 0, 0), open: true, want: true},
+		"open, more nodes":              {nodes: mass(1, 0, 20), open: true, want: true},
+		"open, change reverted":         {nodes: mass(0, 0, 6), open: true},
+		"open, user changed the class":  {nodes: mass(0, 6, 0), open: true},
 	} {
 		hold, got := FindMassDrift(c.nodes, "state", c.breaker, c.open)
 		if got != c.want {

@@ -11,7 +11,6 @@
 //	  │         │         │                  │                  │
 //	  └─────────┴─────────┴────── undo ◄─────┴──────────────────┘
 //
-// Until it is committed, a move can be undone without a trace. It is undone as soon as a replacement fails or the pods
-// would not fit any more. Once one of its candidates is committed, all candidates are removed, if necessary by another
-// controller process.
+// Until it is committed, a move can be undone. It is undone as soon as a replacement fails or the pods would not fit any
+// more. Once one of its candidates is committed, all candidates are removed, if necessary by another controller process.
 package replacement

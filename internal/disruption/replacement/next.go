@@ -19,8 +19,8 @@ type MoveState struct {
 	// Replacements are the launched nodes whose NodeClaims exist.
 	Replacements []Replacement
 
-	// Blocked is the pod that could not be evicted now, or that has no ready node, with the reason; empty if there is
-	// none. It counts only when all replacements are ready.
+	// Blocked names a pod that could not be evicted now, or that has no ready node to go to, with the reason; empty if
+	// there is none. It counts only when all replacements are ready.
 	Blocked string
 	// BlockedSince is when the move became blocked; zero if not blocked.
 	BlockedSince time.Time
@@ -47,10 +47,10 @@ type CandidateState int
 // The states of a candidate, in order.
 const (
 	Marked    CandidateState = iota // its NodeClaim has the move's annotation
-	Closed                          // its Node is also cordoned
-	Committed                       // its NodeClaim is marked for removal in any case
+	Closed                          // its Node is also cordoned, or does not exist
+	Committed                       // the annotation says that it is removed in any case
 	Deleted                         // its NodeClaim is being deleted because of the move
-	Gone                            // it does not exist, or is being deleted for another reason
+	Gone                            // its NodeClaim does not exist, or is being deleted for another reason
 )
 
 // Replacement is a node that a move launches.
@@ -85,8 +85,8 @@ type Step struct {
 	// them. The NodeClaim controller deletes them after their timeout and records the reason; until then a user can fix
 	// the cause.
 	Keep []string
-	// NotInitialized, only for Undo, are the replacement NodeClaims whose Nodes registered but were not initialized in time.
-	// Nothing else reports them.
+	// NotInitialized, only for Undo, are the replacement NodeClaims whose Nodes registered but were not initialized in
+	// time. Only the caller of Next reports them.
 	NotInitialized []string
 }
 
@@ -99,19 +99,19 @@ const (
 	Close  Action = "Close"  // keep new pods off the candidates
 	Commit Action = "Commit" // mark the candidates' NodeClaims as committed
 	Delete Action = "Delete" // delete the NodeClaims of the candidates
-	Undo   Action = "Undo"   // uncordon the nodes, terminate the replacements, remove the marks
+	Undo   Action = "Undo"   // uncordon the candidates, terminate the replacements, remove the annotations
 	Done   Action = "Over"   // nothing is left to do
 )
 
 // Limits of a move.
 const (
-	// ReadyWithin is the time limit for all replacements together to be initialized. It is at least as long as a
-	// NodeClaim may take to launch, register and initialize. The NodeClaim controller deletes a failed NodeClaim and
+	// ReadyWithin is the time limit for all replacements together to be initialized. It is longer than a NodeClaim
+	// may take to launch (5 minutes), register (15) and initialize (10). The NodeClaim controller deletes a failed NodeClaim and
 	// reports the reason, which ends the move. A move that ended earlier would hide the reason, and would be tried
 	// again and again.
 	ReadyWithin = 35 * time.Minute
-	// DefaultInitializationTimeout is the time limit from registration to initialization of a node, unless similar nodes are known to take
-	// longer.
+	// DefaultInitializationTimeout is the time limit from registration to initialization of a node, unless similar nodes
+	// are known to take longer.
 	DefaultInitializationTimeout = 10 * time.Minute
 	// BlockedFor is how long blocked pods may delay a move before the move is undone.
 	BlockedFor = 30 * time.Second
@@ -126,7 +126,7 @@ func Next(s MoveState, now time.Time) Step {
 		return stepAfterCommit(s)
 	}
 	if why := s.failure(now); why != "" {
-		return Step{Action: Undo, Reason: why, Keep: s.names(willNotJoin), NotInitialized: s.names(s.isUnfit(now))}
+		return Step{Action: Undo, Reason: why, Keep: s.names(willNotJoin), NotInitialized: s.names(s.isOverdue(now))}
 	}
 	if s.anyIn(Marked) {
 		return Step{Action: Close}
@@ -167,16 +167,16 @@ func (s MoveState) failure(now time.Time) string {
 	if s.Obsolete != "" {
 		return s.Obsolete
 	}
-	switch lost, failing, unfit := s.names(isLost), s.names(willNotJoin), s.names(s.isUnfit(now)); {
+	switch lost, notJoining, overdue := s.names(isLost), s.names(willNotJoin), s.names(s.isOverdue(now)); {
 	case len(lost) > 0:
 		return "replacement NodeClaim " + strings.Join(lost, ", ") + " did not become a node"
 	case len(s.Replacements) < s.ReplacementCount:
 		return fmt.Sprintf("%d of %d replacement NodeClaims were not created", s.ReplacementCount-len(s.Replacements), s.ReplacementCount)
-	case len(failing) > 0:
-		return "replacement NodeClaim " + strings.Join(failing, ", ") + " does not join the cluster" + s.because(failing[0])
-	case len(unfit) > 0:
-		return "replacement NodeClaim " + strings.Join(unfit, ", ") +
-			" has joined but was not ready for pods within " + s.fitWithin().String() + s.because(unfit[0])
+	case len(notJoining) > 0:
+		return "replacement NodeClaim " + strings.Join(notJoining, ", ") + " does not join the cluster" + s.because(notJoining[0])
+	case len(overdue) > 0:
+		return "replacement NodeClaim " + strings.Join(overdue, ", ") +
+			" has joined but was not ready for pods within " + s.initializationTimeout().String() + s.because(overdue[0])
 	case s.launching() > 0 && !now.Before(s.Started.Add(ReadyWithin)):
 		return "the replacement nodes were not ready within " + ReadyWithin.String()
 	case s.launching() == 0 && s.Blocked != "" && !s.BlockedSince.IsZero() && !now.Before(s.BlockedSince.Add(BlockedFor)):
@@ -191,15 +191,15 @@ func isLost(c Replacement) bool { return c.State == Lost }
 // willNotJoin reports whether a diagnosis says that the replacement will not join.
 func willNotJoin(c Replacement) bool { return c.State == WillNotJoin }
 
-// isUnfit returns a function that selects the replacements that have joined but were not initialized in time.
-func (s MoveState) isUnfit(now time.Time) func(Replacement) bool {
+// isOverdue returns a function that selects the replacements that have joined but were not initialized in time.
+func (s MoveState) isOverdue(now time.Time) func(Replacement) bool {
 	return func(c Replacement) bool {
-		return c.State == Launching && !c.Joined.IsZero() && !now.Before(c.Joined.Add(s.fitWithin()))
+		return c.State == Launching && !c.Joined.IsZero() && !now.Before(c.Joined.Add(s.initializationTimeout()))
 	}
 }
 
-// fitWithin returns MoveState.InitializationTimeout, or the constant DefaultInitializationTimeout if it is zero.
-func (s MoveState) fitWithin() time.Duration {
+// initializationTimeout returns MoveState.InitializationTimeout, or the constant DefaultInitializationTimeout if it is zero.
+func (s MoveState) initializationTimeout() time.Duration {
 	return cmp.Or(s.InitializationTimeout, DefaultInitializationTimeout)
 }
 
@@ -207,14 +207,14 @@ func (s MoveState) fitWithin() time.Duration {
 func (s MoveState) readyBy() time.Time {
 	deadline := s.Started.Add(ReadyWithin)
 	for _, c := range s.Replacements {
-		if fit := c.Joined.Add(s.fitWithin()); c.State == Launching && !c.Joined.IsZero() && fit.Before(deadline) {
-			deadline = fit
+		if end := c.Joined.Add(s.initializationTimeout()); c.State == Launching && !c.Joined.IsZero() && end.Before(deadline) {
+			deadline = end
 		}
 	}
 	return deadline
 }
 
-// names returns the NodeClaims of the replacements for which matches returns true.
+// names returns the names of the matching NodeClaims of replacements.
 func (s MoveState) names(matches func(Replacement) bool) []string {
 	var out []string
 	for _, c := range s.Replacements {
@@ -240,7 +240,6 @@ func (s MoveState) launching() int {
 	return len(s.names(func(c Replacement) bool { return c.State == Launching }))
 }
 
-// anyIn reports whether a candidate is in the state.
 func (s MoveState) anyIn(state CandidateState) bool {
 	for _, c := range s.Candidates {
 		if c.State == state {

@@ -9,16 +9,16 @@ import (
 
 var started = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// seen parses "marked closed | ready launching": the states of the candidates, and of all replacements that the move
+// parseState parses "marked closed | ready launching": the states of the candidates, and of all replacements that the move
 // needs. A replacement can also be "missing", "joined" (launching, with a registered Node) or "hopeless" (WillNotJoin).
-func seen(t *testing.T, text string) MoveState {
+func parseState(t *testing.T, text string) MoveState {
 	t.Helper()
 	candidates, replacements, _ := strings.Cut(text, "|")
 	out := MoveState{Started: started}
 	for _, w := range strings.Fields(candidates) {
 		state, ok := map[string]CandidateState{"marked": Marked, "closed": Closed, "committed": Committed, "deleted": Deleted, "gone": Gone}[w]
 		if !ok {
-			t.Fatalf("no such state: %s", w)
+			t.Fatalf("unknown state of a candidate: %s", w)
 		}
 		out.Candidates = append(out.Candidates, Candidate{Claim: w, State: state})
 	}
@@ -29,7 +29,7 @@ func seen(t *testing.T, text string) MoveState {
 		}
 		state, ok := map[string]Progress{"launching": Launching, "ready": Ready, "lost": Lost, "hopeless": WillNotJoin, "joined": Launching}[w]
 		if !ok {
-			t.Fatalf("no such state: %s", w)
+			t.Fatalf("unknown state of a replacement: %s", w)
 		}
 		c := Replacement{Claim: w, State: state}
 		if w == "joined" {
@@ -43,47 +43,47 @@ func seen(t *testing.T, text string) MoveState {
 func TestNext(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		seen    string
+		state   string
 		after   time.Duration // since the start of the move
-		blocked time.Duration // how long pods are blocked; 0: not
-		off     bool          // the pool is paused
+		blocked time.Duration // how long a pod has been blocked; 0: none is
+		paused  bool          // the pool is paused
 		want    Action
 	}{
-		{seen: "marked marked|", want: Close},
-		{seen: "marked closed|launching", want: Close},
-		{seen: "closed|hopeless", want: Undo},
-		{seen: "closed|ready hopeless", want: Undo},
-		{seen: "closed|launching", after: time.Minute + DefaultInitializationTimeout, want: Wait}, // the replacement's claim has its own time limit to join
-		{seen: "closed|joined", after: time.Minute, want: Wait},
-		{seen: "closed|joined", after: time.Minute + DefaultInitializationTimeout, want: Undo},
-		{seen: "committed closed|hopeless", want: Commit},
-		{seen: "closed closed|launching ready", want: Wait},
-		{seen: "closed closed|launching ready", after: ReadyWithin, want: Undo},
-		{seen: "closed|launching lost", want: Undo},
-		{seen: "closed|ready missing", want: Undo},
-		{seen: "marked|missing", want: Undo},
-		{seen: "closed closed|ready", want: Commit},
-		{seen: "closed|ready", after: time.Hour, want: Commit},
-		{seen: "closed|", want: Commit},
-		{seen: "closed|ready", blocked: time.Second, want: Wait},
-		{seen: "closed|ready", blocked: BlockedFor, want: Undo},
-		{seen: "closed|launching", blocked: BlockedFor, want: Wait}, // blocked pods count only after all replacements are ready
-		{seen: "closed|ready", off: true, want: Undo},
-		{seen: "marked|", off: true, want: Undo},
-		{seen: "gone gone|launching", want: Done},
-		{seen: "gone closed|ready", want: Commit},
+		{state: "marked marked|", want: Close},
+		{state: "marked closed|launching", want: Close},
+		{state: "closed|hopeless", want: Undo},
+		{state: "closed|ready hopeless", want: Undo},
+		{state: "closed|launching", after: time.Minute + DefaultInitializationTimeout, want: Wait}, // not joined: this timeout starts at registration
+		{state: "closed|joined", after: time.Minute, want: Wait},
+		{state: "closed|joined", after: time.Minute + DefaultInitializationTimeout, want: Undo},
+		{state: "committed closed|hopeless", want: Commit},
+		{state: "closed closed|launching ready", want: Wait},
+		{state: "closed closed|launching ready", after: ReadyWithin, want: Undo},
+		{state: "closed|launching lost", want: Undo},
+		{state: "closed|ready missing", want: Undo},
+		{state: "marked|missing", want: Undo},
+		{state: "closed closed|ready", want: Commit},
+		{state: "closed|ready", after: time.Hour, want: Commit},
+		{state: "closed|", want: Commit},
+		{state: "closed|ready", blocked: time.Second, want: Wait},
+		{state: "closed|ready", blocked: BlockedFor, want: Undo},
+		{state: "closed|launching", blocked: BlockedFor, want: Wait}, // blocked pods count only after all replacements are ready
+		{state: "closed|ready", paused: true, want: Undo},
+		{state: "marked|", paused: true, want: Undo},
+		{state: "gone gone|launching", want: Done},
+		{state: "gone closed|ready", want: Commit},
 
 		// A committed move is never undone.
-		{seen: "committed closed|ready", want: Commit},
-		{seen: "committed marked|", want: Commit},
-		{seen: "committed committed|lost", want: Delete},
-		{seen: "deleted committed|lost", off: true, blocked: BlockedFor, after: time.Hour, want: Delete},
-		{seen: "deleted closed|missing", want: Commit},
-		{seen: "deleted gone|ready", want: Done},
-		{seen: "deleted deleted|lost", want: Done},
+		{state: "committed closed|ready", want: Commit},
+		{state: "committed marked|", want: Commit},
+		{state: "committed committed|lost", want: Delete},
+		{state: "deleted committed|lost", paused: true, blocked: BlockedFor, after: time.Hour, want: Delete},
+		{state: "deleted closed|missing", want: Commit},
+		{state: "deleted gone|ready", want: Done},
+		{state: "deleted deleted|lost", want: Done},
 	} {
-		in := seen(t, c.seen)
-		if c.off {
+		in := parseState(t, c.state)
+		if c.paused {
 			in.Obsolete = "paused"
 		}
 		now := started.Add(c.after)
@@ -95,7 +95,7 @@ func TestNext(t *testing.T) {
 			t.Errorf("%+v: the step is %+v, want %s", c, got, c.want)
 		}
 		if got.Action == Undo && got.Reason == "" || got.Action == Wait && (got.Reason == "" || !got.Until.After(now)) {
-			t.Errorf("%+v: the step has no reason, or no time of the next check: %+v", c, got)
+			t.Errorf("%+v: want a reason, and for Wait a later time of the next check: %+v", c, got)
 		}
 	}
 }
@@ -104,9 +104,9 @@ func TestNext(t *testing.T) {
 // end in the same state, and none is removed before all replacements are ready.
 func TestMovesEnd(t *testing.T) {
 	t.Parallel()
-	for fate := range 16 { // each pair of the 4 values of Progress
-		for crash := range 6 {
-			simulate(t, []Progress{Progress(fate % 4), Progress(fate / 4)}, crash)
+	for pair := range 16 { // each pair of the 4 values of Progress
+		for crash := range 6 { // a move has 5 steps, so with crash = 5 there is no crash
+			simulate(t, []Progress{Progress(pair % 4), Progress(pair / 4)}, crash)
 		}
 	}
 }
@@ -120,9 +120,9 @@ func simulate(t *testing.T, fate []Progress, crash int) {
 	now := started
 	for n := range 12 {
 		step := Next(s, now)
-		half := len(s.Candidates)
+		changed := len(s.Candidates)
 		if n == crash {
-			half = 1
+			changed = 1
 		}
 		switch step.Action {
 		case Wait:
@@ -131,17 +131,17 @@ func simulate(t *testing.T, fate []Progress, crash int) {
 				s.Replacements[i].State = fate[i]
 			}
 		case Close:
-			advance(s.Candidates[:half], Closed)
+			advance(s.Candidates[:changed], Closed)
 		case Commit:
 			if fate[0] != Ready || fate[1] != Ready {
 				t.Fatalf("replacements %v: nodes are removed before all replacements are ready: %+v", fate, s)
 			}
-			advance(s.Candidates[:half], Committed)
+			advance(s.Candidates[:changed], Committed)
 		case Delete:
-			advance(s.Candidates[:half], Deleted)
+			advance(s.Candidates[:changed], Deleted)
 		case Undo:
 			if s.Candidates[0].State > Closed || s.Candidates[1].State > Closed || fate[0] == Ready && fate[1] == Ready {
-				t.Fatalf("replacements %v: the move is undone after a commit, or although all are ready: %+v", fate, s)
+				t.Fatalf("replacements %v: undone after a commit, or although all replacements are ready: %+v", fate, s)
 			}
 			return
 		case Done:
@@ -154,10 +154,10 @@ func simulate(t *testing.T, fate []Progress, crash int) {
 	t.Fatalf("replacements %v, crash at step %d: the move does not end: %+v", fate, crash, s)
 }
 
-// advance advances nodes to a state, unless they are already further.
-func advance(nodes []Candidate, state CandidateState) {
-	for i := range nodes {
-		nodes[i].State = max(nodes[i].State, state)
+// advance advances candidates to a state, unless they are already further.
+func advance(candidates []Candidate, state CandidateState) {
+	for i := range candidates {
+		candidates[i].State = max(candidates[i].State, state)
 	}
 }
 

@@ -14,9 +14,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// accountRequests returns the AWS requests that need no other AWS answer. Without AWS clients, it marks all items of
-// AWS as absent and returns nil.
-func (c *collector) accountRequests(ctx context.Context) []func() {
+// independentRequests returns the AWS requests that need no result of another AWS request. Without AWS clients, it
+// marks all items of AWS as absent and returns nil.
+func (c *collector) independentRequests(ctx context.Context) []func() {
 	e := &c.e
 	if c.EKS == nil {
 		c.markAWSAbsent()
@@ -51,14 +51,14 @@ func (c *collector) images(ctx context.Context) ([]diagnosis.Image, error) {
 	return c.Images.ImagesByID(ctx, slices.Compact(ids))
 }
 
-// impaired returns, by instance ID, the status check that the instance fails; that of its host if both fail. The result
+// impaired returns, by instance ID, the failed status check: that of the host, else that of the instance. The result
 // includes all instances of the account, not only those of the cluster.
 func (c *collector) impaired(ctx context.Context) (map[string]string, error) {
 	all, err := c.EC2.StatusProblems(ctx)
 	out := map[string]string{}
-	for _, t := range all {
-		if t.Kind == ec2.InstanceCheckFailed && out[t.ID] == "" || t.Kind == ec2.SystemCheckFailed {
-			out[t.ID] = string(t.Kind)
+	for _, p := range all {
+		if p.Kind == ec2.InstanceCheckFailed && out[p.ID] == "" || p.Kind == ec2.SystemCheckFailed {
+			out[p.ID] = string(p.Kind)
 		}
 	}
 	return out, err
@@ -105,10 +105,9 @@ func entryOf(e eks.Entry) diagnosis.Entry {
 	return diagnosis.Entry{Principal: e.Principal, Type: e.Type, Username: e.Username, Groups: e.Groups, Created: e.Created.UTC()}
 }
 
-// regionRequests returns the requests about the cluster's VPC, and a function that reads the console output of
-// instances that have not joined.
-func (c *collector) regionRequests(ctx context.Context) []func() {
-	e, n := &c.e, c.Network
+// vpcAndConsoleRequests returns the requests about the cluster's VPC, and the function consoles.
+func (c *collector) vpcAndConsoleRequests(ctx context.Context) []func() {
+	e, network := &c.e, c.Network
 	if c.EKS == nil {
 		return nil
 	}
@@ -123,13 +122,13 @@ func (c *collector) regionRequests(ctx context.Context) []func() {
 		return out
 	}
 	return append(out,
-		into(ctx, c, &e.VPC, "ec2:DescribeVpcAttribute "+vpc, forVPC(vpc, n.VPC)),
-		into(ctx, c, &e.Subnets, "ec2:DescribeSubnets of "+vpc, forVPC(vpc, n.AllSubnets)),
-		into(ctx, c, &e.Routes, "ec2:DescribeRouteTables of "+vpc, forVPC(vpc, n.Routes)),
-		into(ctx, c, &e.ACLs, "ec2:DescribeNetworkAcls of "+vpc, forVPC(vpc, n.ACLs)),
-		into(ctx, c, &e.Endpoints, "ec2:DescribeVpcEndpoints of "+vpc, forVPC(vpc, n.Endpoints)),
-		into(ctx, c, &e.Groups, "ec2:DescribeSecurityGroups of "+vpc, forVPC(vpc, n.AllGroups)),
-		into(ctx, c, &e.NATAddresses, "ec2:DescribeNatGateways of "+vpc, forVPC(vpc, n.NATAddresses)),
+		into(ctx, c, &e.VPC, "ec2:DescribeVpcAttribute "+vpc, forVPC(vpc, network.VPC)),
+		into(ctx, c, &e.Subnets, "ec2:DescribeSubnets of "+vpc, forVPC(vpc, network.AllSubnets)),
+		into(ctx, c, &e.Routes, "ec2:DescribeRouteTables of "+vpc, forVPC(vpc, network.Routes)),
+		into(ctx, c, &e.ACLs, "ec2:DescribeNetworkAcls of "+vpc, forVPC(vpc, network.ACLs)),
+		into(ctx, c, &e.Endpoints, "ec2:DescribeVpcEndpoints of "+vpc, forVPC(vpc, network.Endpoints)),
+		into(ctx, c, &e.Groups, "ec2:DescribeSecurityGroups of "+vpc, forVPC(vpc, network.AllGroups)),
+		into(ctx, c, &e.NATAddresses, "ec2:DescribeNatGateways of "+vpc, forVPC(vpc, network.NATAddresses)),
 	)
 }
 
@@ -163,8 +162,8 @@ func (c *collector) consoles(ctx context.Context) {
 	}
 }
 
-// dependentRequests calls controllerRole, and returns the requests that need names from earlier answers: for roles,
-// instance profiles and the controller's permission to pass roles.
+// dependentRequests calls controllerRole, and returns the requests that need names from results of earlier requests:
+// those for roles, instance profiles and the controller's permission to pass roles.
 func (c *collector) dependentRequests(ctx context.Context) []func() {
 	if c.EKS == nil {
 		return nil
@@ -226,7 +225,7 @@ func (c *collector) roleARN(class diagnosis.Class) string {
 	return "arn:" + partition + ":iam::" + c.e.Account + ":role/" + strings.TrimPrefix(class.Role, "/")
 }
 
-// controllerRole asks EKS for the controller's role, unless the controller's service account names the role.
+// controllerRole reads the controller's role from EKS, unless the annotation of the ServiceAccount names it.
 func (c *collector) controllerRole(ctx context.Context) {
 	controller := &c.e.Controller.Value
 	if !c.e.Controller.Known() || controller.Role != "" || controller.Account == "" {
@@ -246,7 +245,7 @@ func (c *collector) controllerRole(ctx context.Context) {
 // because a cluster may have hundreds of mappings. If it leaves out roles, it sets the Truncation of Entries.
 func (c *collector) roleNames() []string {
 	var names []string
-	add := func(arn string) {
+	add := func(arn string) { // ignores an ARN that does not end with /NAME, such as a root user's
 		if name := arn[strings.LastIndexByte(arn, '/')+1:]; name != "" && !strings.Contains(name, ":") && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
@@ -261,7 +260,7 @@ func (c *collector) roleNames() []string {
 		}
 	}
 	for _, e := range c.e.Entries.Value {
-		if e.Type != "STANDARD" {
+		if e.Type != "STANDARD" { // the entries of nodes have other types
 			add(e.Principal)
 		}
 	}

@@ -50,11 +50,11 @@ type Clients struct {
 	Cluster string // name of the EKS cluster
 	Region  string // AWS region
 
-	// Controller is the Deployment of the controller, as namespace/name, for a cluster with several candidates. Empty:
-	// Collect finds it.
+	// Controller is the Deployment of the controller, as namespace/name, for a cluster with several Deployments that may
+	// be it. Empty: Collect finds the Deployment.
 	Controller string
-	// Progress is called when the reading of an item starts and, with done true, when it ends. Calls may be concurrent.
-	// Nil disables Progress.
+	// Progress is called before an item is requested, and with done true after it. Calls may be concurrent. Nil disables
+	// Progress.
 	Progress func(source string, done bool)
 
 	// ItemTimeout is the timeout of one item. Zero: ten seconds.
@@ -63,7 +63,6 @@ type Clients struct {
 	Now func() time.Time
 }
 
-// defaultItemTimeout is the default timeout of one item.
 const defaultItemTimeout = 10 * time.Second
 
 // maxConsoles is the maximum number of instances per EC2NodeClass whose console output is read. Instances of one class
@@ -81,28 +80,28 @@ type collector struct {
 
 // Collect requests all evidence. It returns no error: items that cannot be read are marked as absent. An item that
 // depends on other items is requested after them.
-func Collect(ctx context.Context, d Clients) diagnosis.Evidence {
-	if d.ItemTimeout == 0 {
-		d.ItemTimeout = defaultItemTimeout
+func Collect(ctx context.Context, clients Clients) diagnosis.Evidence {
+	if clients.ItemTimeout == 0 {
+		clients.ItemTimeout = defaultItemTimeout
 	}
-	if d.Now == nil {
-		d.Now = time.Now
+	if clients.Now == nil {
+		clients.Now = time.Now
 	}
-	c := &collector{Clients: d}
-	c.e = diagnosis.Evidence{Format: diagnosis.Format, At: d.Now().UTC(), Name: d.Cluster, Region: d.Region,
+	c := &collector{Clients: clients}
+	c.e = diagnosis.Evidence{Format: diagnosis.Format, At: clients.Now().UTC(), Name: clients.Cluster, Region: clients.Region,
 		Roles:    map[string]diagnosis.Item[diagnosis.Role]{},
 		Profiles: map[string]diagnosis.Item[diagnosis.Profile]{},
 		PassRole: map[string]diagnosis.Item[bool]{},
 	}
-	if d.Late != nil {
+	if clients.Late != nil {
 		c.collectForJoining(ctx)
 		return c.e
 	}
 	c.runConcurrently(c.kubernetesRequests(ctx))
 	c.countTypes()
-	c.runConcurrently(c.accountRequests(ctx))
+	c.runConcurrently(c.independentRequests(ctx))
 	c.claims(ctx)
-	c.runConcurrently(c.regionRequests(ctx))
+	c.runConcurrently(c.vpcAndConsoleRequests(ctx))
 	c.runConcurrently(c.dependentRequests(ctx))
 	return c.e
 }
@@ -134,8 +133,7 @@ func ask[T any](ctx context.Context, c *collector, source string, f func(context
 	return diagnosis.AbsentItem[T](source, at, absent, diagnosis.Mask(why))
 }
 
-// absence classifies an error of any client, and returns the details: for Denied the missing permission, for Failed the
-// error.
+// absence classifies an error of any client. The text is the missing permission for Denied, and the error for Failed.
 func absence(ctx context.Context, source string, err error) (diagnosis.Absence, string) {
 	var aws *awserr.Error
 	switch {
@@ -179,19 +177,19 @@ func listInto[T any](ctx context.Context, c *collector, field *diagnosis.Item[[]
 // askList does the same as ask, for a list that may be incomplete. The text that f returns becomes the item's
 // Truncation.
 func askList[T any](ctx context.Context, c *collector, source string, f func(context.Context) ([]T, string, error)) diagnosis.Item[[]T] {
-	cut := ""
+	truncation := ""
 	item := ask(ctx, c, source, func(ctx context.Context) (all []T, err error) {
-		all, cut, err = f(ctx)
+		all, truncation, err = f(ctx)
 		return all, err
 	})
 	if item.Known() {
-		item.Truncation = cut
+		item.Truncation = truncation
 	}
 	return item
 }
 
-// kubernetesRequests returns all requests to Kubernetes except those for NodeClaims and for user data. It requests the
-// user data itself. Without a client, it marks the items as absent and returns nil.
+// kubernetesRequests returns all requests to Kubernetes except those for NodeClaims and for user data. It reads the user
+// data before it returns. Without a client, it marks the other items as absent and returns nil.
 func (c *collector) kubernetesRequests(ctx context.Context) []func() {
 	e, kube := &c.e, c.Kube
 	e.UserData = notRequested[[]diagnosis.UserDataProblem](c.NoKube)
@@ -232,9 +230,8 @@ func (c *collector) kubernetesRequests(ctx context.Context) []func() {
 	}
 }
 
-// claims reads the NodeClaims after the instances, so that an instance launched in between is in the status of its
-// NodeClaim. It then replaces the names of NodeClaims and EC2NodeClasses from the instances' tags by those from the
-// NodeClaims.
+// claims reads the NodeClaims after the instances, so that also the NodeClaims of the newest listed instances are read.
+// It then replaces the names of NodeClaims and EC2NodeClasses from the instances' tags by those from the NodeClaims.
 func (c *collector) claims(ctx context.Context) {
 	if c.Kube != nil {
 		c.e.Claims = askList(ctx, c, "nodeclaims", c.Kube.Claims)
@@ -262,9 +259,9 @@ func (c *collector) countTypes() {
 func (c *collector) controller(ctx context.Context, events []evidence.PodEvent) diagnosis.Item[diagnosis.Controller] {
 	source, isFound := "deployments and serviceaccounts of a controller", false
 	item := ask(ctx, c, source, func(ctx context.Context) (diagnosis.Controller, error) {
-		out, at, found, err := c.Kube.Controller(ctx, c.Clients.Controller, events)
+		out, objects, found, err := c.Kube.Controller(ctx, c.Clients.Controller, events)
 		if found {
-			source, isFound = at, true
+			source, isFound = objects, true
 		}
 		return out, err
 	})
@@ -280,12 +277,12 @@ func (c *collector) controller(ctx context.Context, events []evidence.PodEvent) 
 const leaseRecheckPause = 5 * time.Second
 
 // lease returns the Lease whose name is in the settings of the controller's Deployment. A Lease that seems expired is
-// read again after leaseRecheckPause, because the local clock may be ahead. If the Lease was renewed in between, the
-// result has the local time as renewal time.
+// read again after leaseRecheckPause, because the local clock may be ahead. If the Lease was renewed during the
+// pause, the result has the local time as renewal time.
 func (c *collector) lease(ctx context.Context) diagnosis.Item[diagnosis.Lease] {
 	isFound := false
 	item := ask(ctx, c, "leases", func(ctx context.Context) (diagnosis.Lease, error) {
-		controller := c.e.Controller.Value // no tenant can choose it: see evidence.Reader.Controller
+		controller := c.e.Controller.Value // a tenant cannot make another Deployment the controller: see evidence.Reader.Controller
 		name := controller.Settings["LEADER_ELECTION_NAME"]
 		namespaces := []string{controller.Settings["LEADER_ELECTION_NAMESPACE"], controller.Namespace}
 		first, found, err := c.Kube.Lease(ctx, name, namespaces...)

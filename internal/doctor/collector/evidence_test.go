@@ -85,7 +85,7 @@ func newTestAccount(t *testing.T) testAccount {
 
 func arn(role string) string { return "arn:aws:iam::" + emulator.DefaultAccount + ":role/" + role }
 
-// TestCollect collects from an AWS that answers everything, without Kubernetes.
+// TestCollect: without faults of AWS, all items of AWS are known, also without Kubernetes.
 func TestCollect(t *testing.T) {
 	t.Parallel()
 	s := newTestAccount(t)
@@ -97,7 +97,7 @@ func TestCollect(t *testing.T) {
 		"instances": e.Instances.Known(), "role": e.Roles["fargate"].Known(),
 	} {
 		if !known {
-			t.Errorf("%s is not known: %+v", what, e)
+			t.Errorf("the item %s is not known: %+v", what, e)
 		}
 	}
 	if e.Account != emulator.DefaultAccount || e.Cluster.Value.AuthMode != ekscluster.AuthBoth ||
@@ -110,11 +110,11 @@ func TestCollect(t *testing.T) {
 	}
 	if p := e.Fargate.Value; len(p) != 1 || p[0].Role != arn("fargate") || len(p[0].Selectors) != 1 ||
 		p[0].Selectors[0].Namespace != "kube-system" {
-		t.Errorf("profiles %+v, want the one for kube-system", p)
+		t.Errorf("Fargate profiles %+v, want the one for kube-system", p)
 	}
 	if len(e.Subnets.Value) == 0 || len(e.Routes.Value) == 0 || len(e.NATAddresses.Value) == 0 ||
 		len(e.Entries.Value) != 2 || e.Entries.Value[0].Created.IsZero() {
-		t.Errorf("subnets %d, routes %d, addresses %v, entries %+v; want some of each, and 2 entries", len(e.Subnets.Value), len(e.Routes.Value),
+		t.Errorf("subnets %d, routes %d, addresses %v, entries %+v; want some of each, and 2 entries with creation times", len(e.Subnets.Value), len(e.Routes.Value),
 			e.NATAddresses.Value, e.Entries.Value)
 	}
 	if g := e.Groups.Value; !slices.ContainsFunc(g,
@@ -125,11 +125,11 @@ func TestCollect(t *testing.T) {
 		t.Errorf("home %+v, want it not asked because there is no kubeconfig", e.Home)
 	}
 	if findings := diagnosis.Actionable(checks.Diagnose(e)); len(findings) > 0 {
-		t.Errorf("unexpected finding: %+v", findings)
+		t.Errorf("findings %+v, want none", findings)
 	}
 }
 
-// TestAbsent: each item is absent for its own reason, and the others are known.
+// TestAbsent: an item whose request fails has the reason, and the items of other requests are known.
 func TestAbsent(t *testing.T) {
 	t.Parallel()
 	s := newTestAccount(t)
@@ -153,14 +153,14 @@ func TestAbsent(t *testing.T) {
 	s.clients.Cluster = "staging"
 	s.clients.EKS, _ = eks.New(aws.Config{Region: "us-east-1"}, "staging")
 	s.clients.IAM = iam.New(aws.Config{Region: "us-east-1"}, iam.Cluster{Name: "staging"})
-	s.clients.ItemTimeout = time.Nanosecond
+	s.clients.ItemTimeout = time.Nanosecond // every request times out
 	if e := collector.Collect(t.Context(), s.clients); !e.Cluster.Is(diagnosis.Failed) || e.Cluster.Why != "there was no answer in time" {
 		t.Errorf("cluster %+v, want it failed by timeout", e.Cluster)
 	}
 	if e := collector.Collect(t.Context(),
 		collector.Clients{NoAWS: "no credentials", NoKube: "no kubeconfig"}); !e.Cluster.Is(diagnosis.NotAsked) ||
 		e.Groups.Why != "no credentials" || e.Instances.Why != "no credentials" {
-		t.Errorf("without any client: %+v, want all items not asked", e)
+		t.Errorf("without any client: %+v, want all items not asked, with the reason", e)
 	}
 }
 

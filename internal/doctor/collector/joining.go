@@ -37,20 +37,19 @@ func (c *collector) collectForJoining(ctx context.Context) {
 		c.markAWSAbsent()
 		return
 	}
-	c.runConcurrently(c.joiningAccountRequests(ctx))
+	c.runConcurrently(c.independentJoiningRequests(ctx))
 	c.joiningClaims(ctx)
 	if parts := strings.Split(e.Cluster.Value.ARN, ":"); e.Account == "" && len(parts) > 4 {
-		e.Account = parts[4]
+		e.Account = parts[4] // STS returned no account
 	}
-	c.runConcurrently(c.regionRequests(ctx))
+	c.runConcurrently(c.vpcAndConsoleRequests(ctx))
 	if !c.NoIAM {
 		c.runConcurrently(c.joiningRoleRequests(ctx))
 		c.setOwnRole()
 	}
 }
 
-// joiningClaims takes the NodeClaim and EC2NodeClass of each instance from the NodeClaims, not from the instance's
-// tags. The NodeClaims themselves are not stored in the evidence.
+// joiningClaims does the same as claims, but does not store the NodeClaims in the evidence.
 func (c *collector) joiningClaims(ctx context.Context) {
 	if len(c.e.Instances.Value) == 0 {
 		return
@@ -59,8 +58,8 @@ func (c *collector) joiningClaims(ctx context.Context) {
 	c.e.Instances.Value = diagnosis.WithClaims(c.e.Instances.Value, claims.Value)
 }
 
-// joiningAccountRequests returns the requests of accountRequests that show why instances do not join.
-func (c *collector) joiningAccountRequests(ctx context.Context) []func() {
+// independentJoiningRequests returns those of independentRequests that show why instances do not join.
+func (c *collector) independentJoiningRequests(ctx context.Context) []func() {
 	e := &c.e
 	out := []func(){
 		func() { e.Caller = ask(ctx, c, "sts:GetCallerIdentity", c.caller) },
@@ -102,10 +101,10 @@ func (c *collector) joiningRoleRequests(ctx context.Context) []func() {
 		names = append(names, callerRole)
 		names = append(names, c.roleNames()...)
 	}
-	const most = 8 // a cluster may have hundreds of mappings
+	const maxRoles = 8 // a cluster may have hundreds of mappings
 	requested := map[string]bool{}
 	for _, name := range names {
-		if name == "" || requested[name] || len(requested) == most {
+		if name == "" || requested[name] || len(requested) == maxRoles {
 			continue
 		}
 		requested[name] = true
@@ -120,8 +119,8 @@ func (c *collector) isMapped(name string) bool {
 		slices.ContainsFunc(c.e.AuthMap.Value.Roles, func(m diagnosis.Mapping) bool { return strings.HasSuffix(m.ARN, "/"+name) })
 }
 
-// setOwnRole sets the controller's role to the role that the caller has assumed, unless EC2 may assume that role too:
-// then the role may be a node role.
+// setOwnRole sets the controller's role to the role that the caller has assumed, unless EC2 may assume that role: it may
+// then be the node role of the instance where the controller runs.
 func (c *collector) setOwnRole() {
 	arn := ownRoleARN(c.e.Caller.Value)
 	_, name, _ := strings.Cut(arn, ":role/")

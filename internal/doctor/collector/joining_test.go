@@ -25,7 +25,7 @@ func TestJoining(t *testing.T) {
 		role  string
 		late  map[string]bool
 		roles int    // number of requested roles
-		found string // checks of the findings before a launch
+		found string // IDs of the checks with a finding
 	}{
 		"nothing is late":     {"node", map[string]bool{}, 0, ""},
 		"an instance is late": {"node", map[string]bool{"i-1": true}, 1, ""},
@@ -41,28 +41,28 @@ func TestJoining(t *testing.T) {
 			class := &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: awsv1.EC2NodeClassSpec{Role: c.role}}
 			class.Status.Subnets = []awsv1.Subnet{{ID: s.estate.PrivateSubnets[0].ID}}
 			class.Status.SecurityGroups = []awsv1.SecurityGroup{{ID: s.estate.NodeGroup.ID}}
-			maps := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "aws-auth"},
+			authMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "aws-auth"},
 				Data: map[string]string{"mapRoles": "[]"}}
-			api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(class, maps).Build()
+			api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(class, authMap).Build()
 			s.clients.Kube, s.clients.NoKube, s.clients.Late = evidence.NewCacheReader(api, api), "", c.late
 			e := collector.Collect(t.Context(), s.clients)
 			if !e.NodeGroups.Is(diagnosis.NotAsked) || !e.Fargate.Is(diagnosis.NotAsked) || !e.Events.Is(diagnosis.NotAsked) ||
 				!e.Home.Is(diagnosis.NotAsked) {
-				t.Errorf("too much was requested: %+v", e)
+				t.Errorf("want no node groups, Fargate profiles, events and kube-system, got %+v", e)
 			}
 			if !e.Cluster.Known() || !e.Entries.Known() || !e.AuthMap.Known() || !e.Groups.Known() || !e.Routes.Known() ||
 				!e.Classes.Known() || e.Account == "" {
-				t.Errorf("too little was requested: %+v", e)
+				t.Errorf("want all items that joining needs, got %+v", e)
 			}
 			if e.Instances.Known() != (len(c.late) > 0) || len(e.Roles) != c.roles {
-				t.Errorf("instances known: %t, want it only if one is late; roles %v, want the number of the case", e.Instances.Known(), e.Roles)
+				t.Errorf("instances known: %t, want %t; roles %v, want %d", e.Instances.Known(), len(c.late) > 0, e.Roles, c.roles)
 			}
 			var ids []string
 			for _, f := range checks.Preflight(e)["default"] {
 				ids = append(ids, f.Check)
 			}
 			if strings.Join(ids, ",") != c.found {
-				t.Errorf("found %v, want %s", ids, c.found)
+				t.Errorf("findings of the checks %v, want %s", ids, c.found)
 			}
 		})
 	}

@@ -26,7 +26,7 @@ func TestLease(t *testing.T) {
 		absent diagnosis.Absence
 		why    string
 	}{
-		"held": {200, `{"kind": "LeaseList", "apiVersion": "coordination.k8s.io/v1", "items": [{"metadata": {"namespace": "kube-system", "name": "karpenter-leader-election"},
+		"exists": {200, `{"kind": "LeaseList", "apiVersion": "coordination.k8s.io/v1", "items": [{"metadata": {"namespace": "kube-system", "name": "karpenter-leader-election"},
 			"spec": {"holderIdentity": "joiner-0", "leaseDurationSeconds": 15, "renewTime": "2099-05-01T12:00:00.000000Z"}}]}`, "", ""},
 		"none":   {200, `{"kind": "LeaseList", "apiVersion": "coordination.k8s.io/v1", "items": []}`, diagnosis.Missing, ""},
 		"denied": {403, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403, "message": "no"}`, diagnosis.Denied, "to get and list leases"},
@@ -44,13 +44,13 @@ func TestLease(t *testing.T) {
 				_, _ = io.WriteString(w, c.answer)
 			}))
 			t.Cleanup(api.Close)
-			w, err := evidence.NewReader(&rest.Config{Host: api.URL})
+			reader, err := evidence.NewReader(&rest.Config{Host: api.URL})
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := collector.Collect(t.Context(), collector.Clients{Kube: w, NoAWS: "none", Cluster: "prod", Region: "us-east-1"}).Lease
+			got := collector.Collect(t.Context(), collector.Clients{Kube: reader, NoAWS: "none", Cluster: "prod", Region: "us-east-1"}).Lease
 			if got.Absent != c.absent || got.Why != c.why || got.At.IsZero() {
-				t.Errorf("the Lease is %+v, want the reason of its absence and a time", got)
+				t.Errorf("the Lease is %+v, want absence %q because %q, and a time", got, c.absent, c.why)
 			}
 			if want := time.Date(2099, 5, 1, 12, 0, 0, 0, time.UTC); c.absent == "" &&
 				(got.Source != "lease kube-system/karpenter-leader-election" || got.Value.Holder != "joiner-0" || !got.Value.Renewed.Equal(want)) {
@@ -60,11 +60,11 @@ func TestLease(t *testing.T) {
 	}
 }
 
-// TestLeaseAhead: with a local clock ahead of the cluster's, a Lease that is renewed continuously does not count as
-// expired.
+// TestLeaseAhead: if the local clock is an hour ahead of the cluster's, a Lease counts as renewed now if its renewal
+// time changes between two readings.
 func TestLeaseAhead(t *testing.T) {
 	t.Parallel()
-	for name, step := range map[string]time.Duration{"renewed": 2 * time.Second, "not renewed": 0} {
+	for name, perReading := range map[string]time.Duration{"renewed": 2 * time.Second, "not renewed": 0} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			renewed := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
@@ -78,15 +78,15 @@ func TestLeaseAhead(t *testing.T) {
 				}
 				_, _ = fmt.Fprintf(w, `{"kind": "LeaseList", "apiVersion": "coordination.k8s.io/v1", "items": [{"metadata": {"namespace": "kube-system", "name": "karpenter-leader-election"},
 					"spec": {"holderIdentity": "joiner-0", "leaseDurationSeconds": 15, "renewTime": %q}}]}`, next.Format("2006-01-02T15:04:05.000000Z"))
-				next = next.Add(step)
+				next = next.Add(perReading)
 			}))
 			t.Cleanup(api.Close)
-			w, err := evidence.NewReader(&rest.Config{Host: api.URL})
+			reader, err := evidence.NewReader(&rest.Config{Host: api.URL})
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := collector.Collect(t.Context(), collector.Clients{Kube: w, NoAWS: "none", Cluster: "prod", Region: "us-east-1"}).Lease
-			if isNow := time.Since(got.Value.Renewed) < time.Minute; isNow != (step > 0) || step == 0 && !got.Value.Renewed.Equal(renewed) {
+			got := collector.Collect(t.Context(), collector.Clients{Kube: reader, NoAWS: "none", Cluster: "prod", Region: "us-east-1"}).Lease
+			if isNow := time.Since(got.Value.Renewed) < time.Minute; isNow != (perReading > 0) || perReading == 0 && !got.Value.Renewed.Equal(renewed) {
 				t.Errorf("the Lease is %+v, want it renewed now only if it changes between the readings", got)
 			}
 		})

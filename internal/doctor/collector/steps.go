@@ -11,7 +11,7 @@ import (
 
 // countTypesPerRequirement counts how many instance types of a region remain after each requirement of a pool, by
 // architecture, for an AMI family. A requirement on a label that no instance type has (user-defined labels, zones,
-// capacity types) is skipped. If no requirement remains, there is one step with all types. The result is nil if the
+// capacity types) is skipped. If all are skipped, there is one step with all types. The result is nil if the
 // region is not known.
 func countTypesPerRequirement(p diagnosis.Pool, family, region string) []diagnosis.Step {
 	types, keys := offeredTypes(family, region)
@@ -71,8 +71,8 @@ func hasNoTypes(steps []diagnosis.Step) bool {
 	return len(steps) > 0 && len(steps[len(steps)-1].Left) == 0
 }
 
-// mostOptions is the maximum number of values from which loosening chooses the first by itself. With more values, the
-// user must choose.
+// mostOptions is the maximum number of values from which loosening chooses the first. With more values, the user must
+// choose.
 const mostOptions = 3
 
 // loosening returns the smallest change after which a pool without instance types has some: one more value for the

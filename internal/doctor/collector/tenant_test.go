@@ -43,12 +43,12 @@ var resources = map[string][2]string{
 	"EndpointSlice":      {"/apis/discovery.k8s.io/v1", "endpointslices"},
 }
 
-// apiServer answers lists, with field selectors and pages, and gets like the API server.
+// apiServer answers get and list requests as the API server does, with field selectors and pages.
 type apiServer struct {
 	mu      sync.Mutex
 	objects map[string][]object // by resource path
-	lists   []string            // the URLs of all lists
-	largest int                 // the largest number of objects in an answer
+	lists   []string            // the URLs of all list requests
+	largest int                 // the largest number of objects in the answer to a list request
 }
 
 func newAPIServer(t *testing.T, objects ...object) (*apiServer, *evidence.Reader) {
@@ -137,11 +137,11 @@ func matches(o object, selector string) bool {
 		if !ok {
 			continue
 		}
-		var at any = o
+		var value any = o
 		for part := range strings.SplitSeq(field, ".") {
-			at = at.(object)[part]
+			value = value.(object)[part]
 		}
-		if at != want {
+		if value != want {
 			return false
 		}
 	}
@@ -168,9 +168,9 @@ func discovery(path string) object {
 	var out []object
 	for kind, r := range resources {
 		if r[0] == path {
-			isWide := slices.Contains([]string{"Namespace", "Node", "ClusterRole", "ClusterRoleBinding", "NodePool", "NodeClaim",
+			isClusterScoped := slices.Contains([]string{"Namespace", "Node", "ClusterRole", "ClusterRoleBinding", "NodePool", "NodeClaim",
 				"EC2NodeClass"}, kind)
-			out = append(out, object{"name": r[1], "kind": kind, "namespaced": !isWide, "verbs": []string{"list", "get"}})
+			out = append(out, object{"name": r[1], "kind": kind, "namespaced": !isClusterScoped, "verbs": []string{"list", "get"}})
 		}
 	}
 	if out == nil {
@@ -179,6 +179,7 @@ func discovery(path string) object {
 	return object{"kind": "APIResourceList", "groupVersion": strings.TrimPrefix(strings.TrimPrefix(path, "/apis/"), "/api/"), "resources": out}
 }
 
+// documents reads the YAML documents of a file in testdata.
 func documents(t *testing.T, name string) []object {
 	t.Helper()
 	text, err := os.ReadFile("testdata/" + name)
@@ -203,14 +204,13 @@ func baseCluster(t *testing.T) []object {
 	return documents(t, "cluster.yaml")
 }
 
-// collect collects the evidence from Kubernetes only.
 func collect(t *testing.T, w *evidence.Reader) diagnosis.Evidence {
 	t.Helper()
 	return collector.Collect(t.Context(), collector.Clients{Kube: w, NoAWS: "none", Cluster: "prod", Region: "us-east-1"})
 }
 
 // TestTenantInputs: objects that a tenant can create in its own namespace make no finding certain, lead to no finding
-// about IAM, and are in no fix.
+// about IAM, and are not named in any fix.
 func TestTenantInputs(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"denial-event.yaml", "event.yaml", "deploys.yaml", "forged-events.yaml"} {
@@ -223,8 +223,8 @@ func TestTenantInputs(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				isPods := f.Subject == "pod tenant/app" && f.Certainty != diagnosis.Certain
-				if !isPods || strings.Contains(string(text), "pwned") || strings.Contains(string(text), "iam") {
+				isUncertainAboutPod := f.Subject == "pod tenant/app" && f.Certainty != diagnosis.Certain
+				if !isUncertainAboutPod || strings.Contains(string(text), "pwned") || strings.Contains(string(text), "iam") {
 					t.Errorf("the tenant's objects lead to %s; want only uncertain findings about its pod", text)
 				}
 			}
@@ -236,8 +236,8 @@ func TestTenantInputs(t *testing.T) {
 	}
 }
 
-// TestFlood: thousands of events and pods of one tenant hide neither the controller's own events nor the pods of
-// others. Lists are read in pages, and truncation is reported.
+// TestFlood: thousands of events and pods of one tenant hide neither the controller's own events nor pods in other
+// namespaces. Lists are read in pages, and truncation is reported.
 func TestFlood(t *testing.T) {
 	t.Parallel()
 	all := baseCluster(t)
@@ -271,7 +271,7 @@ func TestFlood(t *testing.T) {
 		t.Errorf("the reported truncations are %q, want those of pods and warnings", cut)
 	}
 	if s.largest > 500 {
-		t.Errorf("an answer has %d objects, want at most 500", s.largest)
+		t.Errorf("a page of a list has %d objects, want at most 500", s.largest)
 	}
 	for _, url := range s.lists {
 		if strings.Contains(url, "/events") && (!strings.Contains(url, "/namespaces/") || !strings.Contains(url, "involvedObject.kind")) {

@@ -33,7 +33,7 @@ func NewAWS(cfg aws.Config, caller string) *AWS {
 }
 
 // awsCalls returns the supported calls, by service and action. Each function returns the change that the call would
-// make. It reads the state before the change, except attachPolicy and putPolicy: they leave Change.Before empty.
+// make. attachPolicy and putPolicy do not read the state before the change: they leave Change.Before empty.
 func awsCalls() map[string]func(context.Context, *AWS, fix.AWS) (Change, error) {
 	return map[string]func(context.Context, *AWS, fix.AWS) (Change, error){
 		"eks create-access-entry":               createEntry,
@@ -46,9 +46,11 @@ func awsCalls() map[string]func(context.Context, *AWS, fix.AWS) (Change, error) 
 	}
 }
 
-// parameters returns the values of the named parameters, in the order of names. It returns an error if a named
-// parameter is missing, or if the call has any other parameter than these and --region. It also returns an error if a
-// parameter is repeated, or if --region is not the client's region.
+// parameters returns the values of the named parameters, in the order of names. It returns an error in any of these
+// cases:
+//   - a named parameter is missing, or repeated
+//   - the call has another parameter, except --region
+//   - --region is not the client's region
 func (a *AWS) parameters(call fix.AWS, names ...string) ([]string, error) {
 	values := map[string]string{}
 	for _, p := range call.Params {
@@ -70,8 +72,8 @@ func (a *AWS) parameters(call fix.AWS, names ...string) ([]string, error) {
 	return out, nil
 }
 
-// callError returns the error of a call; nil if err is nil. If the call was denied, the error names the missing
-// permission.
+// callError returns the classified error of a call; nil if err is nil. If the call was denied, the error names the
+// missing permission.
 func (a *AWS) callError(service, op string, err error) error {
 	return permissionError(service, a.caller, awserr.Classify(op, err))
 }
@@ -134,7 +136,7 @@ func deleteEntry(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
 	}}, err
 }
 
-// checkEntry returns the access entry of a principal as text, or an error if the entry differs from want, the entry in
+// checkEntry returns the access entry of a principal as text, or an error if the entry differs from want, its state in
 // the diagnosis. The text is empty if there is no entry and want is zero.
 func (a *AWS) checkEntry(ctx context.Context, cluster, principal string, want fix.Expected) (string, error) {
 	e, err := a.entry(ctx, cluster, principal)
@@ -244,7 +246,7 @@ func removeFromProfile(ctx context.Context, a *AWS, call fix.AWS) (Change, error
 		}}, err
 }
 
-// decodePolicy decodes a policy that IAM returns URL-encoded.
+// decodePolicy decodes a policy, which IAM returns URL-encoded. A text that cannot be decoded is returned unchanged.
 func decodePolicy(document string) string {
 	text, err := url.QueryUnescape(document)
 	if err != nil {

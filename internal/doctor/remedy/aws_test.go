@@ -43,15 +43,15 @@ func TestRoles(t *testing.T) {
 	const worker = "arn:aws:iam::aws:policy/AmazonEKSWorkerNodePolicy"
 	role := fix.P("--role-name", fix.RoleName("node"))
 	profile := fix.P("--instance-profile-name", fix.Profile("nodes"))
-	policy := func(statement fix.Fields) fix.Param {
+	policyDocument := func(statement fix.Fields) fix.Param {
 		return fix.P("--policy-document", fix.Document(fix.Fields{"Version": fix.Text("2012-10-17"), "Statement": fix.List{statement}}))
 	}
 	changes, err := Plan(t.Context(), fix.New("", fix.Call("iam", "attach-role-policy", role, fix.P("--policy-arn", fix.Policy(worker))),
 		fix.Call("iam", "update-assume-role-policy", role,
-			policy(fix.Fields{"Effect": fix.Text("Allow"), "Principal": fix.Fields{"Service": fix.Text("ec2.amazonaws.com")},
+			policyDocument(fix.Fields{"Effect": fix.Text("Allow"), "Principal": fix.Fields{"Service": fix.Text("ec2.amazonaws.com")},
 				"Action": fix.Text("sts:AssumeRole")})),
 		fix.Call("iam", "put-role-policy", role, fix.P("--policy-name", fix.PolicyName("pass")),
-			policy(fix.Fields{"Effect": fix.Text("Allow"), "Action": fix.Text("iam:PassRole"), "Resource": fix.Text("*")})),
+			policyDocument(fix.Fields{"Effect": fix.Text("Allow"), "Action": fix.Text("iam:PassRole"), "Resource": fix.Text("*")})),
 		fix.Call("iam", "remove-role-from-instance-profile", profile, fix.P("--role-name", fix.RoleName("old"))),
 		fix.Call("iam", "add-role-to-instance-profile", profile, role)), clients)
 	if err != nil {
@@ -67,7 +67,7 @@ func TestRoles(t *testing.T) {
 	}
 	made, err := account.Role("node")
 	if err != nil || !slices.Contains(made.Policies, worker) || !strings.Contains(made.TrustPolicy, "ec2.amazonaws.com") {
-		t.Errorf("the role is %+v, %v, want the policy and trust of EC2", made, err)
+		t.Errorf("the role is %+v, %v, want the attached policy and trust of EC2", made, err)
 	}
 	again, err := Plan(t.Context(), fix.New("", fix.Call("iam", "add-role-to-instance-profile", profile, role)), clients)
 	if err != nil || again[0].Before != "role: node\n" {
@@ -102,15 +102,15 @@ func TestEntries(t *testing.T) {
 	clients := Clients{AWS: NewAWS(aws.Config{Region: "us-east-1", BaseEndpoint: &server.URL, RetryMaxAttempts: 1,
 		Credentials: credentials.NewStaticCredentialsProvider(emulator.DefaultAccount, "x", "")}, "arn:aws:iam::1:user/jane")}
 	role := "arn:aws:iam::" + emulator.DefaultAccount + ":role/node"
-	where := func(region string) []fix.Param {
+	entryIn := func(region string) []fix.Param {
 		return []fix.Param{fix.P("--cluster-name", fix.ClusterName("prod")), fix.P("--region", fix.Region(region)),
 			fix.P("--principal-arn", fix.RoleARN(role))}
 	}
 	create := func(kind fix.Value, region string) fix.Step {
-		return fix.Call("eks", "create-access-entry", append(where(region), fix.P("--type", kind))...)
+		return fix.Call("eks", "create-access-entry", append(entryIn(region), fix.P("--type", kind))...)
 	}
 	remove := func(kind string, created time.Time) fix.Step {
-		return fix.Call("eks", "delete-access-entry", where("us-east-1")...).Expecting(kind, created)
+		return fix.Call("eks", "delete-access-entry", entryIn("us-east-1")...).Expecting(kind, created)
 	}
 	planAndApply := func(steps ...fix.Step) []Change {
 		t.Helper()
@@ -132,7 +132,7 @@ func TestEntries(t *testing.T) {
 		"the entry was recreated":                 remove("STANDARD", time.Now().Add(-time.Hour)),
 	} {
 		if _, err := Plan(t.Context(), fix.New("", step), clients); err == nil || !strings.Contains(err.Error(), why) {
-			t.Errorf("a changed entry: %v, want %s", err, why)
+			t.Errorf("deletion of a changed entry: %v, want an error with %s", err, why)
 		}
 	}
 	linux := create(fix.Text("EC2_LINUX"), "us-east-1")
@@ -149,6 +149,6 @@ func TestEntries(t *testing.T) {
 	}
 	if _, err := Plan(t.Context(), fix.New("", create(fix.Text("EC2_LINUX"), "eu-west-1")), clients); err == nil ||
 		!strings.Contains(err.Error(), "the fix is for eu-west-1") {
-		t.Errorf("another region: %v, want an error", err)
+		t.Errorf("fix for another region: %v, want an error that names it", err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 // if a NodeClaim differs from the one in the diagnosis, and skips a NodeClaim that no longer exists.
 func (d Clients) planDelete(ctx context.Context, k fix.Kubernetes) (Change, error) {
 	var existing []fix.Claim
-	text := ""
+	before := ""
 	for _, c := range k.Claims {
 		_, found, err := d.tryDelete(ctx, c)
 		if err != nil {
@@ -21,12 +21,12 @@ func (d Clients) planDelete(ctx context.Context, k fix.Kubernetes) (Change, erro
 		}
 		if found {
 			existing = append(existing, c)
-			text += "nodeclaim " + c.Name + "\n"
+			before += "nodeclaim " + c.Name + "\n"
 		}
 	}
-	return Change{What: "nodeclaims, and the instances that were launched for them", Before: text, apply: func(ctx context.Context) error {
+	return Change{What: "nodeclaims, and the instances that were launched for them", Before: before, apply: func(ctx context.Context) error {
 		for _, c := range existing {
-			deletion, found, err := d.tryDelete(ctx, c) // again, because the object may have changed while the user reviewed the fix
+			deletion, found, err := d.tryDelete(ctx, c) // again, because the NodeClaim may have changed while the user reviewed the fix
 			if err != nil {
 				return err
 			}

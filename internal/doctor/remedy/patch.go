@@ -10,7 +10,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// tryPatch returns the change of a patch, after a dry run on the API server. For aws-auth, it calls checkRowsKept.
+// tryPatch returns the change that a patch would make, after a dry run on the API server. A patch of aws-auth must pass
+// checkRowsKept.
 func (d Clients) tryPatch(ctx context.Context, p kubeclient.Patch) (Change, error) {
 	trial, err := d.Kube.DryRun(ctx, p)
 	if err != nil {
@@ -29,7 +30,7 @@ func (d Clients) tryPatch(ctx context.Context, p kubeclient.Patch) (Change, erro
 		apply: func(ctx context.Context) error { return d.Kube.Apply(ctx, p, trial) }}, nil
 }
 
-// checkRowsKept returns an error if a role with a row in aws-auth before a change would have no row after it: the patch
+// checkRowsKept returns an error if a role has a row in before, the mapRoles of aws-auth, and none in after: the patch
 // was then written for an earlier version of the ConfigMap.
 func checkRowsKept(before, after string) error {
 	oldMap, newMap := evidence.ReadAuthMap(before), evidence.ReadAuthMap(after)
@@ -38,9 +39,9 @@ func checkRowsKept(before, after string) error {
 	}
 	for _, row := range oldMap.Roles {
 		isKept := false
-		for _, other := range newMap.Roles {
-			isSame := other.ARN == row.ARN && other.Username == row.Username && slices.Equal(other.Groups, row.Groups)
-			isKept = isKept || isSame || nameOf(other.ARN) == nameOf(row.ARN)
+		for _, newRow := range newMap.Roles {
+			isSame := newRow.ARN == row.ARN && newRow.Username == row.Username && slices.Equal(newRow.Groups, row.Groups)
+			isKept = isKept || isSame || nameOf(newRow.ARN) == nameOf(row.ARN)
 		}
 		if !isKept {
 			return fmt.Errorf("change aws-auth: its row for %s would be lost, because aws-auth was changed in the meantime; run this again", row.ARN)

@@ -31,8 +31,8 @@ type Cluster interface {
 type Clients struct {
 	Kube Cluster
 	AWS  *AWS
-	// RunCorrect runs the read-only command joiner correct with these arguments, and returns its output. Nil: fixes that need
-	// the command are refused.
+	// RunCorrect runs the read-only command joiner correct: args are its arguments, from "correct" on. It returns the
+	// output. Nil: a fix that needs the command is refused.
 	RunCorrect func(ctx context.Context, args []string) (string, error)
 
 	// NoKube and NoAWS are the reasons, for the user, why Kube or AWS is nil.
@@ -41,15 +41,15 @@ type Clients struct {
 
 // Change is one step of a fix, ready to be made.
 type Change struct {
-	Command       string // of the step, without comments
+	Command       string // command of the step, without comments
 	What          string // changed object: "nodepool web", "access entry of arn:…"
 	Before, After string // state of the object, as lines of text; empty: it does not exist, or was not read
 
 	apply func(context.Context) error // makes the change
 }
 
-// ManualStepError is the error of a fix that only the user can apply, because it needs an editor, a decision, or an unsupported
-// step.
+// ManualStepError is the error of a fix that only the user can apply, because it needs an editor, a decision, or an
+// unsupported step.
 type ManualStepError struct {
 	Line string // the step that only the user can do
 	Why  string // the reason
@@ -173,7 +173,7 @@ func partialError(changes []Change, failed int, err error) error {
 	return fmt.Errorf("%w; %[3]d of %[2]d commands were run, these remain: %[4]s", err, len(changes), failed, strings.Join(remaining, "; "))
 }
 
-// permissionError returns an error that names the missing permission if err is the error of a denied call, else err.
+// permissionError returns err, or an error that names the missing permission if err is the error of a denied call.
 // caller is as in NewAWS.
 func permissionError(service, caller string, err error) error {
 	var aws *awserr.Error

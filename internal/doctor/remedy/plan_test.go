@@ -40,7 +40,7 @@ func (r *recorder) Delete(_ context.Context, d kubeclient.Deletion) error {
 // TestPlanRefuses: a fix is not planned at all if one of its steps cannot be applied, or needs a missing client.
 func TestPlanRefuses(t *testing.T) {
 	t.Parallel()
-	closed := Clients{NoKube: "there is no kubeconfig", NoAWS: "there are no credentials"}
+	noClients := Clients{NoKube: "there is no kubeconfig", NoAWS: "there are no credentials"}
 	merge := fix.Merge(fix.NodePool("web"), fix.At(fix.Text("x"), "spec", "a"))
 	entry := fix.P("--principal-arn", fix.RoleARN("arn:aws:iam::111122223333:role/node"))
 	for want, f := range map[string]fix.Fix{
@@ -63,13 +63,13 @@ func TestPlanRefuses(t *testing.T) {
 		"the parameter --subnets is not supported": fix.New("",
 			fix.Call("eks", "create-access-entry", fix.P("--subnets", fix.Subnet("subnet-1"), fix.Subnet("subnet-2")))),
 	} {
-		changes, err := Plan(t.Context(), f, closed)
+		changes, err := Plan(t.Context(), f, noClients)
 		if err == nil || !strings.Contains(err.Error(), want) || len(changes) > 0 {
 			t.Errorf("%s: %v, %v; want %q", f, changes, err, want)
 		}
 	}
 	var byHand *ManualStepError
-	if _, err := Plan(t.Context(), fix.Fix{}, closed); !errors.As(err, &byHand) {
+	if _, err := Plan(t.Context(), fix.Fix{}, noClients); !errors.As(err, &byHand) {
 		t.Errorf("for the zero fix: %v, want a *ManualStepError", err)
 	}
 }
@@ -79,9 +79,9 @@ func TestPlanRefuses(t *testing.T) {
 func TestPlanPatches(t *testing.T) {
 	t.Parallel()
 	r := &recorder{}
-	var asked []string
+	var correctArgs []string // of each run of joiner correct
 	clients := Clients{Kube: r, RunCorrect: func(_ context.Context, args []string) (string, error) {
-		asked = append(asked, strings.Join(args, " "))
+		correctArgs = append(correctArgs, strings.Join(args, " "))
 		return `{"spec":{}}` + "\n", nil
 	}}
 	f := fix.New("", fix.Show("describe", fix.NodeClaim("a")),
@@ -99,9 +99,9 @@ func TestPlanPatches(t *testing.T) {
 	if got := strings.Join(r.calls, "\n"); got != "try "+agent+"\ntry "+web+"\npatch "+agent+"\npatch "+web {
 		t.Errorf("want two dry runs and then two patches, the calls are\n%s", got)
 	}
-	if len(asked) != 1 || asked[0] != "correct web --check TAINT-2" ||
+	if len(correctArgs) != 1 || correctArgs[0] != "correct web --check TAINT-2" ||
 		changes[1].Command != `kubectl patch ec2nodeclass web --type merge -p "$(joiner correct web --check TAINT-2)"` {
-		t.Errorf("want one run of joiner correct, the arguments are %q, for the command %s", asked, changes[1].Command)
+		t.Errorf("want one run of joiner correct, the arguments are %q, for the command %s", correctArgs, changes[1].Command)
 	}
 }
 
@@ -110,12 +110,12 @@ func TestPlanPatches(t *testing.T) {
 func TestDeletePreconditions(t *testing.T) {
 	t.Parallel()
 	r := &recorder{deletions: map[string]kubeclient.Deletion{
-		"late": {ProviderID: "aws:///us-east-1a/i-2"}, "joined": {ProviderID: "aws:///us-east-1a/i-3", Joined: true}, "new": {},
+		"late": {ProviderID: "aws:///us-east-1a/i-2"}, "joined": {ProviderID: "aws:///us-east-1a/i-3", Joined: true}, "without instance": {},
 	}}
 	clients := Clients{Kube: r}
 	for _, c := range []struct {
 		claim fix.Claim
-		want  string // of the error; empty: it is deleted
+		want  string // part of the error; empty: the NodeClaim is deleted
 	}{
 		{fix.Claim{Name: "late", Instance: "i-2"}, ""},
 		{fix.Claim{Name: "late"}, ""},
@@ -123,7 +123,7 @@ func TestDeletePreconditions(t *testing.T) {
 		{fix.Claim{Name: "joined", Instance: "i-3"}, "its node has joined the cluster"},
 		{fix.Claim{Name: "joined"}, "its node has joined the cluster"},
 		{fix.Claim{Name: "joined", Instance: "i-2", Joined: true}, "not instance i-2"},
-		{fix.Claim{Name: "new", Instance: "i-2"}, "not instance i-2"},
+		{fix.Claim{Name: "without instance", Instance: "i-2"}, "not instance i-2"},
 	} {
 		r.calls = nil
 		changes, err := Plan(t.Context(), fix.New("", fix.DeleteClaims(c.claim)), clients)
@@ -147,7 +147,7 @@ func TestDeletePreconditions(t *testing.T) {
 	}
 }
 
-// TestCheckRowsKept: a patch of aws-auth that was made for an earlier text removes no row of another role.
+// TestCheckRowsKept: a patch of aws-auth may add and correct rows, but not remove the last row of a role.
 func TestCheckRowsKept(t *testing.T) {
 	t.Parallel()
 	const admin = "- rolearn: arn:aws:iam::1:role/admin\n  username: admin\n  groups: [system:masters]\n"
