@@ -13,7 +13,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// writeAnswer writes the answer of a successful call, in the protocol of the call.
 func (s *Server) writeAnswer(w http.ResponseWriter, c *api.Call, answer any) {
 	h := w.Header()
 	h.Set("X-Amzn-Requestid", c.ID)
@@ -111,8 +110,8 @@ func (s *Server) xmlError(c *api.Call, awsErr *failure.Error, status int) []byte
 	return e.Out.Bytes()
 }
 
-// jsonCode returns the code of an error in the JSON protocols. failure.Error has the codes of the query protocols, which
-// differ only for SQS.
+// jsonCode returns the code of an error in the JSON protocols. failure.Error has those of the query protocols; only
+// SQS's differ.
 func jsonCode(c *api.Call, awsErr *failure.Error) string {
 	if c.Service != "sqs" {
 		return awsErr.Code

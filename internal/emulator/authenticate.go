@@ -85,7 +85,6 @@ func verify(now time.Time, session identity.Session, sig signature, r *http.Requ
 	return nil
 }
 
-// checkTime rejects a signature whose time is too far before or after the server's time.
 func checkTime(now time.Time, sig signature, c *api.Call) error {
 	maxSkew := normalSkew
 	if c.Service == "ec2" || sig.presigned {
@@ -147,7 +146,6 @@ func invalidKeyError(service string) error {
 	return api.Forbidden("InvalidClientTokenId", "The security token included in the request is invalid.")
 }
 
-// deniedError returns the service's error for a call that Faults.Denials denies.
 func deniedError(c *api.Call) error {
 	return api.Denial(c, "User: "+c.Caller.ARN+" is not authorized to perform: "+c.Name()+
 		" on resource: * because no identity-based policy allows the "+c.Name()+" action")

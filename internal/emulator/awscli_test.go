@@ -63,7 +63,6 @@ func TestAWSCommandLine(t *testing.T) {
 	}
 }
 
-// awsTool returns the path of the AWS command line. It skips the test if there is none.
 func awsTool(t *testing.T) string {
 	t.Helper()
 	candidates := []string{os.Getenv("JOINER_AWS"), "/usr/bin/aws", "aws"}
@@ -77,7 +76,6 @@ func awsTool(t *testing.T) string {
 	return ""
 }
 
-// step is one command of a script.
 type step struct {
 	line     int      // number of the line of the command
 	kind     string   // "$", "!", "=" or ">"
@@ -86,7 +84,6 @@ type step struct {
 	want     []string // expected output; for kind "!" part of the error message
 }
 
-// parseScript returns the steps of a script: see TestAWSCommandLine.
 func parseScript(text string) []step {
 	var steps []step
 	for n, line := range strings.Split(text, "\n") {
@@ -106,7 +103,6 @@ func parseScript(text string) []step {
 	return steps
 }
 
-// commandLine runs steps of scripts against the server of a fixture.
 type commandLine struct {
 	tool      string            // path of the program
 	fixture   *fixture          // the server that the commands call

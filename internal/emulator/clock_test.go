@@ -60,14 +60,14 @@ func (b *fixture) callServices(t *testing.T, c aws.Config) map[string]string {
 // corrects its clock by the header Date of the answer, and the next attempt succeeds.
 func TestClocksApart(t *testing.T) {
 	t.Parallel()
-	skewCodes := map[string]string{ // without EC2: it allows 15 minutes, and package awserr repeats the call after that
+	skewCodes := map[string]string{ // EC2 never fails: it allows 15 minutes, then awserr repeats the call
 		"iam": "SignatureDoesNotMatch", "sts": "SignatureDoesNotMatch",
 		"eks": "InvalidSignatureException", "ssm": "InvalidSignatureException", "sqs": "InvalidSignatureException",
 	}
 	for name, c := range map[string]struct {
 		apart time.Duration     // AWS's time minus the client's time
 		codes map[string]string // error codes without retries, by service
-		calls int               // calls of EC2; package awserr repeats a call that EC2 rejects with RequestExpired
+		calls int               // calls of EC2
 	}{
 		"four minutes":     {4 * time.Minute, nil, 1},
 		"AWS is ahead":     {5*time.Minute + 10*time.Second, skewCodes, 1},

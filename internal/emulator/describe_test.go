@@ -37,7 +37,7 @@ func TestTypes(t *testing.T) {
 		}
 		for _, it := range page.InstanceTypes {
 			n++
-			f, _ := catalogTable.Facts(string(it.InstanceType))
+			want, _ := catalogTable.Facts(string(it.InstanceType))
 			gpus := int64(0)
 			if it.GpuInfo != nil {
 				for _, g := range it.GpuInfo.Gpus {
@@ -45,15 +45,15 @@ func TestTypes(t *testing.T) {
 				}
 			}
 			wantGPUs := int64(0)
-			for _, g := range f.GPUs {
+			for _, g := range want.GPUs {
 				wantGPUs += g.Count
 			}
-			if int64(*it.VCpuInfo.DefaultVCpus) != f.Processor.VCPUs || *it.MemoryInfo.SizeInMiB != f.MemoryMiB || gpus != wantGPUs ||
-				int64(*it.NetworkInfo.Ipv4AddressesPerInterface) != f.Network.IPv4PerInterface ||
-				len(it.NetworkInfo.NetworkCards) != len(f.Network.Cards) ||
-				*it.BareMetal != f.BareMetal || (it.InstanceStorageInfo == nil) != (f.Storage.TotalGB == 0) ||
-				(it.NeuronInfo == nil) != (len(f.Neuron) == 0) {
-				t.Errorf("%s: got %+v, want %+v", it.InstanceType, it, f)
+			if int64(*it.VCpuInfo.DefaultVCpus) != want.Processor.VCPUs || *it.MemoryInfo.SizeInMiB != want.MemoryMiB || gpus != wantGPUs ||
+				int64(*it.NetworkInfo.Ipv4AddressesPerInterface) != want.Network.IPv4PerInterface ||
+				len(it.NetworkInfo.NetworkCards) != len(want.Network.Cards) ||
+				*it.BareMetal != want.BareMetal || (it.InstanceStorageInfo == nil) != (want.Storage.TotalGB == 0) ||
+				(it.NeuronInfo == nil) != (len(want.Neuron) == 0) {
+				t.Errorf("%s: got %+v, want %+v", it.InstanceType, it, want)
 			}
 		}
 	}
@@ -105,7 +105,7 @@ func TestOfferings(t *testing.T) {
 	}
 }
 
-// TestImages finds images by owner, name, id and age.
+// TestImages finds images by tag, owner, name and deprecation. A private image of another account is not found.
 func TestImages(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)
@@ -118,12 +118,12 @@ func TestImages(t *testing.T) {
 		in   ec2.DescribeImagesInput
 		want []string
 	}{
-		"own by tag": {ec2.DescribeImagesInput{Filters: []types.Filter{{Name: aws.String("tag:team"),
+		"by tag": {ec2.DescribeImagesInput{Filters: []types.Filter{{Name: aws.String("tag:team"),
 			Values: []string{"a"}}}}, []string{"mine"}},
 		"by tag key": {ec2.DescribeImagesInput{Filters: []types.Filter{{Name: aws.String("tag-key"),
 			Values: []string{"te*"}}}}, []string{"mine"}},
 		"self":                 {ec2.DescribeImagesInput{Owners: []string{"self"}}, []string{"mine"}},
-		"not public":           {ec2.DescribeImagesInput{Filters: []types.Filter{{Name: aws.String("name"), Values: []string{"theirs"}}}}, nil},
+		"private":              {ec2.DescribeImagesInput{Filters: []types.Filter{{Name: aws.String("name"), Values: []string{"theirs"}}}}, nil},
 		"deprecated":           {ec2.DescribeImagesInput{Owners: []string{"999988887777"}}, nil},
 		"including deprecated": {ec2.DescribeImagesInput{Owners: []string{"999988887777"}, IncludeDeprecated: aws.Bool(true)}, []string{"old"}},
 		"by pattern": {ec2.DescribeImagesInput{Owners: []string{"amazon"}, Filters: []types.Filter{
@@ -153,7 +153,7 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// TestTemplates creates a launch template with all parameters that the controller sets, and reads it back.
+// TestTemplates creates a launch template with the parameters that the controller sets, and reads it back.
 func TestTemplates(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)
@@ -210,7 +210,7 @@ func TestTemplates(t *testing.T) {
 	found, err := b.ec2.DescribeLaunchTemplates(t.Context(),
 		&ec2.DescribeLaunchTemplatesInput{Filters: []types.Filter{{Name: aws.String("tag:eks:eks-cluster-name"), Values: []string{"demo"}}}})
 	if err != nil || len(found.LaunchTemplates) != 1 {
-		t.Errorf("by tag: %v, %v, want one template", found, err)
+		t.Errorf("templates found by tag: %v, %v, want one", found, err)
 	}
 	if _, err := b.ec2.DeleteLaunchTemplate(t.Context(),
 		&ec2.DeleteLaunchTemplateInput{LaunchTemplateName: aws.String("joiner/1")}); err != nil {
@@ -219,7 +219,7 @@ func TestTemplates(t *testing.T) {
 	if _, err := b.ec2.DescribeLaunchTemplates(t.Context(),
 		&ec2.DescribeLaunchTemplatesInput{LaunchTemplateNames: []string{"joiner/1"}}); code(t,
 		err) != "InvalidLaunchTemplateName.NotFoundException" {
-		t.Errorf("after deleting: %v, want InvalidLaunchTemplateName.NotFoundException", err)
+		t.Errorf("after the deletion: %v, want InvalidLaunchTemplateName.NotFoundException", err)
 	}
 	in.LaunchTemplateData.UserData = aws.String("not base64!")
 	if _, err := b.ec2.CreateLaunchTemplate(t.Context(), in); code(t, err) != "InvalidUserData.Malformed" {
@@ -227,7 +227,8 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
-// TestPages lists instances in pages of five. Between two pages, instances of an earlier page disappear from the list.
+// TestPages lists instances in pages of five. The instances of the first page are terminated, and disappear from the
+// list before the second page is read.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)
@@ -256,7 +257,7 @@ func TestPages(t *testing.T) {
 		if in.NextToken = page.NextToken; in.NextToken == nil {
 			break
 		}
-		b.advance(2 * time.Hour) // EC2 no longer lists the first five
+		b.advance(2 * time.Hour) // EC2 no longer lists the terminated instances
 	}
 	if d := cmp.Diff(ids, seen); d != "" {
 		t.Errorf("instances seen (-want +got):\n%s", d)
@@ -271,7 +272,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestNetwork lists the network resources that CreateClusterResources creates.
+// TestNetwork lists the network resources of the fixture.
 func TestNetwork(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)
@@ -304,7 +305,7 @@ func TestNetwork(t *testing.T) {
 	endpoints, err := b.ec2.DescribeVpcEndpoints(t.Context(),
 		&ec2.DescribeVpcEndpointsInput{Filters: []types.Filter{{Name: aws.String("service-name"), Values: []string{"*.sts"}}}})
 	if err != nil || len(endpoints.VpcEndpoints) != 1 || *endpoints.VpcEndpoints[0].Groups[0].GroupName != "demo-node" {
-		t.Errorf("endpoints: %+v, %v, want the one of STS with the group demo-node", endpoints, err)
+		t.Errorf("endpoints: %+v, %v, want that of STS with the group demo-node", endpoints, err)
 	}
 	reservations, err := b.ec2.DescribeCapacityReservations(t.Context(), &ec2.DescribeCapacityReservationsInput{})
 	if err != nil || len(reservations.CapacityReservations) != 0 {

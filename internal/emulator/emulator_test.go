@@ -33,7 +33,6 @@ const (
 	region  = "us-east-1"
 )
 
-// embedded reads the table of instance types once for all tests.
 var embedded = sync.OnceValues(catalog.Embedded)
 
 // fixture is a server with one region that is ready for a cluster, its clock, and SDK clients for it.
@@ -79,7 +78,7 @@ func newFixture(t *testing.T) *fixture {
 	return b
 }
 
-// config returns the configuration of a client with the access key. The client does not retry.
+// config returns the configuration of a client that does not retry.
 func (b *fixture) config(key, secret, token string) aws.Config {
 	return awserr.ClientConfig(aws.Config{
 		Region: region, BaseEndpoint: aws.String(b.url), RetryMaxAttempts: 1,
@@ -106,7 +105,7 @@ func (b *fixture) advance(d time.Duration) {
 	b.server.Do(func(*world.World, time.Time) {})
 }
 
-// image returns the id of the recommended AL2023 image for Kubernetes 1.31. arch is "x86_64" or "arm64".
+// image returns the id of the recommended AL2023 image. arch is "x86_64" or "arm64".
 func (b *fixture) image(t *testing.T, arch string) string {
 	t.Helper()
 	out, err := b.ssm.GetParameter(t.Context(), &ssm.GetParameterInput{
@@ -118,8 +117,8 @@ func (b *fixture) image(t *testing.T, arch string) string {
 	return *out.Parameter.Value
 }
 
-// createTemplate creates a launch template with the data, and returns its name. If the data have no image or no
-// security group, it sets them.
+// createTemplate creates a launch template, and returns its name. If the data have no image or no security group, it
+// sets them.
 func (b *fixture) createTemplate(t *testing.T, name string, data types.RequestLaunchTemplateData) string {
 	t.Helper()
 	if data.ImageId == nil {
@@ -136,7 +135,6 @@ func (b *fixture) createTemplate(t *testing.T, name string, data types.RequestLa
 	return name
 }
 
-// fleet returns a request for count on-demand instances with a launch template and overrides.
 func fleet(template string, count int32, overrides ...types.FleetLaunchTemplateOverridesRequest) *ec2.CreateFleetInput {
 	return &ec2.CreateFleetInput{
 		Type: types.FleetTypeInstant,
@@ -151,7 +149,7 @@ func fleet(template string, count int32, overrides ...types.FleetLaunchTemplateO
 	}
 }
 
-// override returns an override with the instance type and the private subnet of this index.
+// override returns an override. subnet is the index of a private subnet; each is in another zone.
 func (b *fixture) override(instanceType string, subnet int) types.FleetLaunchTemplateOverridesRequest {
 	return types.FleetLaunchTemplateOverridesRequest{
 		InstanceType: types.InstanceType(instanceType), SubnetId: aws.String(b.estate.PrivateSubnets[subnet].ID),
@@ -171,7 +169,6 @@ func code(t *testing.T, err error) string {
 	return apiErr.ErrorCode()
 }
 
-// instances lists the instances with the given ids, or all instances if there are no ids.
 func (b *fixture) instances(ctx context.Context, t *testing.T, ids ...string) []types.Instance {
 	t.Helper()
 	var out []types.Instance
@@ -188,7 +185,6 @@ func (b *fixture) instances(ctx context.Context, t *testing.T, ids ...string) []
 	return out
 }
 
-// createProfile creates a role, and an instance profile with the role.
 func (b *fixture) createProfile(t *testing.T, profile, role string) {
 	t.Helper()
 	_, err := b.iam.CreateRole(t.Context(), &iam.CreateRoleInput{RoleName: &role, AssumeRolePolicyDocument: aws.String("{}")})
@@ -216,7 +212,6 @@ func (b *fixture) offerOnlyInZoneB(name string) {
 	market.Offer(s)
 }
 
-// fleetErrors returns the errors of a fleet, one per line.
 func fleetErrors(out *ec2.CreateFleetOutput) string {
 	text := ""
 	for _, e := range out.Errors {

@@ -43,7 +43,7 @@ func TestThrottling(t *testing.T) {
 	}
 }
 
-// TestThrottled: Server.Throttled counts throttled calls, and no other failed calls.
+// TestThrottled: Server.Throttled counts throttled calls, but no calls that fail for another reason.
 func TestThrottled(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)
@@ -66,7 +66,8 @@ func TestThrottled(t *testing.T) {
 	}
 }
 
-// TestAnswerFaults checks injected errors, injected garbage, and the throttling codes of IAM, SSM, EKS and SQS.
+// TestAnswerFaults checks injected errors, injected garbage, and that IAM, SSM, EKS and SQS each return their own code
+// for an injected RequestLimitExceeded.
 func TestAnswerFaults(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)
@@ -89,7 +90,7 @@ func TestAnswerFaults(t *testing.T) {
 	for i := range 4 {
 		_, err := b.ec2.DescribeSubnets(t.Context(), &ec2.DescribeSubnetsInput{})
 		if (err != nil) != (i%2 == 0) {
-			t.Errorf("DescribeSubnets %d: %v, want an error in calls 0 and 2 only", i, err)
+			t.Errorf("call %d of DescribeSubnets: %v, want an error in calls 0 and 2 only", i, err)
 		}
 	}
 	_, err := b.iam.ListRoles(t.Context(), &iam.ListRolesInput{})
@@ -148,7 +149,7 @@ func TestReadLag(t *testing.T) {
 		err) != "InvalidInstanceID.NotFound" {
 		t.Errorf("directly after the launch: %v, want InvalidInstanceID.NotFound", err)
 	}
-	b.advance(2 * time.Second) // now the instance is running, but the API does not show it yet
+	b.advance(2 * time.Second) // now the instance is running
 	b.advance(4 * time.Second)
 	if got := b.instances(t.Context(), t, id)[0].State.Name; got != "pending" {
 		t.Errorf("after 6 s the API shows the state %s, want pending", got)
@@ -172,12 +173,12 @@ func TestReadLag(t *testing.T) {
 	tags, err := b.ec2.DescribeTags(t.Context(),
 		&ec2.DescribeTagsInput{Filters: []types.Filter{{Name: aws.String("key"), Values: []string{"new"}}}})
 	if err != nil || len(tags.Tags) != 1 {
-		t.Errorf("tags 5 s after the tag was set: %v, %v, want the tag", tags, err)
+		t.Errorf("5 s after a tag was set, the API shows %v, %v, want the tag", tags, err)
 	}
 }
 
-// TestBoots checks instances that start slowly, fail to start, skip their user data or lose their host, and status
-// checks.
+// TestBoots checks the states and status checks of instances that start slowly, fail to start, skip their user data or
+// lose their host.
 func TestBoots(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)
@@ -234,7 +235,7 @@ func TestConcurrentCalls(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)
 	name := b.createTemplate(t, "joiner-a", types.RequestLaunchTemplateData{})
-	var reported sync.Map // instance ID and state
+	var reported sync.Map // keys: instance ID followed by state
 	b.server.OnInstance = func(i world.Instance) {
 		reported.Store(i.ID+i.State, true)
 		b.server.AppendConsole(i.ID, i.State+"\n") // OnInstance may call the server

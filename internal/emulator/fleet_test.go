@@ -42,7 +42,7 @@ func TestFleetLife(t *testing.T) {
 	ids := out.Instances[0].InstanceIds
 	got := b.instances(t.Context(), t, ids...)
 	first := got[0]
-	want := map[string]string{"team": "", "aws:ec2:fleet-id": *out.FleetId, "aws:ec2launchtemplate:id": "any",
+	want := map[string]string{"team": "", "aws:ec2:fleet-id": *out.FleetId, "aws:ec2launchtemplate:id": "any", // differs in each run
 		"aws:ec2launchtemplate:version": "1"}
 	tags := map[string]string{}
 	for _, tag := range first.Tags {
@@ -178,7 +178,7 @@ func TestFleetStrategies(t *testing.T) {
 	for name, test := range map[string]struct {
 		onDemand types.FleetOnDemandAllocationStrategy
 		spot     types.SpotAllocationStrategy
-		scarce   world.CapacityPool // has capacity for one instance; empty: no limit
+		scarce   world.CapacityPool // has capacity for one of the two instances; zero: none is limited
 		want     string
 	}{
 		"lowest price":                    {want: "m5.large on-demand"},
@@ -191,6 +191,7 @@ func TestFleetStrategies(t *testing.T) {
 			t.Parallel()
 			b := newFixture(t)
 			template := b.createTemplate(t, "joiner-a", types.RequestLaunchTemplateData{})
+			// The most expensive type has the lowest number, which is the highest priority.
 			in := fleet(template, 2, priority(b.override("m5.xlarge", 0), 2), priority(b.override("m5.large", 0), 3),
 				priority(b.override("m5.2xlarge", 0), 1))
 			in.OnDemandOptions = &types.OnDemandOptionsRequest{AllocationStrategy: test.onDemand}
@@ -220,21 +221,25 @@ func TestFleetRefusals(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		data     types.RequestLaunchTemplateData
-		kind     string // instance type; empty: m5.large
+		typeName string // instance type; empty: m5.large
 		spot     bool
 		maxPrice string
 		prepare  func(b *fixture)
 		want     string
 	}{
-		"architecture": {kind: "m6g.large", want: "InvalidParameterValue"},
+		"architecture": {typeName: "m6g.large", want: "InvalidParameterValue"},
 		"image": {data: types.RequestLaunchTemplateData{ImageId: aws.String("ami-00000000000000000")},
 			want: "InvalidAMIID.NotFound"},
 		"malformed image": {data: types.RequestLaunchTemplateData{ImageId: aws.String("ami-x")}, want: "InvalidAMIID.Malformed"},
-		"type":            {kind: "m5.huge", want: "InvalidParameterValue"},
+		"type":            {typeName: "m5.huge", want: "InvalidParameterValue"},
 		"group": {data: types.RequestLaunchTemplateData{SecurityGroupIds: []string{"sg-00000000000000000"}},
 			want: "InvalidGroup.NotFound"},
-		"profile":    {data: types.RequestLaunchTemplateData{IamInstanceProfile: &types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: aws.String("none")}}, want: "InvalidParameterValue"},
-		"volume":     {data: types.RequestLaunchTemplateData{BlockDeviceMappings: []types.LaunchTemplateBlockDeviceMappingRequest{{DeviceName: aws.String("/dev/xvda"), Ebs: &types.LaunchTemplateEbsBlockDeviceRequest{VolumeSize: aws.Int32(1)}}}}, want: "InvalidBlockDeviceMapping"},
+		"profile": {data: types.RequestLaunchTemplateData{
+			IamInstanceProfile: &types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: aws.String("none")}},
+			want: "InvalidParameterValue"},
+		"volume": {data: types.RequestLaunchTemplateData{BlockDeviceMappings: []types.LaunchTemplateBlockDeviceMappingRequest{
+			{DeviceName: aws.String("/dev/xvda"), Ebs: &types.LaunchTemplateEbsBlockDeviceRequest{VolumeSize: aws.Int32(1)}}}},
+			want: "InvalidBlockDeviceMapping"},
 		"spot price": {spot: true, maxPrice: "0.0001", want: "SpotMaxPriceTooLow"},
 		"addresses":  {prepare: func(b *fixture) { b.estate.PrivateSubnets[0].Free = 0 }, want: "InsufficientFreeAddressesInSubnet"},
 		"quota":      {prepare: func(b *fixture) { b.setQuota(world.Quota{Kind: "standard"}, 1) }, want: "VcpuLimitExceeded"},
@@ -250,10 +255,10 @@ func TestFleetRefusals(t *testing.T) {
 			t.Parallel()
 			b := newFixture(t)
 			template := b.createTemplate(t, "joiner-a", test.data)
-			if test.kind == "" {
-				test.kind = "m5.large"
+			if test.typeName == "" {
+				test.typeName = "m5.large"
 			}
-			o := b.override(test.kind, 0)
+			o := b.override(test.typeName, 0)
 			if test.maxPrice != "" {
 				o.MaxPrice = aws.String(test.maxPrice)
 			}
@@ -273,7 +278,7 @@ func TestFleetRefusals(t *testing.T) {
 				got = *out.Errors[0].ErrorCode
 			}
 			if got != test.want || (test.want == "") != (len(out.Instances) == 1) {
-				t.Errorf("error is %q, want %q; %+v", got, test.want, out)
+				t.Errorf("error %q, want %q, and an instance only without error; %+v", got, test.want, out)
 			}
 		})
 	}
@@ -284,7 +289,7 @@ func TestFleetErrors(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)
 	name := b.createTemplate(t, "joiner-a", types.RequestLaunchTemplateData{})
-	many := make([]types.FleetLaunchTemplateOverridesRequest, 301)
+	many := make([]types.FleetLaunchTemplateOverridesRequest, 301) // EC2 accepts 300
 	for i := range many {
 		many[i] = b.override("m5.large", 0)
 	}
@@ -330,10 +335,10 @@ func TestRunInstances(t *testing.T) {
 	if err != nil || len(out.Instances) != 2 || out.Instances[0].PublicIpAddress == nil || out.Instances[0].Architecture != "arm64" {
 		t.Fatalf("got %+v, %v, want two arm64 instances with public addresses", out, err)
 	}
-	if _, err := b.ec2.RunInstances(t.Context(), in); err != nil {
+	if _, err := b.ec2.RunInstances(t.Context(), in); err != nil { // the same client token: launches nothing
 		t.Error(err)
 	}
-	in.UserData = aws.String(base64.StdEncoding.EncodeToString(make([]byte, 16385)))
+	in.UserData = aws.String(base64.StdEncoding.EncodeToString(make([]byte, 16385))) // EC2 accepts 16 KiB
 	in.ClientToken = nil
 	if _, err := b.ec2.RunInstances(t.Context(), in); code(t, err) != "InvalidParameterValue" {
 		t.Errorf("user data of 16,385 bytes: %v, want InvalidParameterValue", err)

@@ -38,9 +38,9 @@ func TestIPv6(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	subnetBlock := netip.MustParsePrefix(*subnets.Subnets[0].Ipv6CidrBlockAssociationSet[0].Ipv6CidrBlock)
-	if left := int(*subnets.Subnets[0].AvailableIpAddressCount); free-left != 1+2*16 || subnetBlock.Bits() != 64 {
-		t.Errorf("the launch used %d IPv4 addresses, want 33; the IPv6 block is %s", free-left, subnetBlock)
+	ipv6Block := netip.MustParsePrefix(*subnets.Subnets[0].Ipv6CidrBlockAssociationSet[0].Ipv6CidrBlock)
+	if left := int(*subnets.Subnets[0].AvailableIpAddressCount); free-left != 1+2*16 || ipv6Block.Bits() != 64 {
+		t.Errorf("%d IPv4 addresses are used, want 33: one, and two /28 blocks; the IPv6 block is %s, want a /64", free-left, ipv6Block)
 	}
 	i := b.instances(t.Context(), t, *out.Instances[0].InstanceId)[0]
 	ni := i.NetworkInterfaces[0]
@@ -49,15 +49,15 @@ func TestIPv6(t *testing.T) {
 			len(ni.Ipv6Prefixes), len(ni.Ipv4Prefixes))
 	}
 	address, ipv6Prefix := netip.MustParseAddr(*i.Ipv6Address), netip.MustParsePrefix(*ni.Ipv6Prefixes[0].Ipv6Prefix)
-	if *ni.Ipv6Addresses[0].Ipv6Address != address.String() || !*ni.Ipv6Addresses[0].IsPrimaryIpv6 || !subnetBlock.Contains(address) ||
-		ipv6Prefix.Bits() != 80 || !subnetBlock.Contains(ipv6Prefix.Addr()) || ipv6Prefix.Contains(address) {
-		t.Errorf("address %s (of the interface: %+v) and prefix %s, want them disjoint in the subnet's block %s", address,
-			ni.Ipv6Addresses[0], ipv6Prefix, subnetBlock)
+	if *ni.Ipv6Addresses[0].Ipv6Address != address.String() || !*ni.Ipv6Addresses[0].IsPrimaryIpv6 || !ipv6Block.Contains(address) ||
+		ipv6Prefix.Bits() != 80 || !ipv6Block.Contains(ipv6Prefix.Addr()) || ipv6Prefix.Contains(address) {
+		t.Errorf("address %s (of the interface: %+v) and prefix %s, want a primary address and a /80 prefix, disjoint, in %s", address,
+			ni.Ipv6Addresses[0], ipv6Prefix, ipv6Block)
 	}
 	ipv4Prefix := netip.MustParsePrefix(*ni.Ipv4Prefixes[0].Ipv4Prefix)
 	if ipv4Prefix.Bits() != 28 || !subnet.CIDR.Contains(ipv4Prefix.Addr()) ||
 		ipv4Prefix == netip.MustParsePrefix(*ni.Ipv4Prefixes[1].Ipv4Prefix) || ipv4Prefix.Masked() != ipv4Prefix {
-		t.Errorf("IPv4 prefixes: %s and %s, want two /28 blocks", ipv4Prefix, *ni.Ipv4Prefixes[1].Ipv4Prefix)
+		t.Errorf("IPv4 prefixes: %s and %s, want two different /28 blocks of the subnet", ipv4Prefix, *ni.Ipv4Prefixes[1].Ipv4Prefix)
 	}
 	if _, err := b.ec2.TerminateInstances(t.Context(), &ec2.TerminateInstancesInput{InstanceIds: []string{*i.InstanceId}}); err != nil {
 		t.Fatal(err)

@@ -45,7 +45,7 @@ func TestNetworkChanges(t *testing.T) {
 	out, in := seen.SecurityGroups[0].IpPermissionsEgress, seen.SecurityGroups[0].IpPermissions
 	if len(out) != 1 || *out[0].FromPort != 443 || *out[0].IpRanges[0].CidrIp != "0.0.0.0/0" ||
 		*out[0].UserIdGroupPairs[0].GroupId != b.estate.ClusterGroup.ID || len(in) != 2 {
-		t.Errorf("outbound rules %+v, inbound rules %+v, want 1 and 2", out, in)
+		t.Errorf("outbound rules %+v, inbound rules %+v, want one and two", out, in)
 	}
 	_, err = b.ec2.AuthorizeSecurityGroupEgress(ctx,
 		&ec2.AuthorizeSecurityGroupEgressInput{GroupId: aws.String("sg-none"), IpPermissions: []types.IpPermission{rule}})
@@ -103,7 +103,7 @@ func TestReplaceRoute(t *testing.T) {
 	checkCode(t, err, "MissingParameter")
 }
 
-// TestRoleChanges: an inline policy adds a permission to a role, and UpdateAssumeRolePolicy replaces the trust policy.
+// TestRoleChanges: PutRolePolicy adds a permission to a role, and UpdateAssumeRolePolicy replaces the trust policy.
 func TestRoleChanges(t *testing.T) {
 	t.Parallel()
 	b, ctx := newFixture(t), t.Context()
@@ -143,8 +143,9 @@ func TestRoleChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	role, err := adminIAM.GetRole(ctx, &iam.GetRoleInput{RoleName: aws.String("controller")})
-	if text, err2 := url.QueryUnescape(aws.ToString(role.Role.AssumeRolePolicyDocument)); err != nil || err2 != nil || text != trust {
-		t.Errorf("the trust policy is %q, %v, %v, want the new one", text, err, err2)
+	text, decodeErr := url.QueryUnescape(aws.ToString(role.Role.AssumeRolePolicyDocument))
+	if err != nil || decodeErr != nil || text != trust {
+		t.Errorf("the trust policy is %q, %v, %v, want the new one", text, err, decodeErr)
 	}
 	_, err = adminIAM.UpdateAssumeRolePolicy(ctx, &iam.UpdateAssumeRolePolicyInput{RoleName: aws.String("unknown"), PolicyDocument: &trust})
 	checkCode(t, err, "NoSuchEntity")
@@ -173,7 +174,7 @@ func TestVPCAttributes(t *testing.T) {
 	checkCode(t, err, "InvalidVpcID.NotFound")
 }
 
-// TestSimulate: SimulatePrincipalPolicy returns the decision of a role's policies about a permission.
+// TestSimulate: SimulatePrincipalPolicy returns the decision of a role's policies about iam:PassRole.
 func TestSimulate(t *testing.T) {
 	t.Parallel()
 	b, ctx := newFixture(t), t.Context()
@@ -198,6 +199,7 @@ func TestSimulate(t *testing.T) {
 		&iam.SimulatePrincipalPolicyInput{PolicySourceArn: aws.String("arn:aws:iam::" + account + ":role/unknown"),
 			ActionNames: []string{"iam:PassRole"}})
 	checkCode(t, err, "NoSuchEntity")
+	// The same policies deny calls of the role.
 	_, err = b.eks.ListNodegroups(ctx, &eks.ListNodegroupsInput{ClusterName: aws.String("nothing")})
 	checkCode(t, err, "AccessDeniedException")
 }

@@ -19,12 +19,12 @@ import (
 // STS.
 func TestPartition(t *testing.T) {
 	t.Parallel()
-	for region, partition := range map[string]string{"cn-northwest-1": "aws-cn", "us-gov-west-1": "aws-us-gov", "eu-west-1": "aws"} {
-		t.Run(region, func(t *testing.T) {
+	for regionID, partition := range map[string]string{"cn-northwest-1": "aws-cn", "us-gov-west-1": "aws-us-gov", "eu-west-1": "aws"} {
+		t.Run(regionID, func(t *testing.T) {
 			t.Parallel()
 			web := httptest.NewServer(&emulator.Server{})
 			t.Cleanup(web.Close)
-			c := aws.Config{Region: region, BaseEndpoint: aws.String(web.URL),
+			c := aws.Config{Region: regionID, BaseEndpoint: aws.String(web.URL),
 				Credentials: credentials.NewStaticCredentialsProvider(account, "secret", "")}
 			arns := arnsOf(t, c)
 			for kind, arn := range arns {
@@ -36,8 +36,8 @@ func TestPartition(t *testing.T) {
 	}
 }
 
-// arnsOf creates a role, an instance profile, a session and a queue. It returns their ARNs and the caller's ARN by
-// kind. Only the queue's ARN has a region.
+// arnsOf creates a role, an instance profile, a session and a queue. It returns their ARNs and the caller's ARN,
+// by kind. ARNs of IAM and STS have no region.
 func arnsOf(t *testing.T, c aws.Config) map[string]string {
 	t.Helper()
 	arns := map[string]string{}

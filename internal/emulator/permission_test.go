@@ -25,8 +25,7 @@ import (
 
 const controllerUID = "11111111-2222-3333-4444-555555555555"
 
-// useRole creates a role with the policies, and makes the clients of b use a session of this role. documents are
-// the policies as JSON.
+// useRole creates a role, and makes the clients of b use a session of it. documents are the role's policies as JSON.
 func (b *fixture) useRole(t *testing.T, role string, documents ...string) {
 	t.Helper()
 	ctx := t.Context()
@@ -55,7 +54,6 @@ func (b *fixture) useRole(t *testing.T, role string, documents ...string) {
 	b.use(b.config(session.AccessKey, session.SecretKey, session.Token))
 }
 
-// controllerPolicies returns the JSON documents of the controller's policies for the cluster demo.
 func controllerPolicies(t *testing.T) []string {
 	t.Helper()
 	policies, err := permissions.Policies(permissions.Scope{Account: account, Region: region, Cluster: "demo",
@@ -74,7 +72,6 @@ func controllerPolicies(t *testing.T) []string {
 	return out
 }
 
-// tagsFor returns the tags that the controller of a cluster sets.
 func tagsFor(cluster, uid string) map[string]string {
 	return map[string]string{
 		"kubernetes.io/cluster/" + cluster: "owned", "eks:eks-cluster-name": cluster, "karpenter.sh/nodepool": "web",
@@ -82,7 +79,6 @@ func tagsFor(cluster, uid string) map[string]string {
 	}
 }
 
-// tagSpecifications returns the tags as a specification for each of the resource types.
 func tagSpecifications(tags map[string]string, kinds ...types.ResourceType) []types.TagSpecification {
 	var out []types.TagSpecification
 	for _, kind := range kinds {
@@ -95,8 +91,8 @@ func tagSpecifications(tags map[string]string, kinds ...types.ResourceType) []ty
 	return out
 }
 
-// createControllerTemplate creates a launch template with the parameters that the controller sets. tags are the tags of
-// the template, interfaceTags those of the network interfaces that it creates.
+// createControllerTemplate creates a launch template with the parameters that the controller sets. tags are those of
+// the template, interfaceTags those of the network interfaces of its instances.
 func (b *fixture) createControllerTemplate(t *testing.T, name, image string, tags, interfaceTags map[string]string) error {
 	t.Helper()
 	nic := types.LaunchTemplateTagSpecificationRequest{ResourceType: types.ResourceTypeNetworkInterface}
@@ -138,11 +134,11 @@ func (b *fixture) launch(t *testing.T, template string, tags map[string]string) 
 func TestOnVerdict(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t)
-	var asked []string // role, action, whether the resource is an ARN of EC2, cluster UIDs in tags, verdict
+	var verdicts []string // role, action, whether the resource is an ARN of EC2, cluster UIDs in tags, verdict
 	b.server.Do(func(*world.World, time.Time) {
 		b.server.OnVerdict = func(caller identity.Identity, r iampolicy.Request, isAllowed bool) {
 			uid := append(r.Keys["aws:RequestTag/joiner.sh/cluster-uid"], r.Keys["aws:ResourceTag/joiner.sh/cluster-uid"]...)
-			asked = append(asked, fmt.Sprint(caller.Role, " ", r.Action, " ", strings.HasPrefix(r.Resource, "arn:aws:ec2:"), " ",
+			verdicts = append(verdicts, fmt.Sprint(caller.Role, " ", r.Action, " ", strings.HasPrefix(r.Resource, "arn:aws:ec2:"), " ",
 				uid, " ", isAllowed))
 		}
 	})
@@ -162,8 +158,8 @@ func TestOnVerdict(t *testing.T) {
 		"controller ec2:CreateLaunchTemplate true [" + controllerUID + "] true", "controller ec2:CreateTags true [" + controllerUID + "] true",
 		"controller ec2:DeleteLaunchTemplate true [9] false",
 	}
-	if !slices.Equal(asked, want) {
-		t.Errorf("OnVerdict was called with %q, want %q", asked, want)
+	if !slices.Equal(verdicts, want) {
+		t.Errorf("OnVerdict was called with %q, want %q", verdicts, want)
 	}
 }
 
@@ -220,6 +216,7 @@ func TestPoliciesAreEnforced(t *testing.T) {
 	_, err = b.iam.AddRoleToInstanceProfile(ctx,
 		&iam.AddRoleToInstanceProfileInput{InstanceProfileName: aws.String("p"), RoleName: aws.String("node")})
 	wantAllowed("add a role to a profile", err)
+	// A call uses a permission once for each resource.
 	for permission, minimum := range map[string]int{
 		"ec2:CreateLaunchTemplate": 1, "ec2:CreateFleet": 3, "ec2:RunInstances": 5, "ec2:CreateTags": 4, "iam:PassRole": 2,
 		"iam:TagInstanceProfile": 1, "ec2:TerminateInstances": 1, "ssm:GetParameter": 1,

@@ -28,8 +28,7 @@ func (b *fixture) createGroup(t *testing.T, strategy types.PlacementStrategy, pa
 		Placement: &types.LaunchTemplatePlacementRequest{GroupId: out.PlacementGroup.GroupId}})
 }
 
-// requestInstances requests n instances. It returns the ids of the launched instances, and the number of errors by
-// code.
+// requestInstances requests n instances. errs has the number of errors by code.
 func (b *fixture) requestInstances(t *testing.T, n int32, template string,
 	overrides ...types.FleetLaunchTemplateOverridesRequest) (ids []string, errs map[string]int) {
 	t.Helper()
@@ -79,7 +78,7 @@ func TestPlacementGroups(t *testing.T) {
 			Values: []string{"cluster"}}}}, []string{}},
 	} {
 		if diff := cmp.Diff(c.want, find(c.in)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
+			t.Errorf("groups found: %s (-want +got):\n%s", name, diff)
 		}
 	}
 	b.server.Do(func(*world.World, time.Time) {
@@ -128,7 +127,7 @@ func TestSpreadGroup(t *testing.T) {
 	for _, r := range in.Reservations {
 		n += len(r.Instances)
 	}
-	if err != nil || n != 8 { // seven, and one in another zone
+	if err != nil || n != 8 { // seven in the first zone, and one in another
 		t.Errorf("the filter by group name finds %d instances, want 8; error %v", n, err)
 	}
 }
@@ -166,14 +165,14 @@ func TestPartitionGroup(t *testing.T) {
 	if len(more) != 4 {
 		t.Fatal(errs)
 	}
-	byPartition := map[int32]int{} // number of instances
+	instancesIn := map[int32]int{} // by partition
 	for _, i := range b.instances(t.Context(), t, append(ids, more...)...) {
-		byPartition[aws.ToInt32(i.Placement.PartitionNumber)]++
+		instancesIn[aws.ToInt32(i.Placement.PartitionNumber)]++
 		if *i.Placement.GroupId != *group.GroupId || *i.Placement.GroupName != *group.GroupName {
 			t.Errorf("an instance has the placement %+v, want the group's id and name", i.Placement)
 		}
 	}
-	if diff := cmp.Diff(map[int32]int{1: 2, 2: 2, 3: 2}, byPartition); diff != "" {
+	if diff := cmp.Diff(map[int32]int{1: 2, 2: 2, 3: 2}, instancesIn); diff != "" {
 		t.Errorf("instances by partition (-want +got):\n%s", diff)
 	}
 	partition4 := b.createTemplate(t, "joiner-fourth", types.RequestLaunchTemplateData{

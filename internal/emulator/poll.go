@@ -13,8 +13,8 @@ import (
 // the wait at once.
 const recheckInterval = 200 * time.Millisecond
 
-// poll implements the long polling of ReceiveMessage. answer is the answer of the first attempt. If it has no messages,
-// poll waits for up to the requested time, repeats the call, and returns the last answer.
+// poll implements the long polling of ReceiveMessage. answer is the answer of the first attempt. Until an answer has
+// messages, poll repeats the call, for up to the requested time. It returns the last answer.
 func (s *Server) poll(r *http.Request, c *api.Call, act api.Action, answer any) (any, error) {
 	first, ok := answer.(sqs.ReceiveMessageOut)
 	if !ok || len(first.Messages) > 0 || first.Wait() <= 0 {

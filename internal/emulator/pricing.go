@@ -34,7 +34,6 @@ type getProductsOut struct {
 	NextToken     string   `json:",omitempty"`
 }
 
-// product is a product of the price list, and its price.
 type product struct {
 	sku        string
 	attributes map[string]string
@@ -55,16 +54,16 @@ func getProducts(c *api.Call, in *getProductsIn) (getProductsOut, error) {
 			if s.OnDemand == 0 {
 				continue
 			}
-			if p := productOf(region, s); p.passes(in.Filters) {
+			if p := productOf(region, s); p.matches(in.Filters) {
 				found = append(found, p)
 			}
 		}
 	}
-	size := 100
+	pageSize := 100 // AWS's maximum
 	if in.MaxResults > 0 {
-		size = min(in.MaxResults, 100)
+		pageSize = min(in.MaxResults, pageSize)
 	}
-	found, next, err := api.PageOf(found, func(p product) string { return p.sku }, api.Page{Token: in.NextToken, Size: size})
+	found, next, err := api.PageOf(found, func(p product) string { return p.sku }, api.Page{Token: in.NextToken, Size: pageSize})
 	if err != nil {
 		return getProductsOut{},
 			&failure.Error{Code: "InvalidNextTokenException", Message: "The pagination token is invalid. Try again without a pagination token."}
@@ -103,17 +102,17 @@ func productOf(region string, s world.OfferedType) product {
 	}
 }
 
-// passes reports whether the product matches all filters. Names and values of attributes are compared
+// matches reports whether the product matches all filters. Names and values of attributes are compared
 // case-insensitively.
-func (p product) passes(filters []productFilter) bool {
+func (p product) matches(filters []productFilter) bool {
 	for _, f := range filters {
-		have := ""
+		attribute := ""
 		for name, value := range p.attributes {
 			if strings.EqualFold(name, f.Field) {
-				have = value
+				attribute = value
 			}
 		}
-		if !strings.EqualFold(have, f.Value) {
+		if !strings.EqualFold(attribute, f.Value) {
 			return false
 		}
 	}

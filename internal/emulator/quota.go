@@ -39,7 +39,7 @@ type serviceQuota struct {
 	Adjustable  bool
 }
 
-// unlimited is the value that the API returns for a quota that is not set, in vCPUs.
+// unlimited is the value that the API returns for a quota without limit, in vCPUs.
 const unlimited = 1e6
 
 func getServiceQuota(c *api.Call, in *quotaIn) (quotaOut, error) {
@@ -48,7 +48,7 @@ func getServiceQuota(c *api.Call, in *quotaIn) (quotaOut, error) {
 		return quotaOut{}, err
 	}
 	value := float64(unlimited)
-	if limit, isSet := c.Region.Capacity.Quotas[q]; isSet {
+	if limit, isLimited := c.Region.Capacity.Quotas[q]; isLimited {
 		value = float64(limit)
 	}
 	return quotaOut{serviceQuota{ServiceCode: in.ServiceCode, QuotaCode: in.QuotaCode, Value: value, Adjustable: true}}, nil
@@ -70,7 +70,7 @@ func requestServiceQuotaIncrease(c *api.Call, in *quotaIn) (quotaRequestOut, err
 	if err != nil {
 		return quotaRequestOut{}, err
 	}
-	if limit, isSet := c.Region.Capacity.Quotas[q]; !isSet || in.DesiredValue <= float64(limit) {
+	if limit, isLimited := c.Region.Capacity.Quotas[q]; !isLimited || in.DesiredValue <= float64(limit) {
 		return quotaRequestOut{},
 			&failure.Error{Code: "IllegalArgumentException", Message: "You must provide a quota value greater than the current quota value."}
 	}

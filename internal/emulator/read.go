@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// read parses a request: service, action and parameters. It does not authenticate the caller. If it returns an error,
-// the call has the fields that were parsed before the error. These fields determine the format of the error response.
+// read parses a request. It does not authenticate the caller. With an error, it returns the fields that were parsed
+// before: they determine the format of the error response.
 func (s *Server) read(w http.ResponseWriter, r *http.Request) (*api.Call, error) {
 	c := &api.Call{Host: r.Host, RequestPath: r.URL.Path}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, api.MaxBody))

@@ -26,7 +26,7 @@ type launchFailure struct {
 	fix string
 }
 
-// launchFailures returns states in which a launch of m5.large in the first zone fails, by a short name.
+// launchFailures returns states in which a launch of m5.large in us-east-1a fails, by name.
 func launchFailures() map[string]launchFailure {
 	withKey := func(k world.Key) func(*testing.T, *fixture, *types.RequestLaunchTemplateData) {
 		return func(_ *testing.T, b *fixture, d *types.RequestLaunchTemplateData) {
@@ -68,17 +68,17 @@ func launchFailures() map[string]launchFailure {
 			want: "InvalidAMIID.Unavailable: The image ID 'ami-"},
 		"image-marketplace": {prepare: withImage(func(i *world.Image) { i.Product = "abc123" }),
 			want: "OptInRequired: In order to use this AWS Marketplace product you need to accept terms and subscribe. To do so please visit https://aws.amazon.com/marketplace/pp?sku=abc123"},
-		"organization": {prepare: func(t *testing.T, b *fixture, _ *types.RequestLaunchTemplateData) {
+		"denied-by-organization": {prepare: func(t *testing.T, b *fixture, _ *types.RequestLaunchTemplateData) {
 			if _, err := b.estate.Region.Account.AttachServiceControlPolicy(denyPolicy("ec2:RunInstances")); err != nil {
 				t.Error(err)
 			}
 		}, want: "with an explicit deny in a service control policy: arn:aws:organizations::",
 			fix: "organizations detach-policy --policy-id $POLICY --target-id " + account},
-		"deny": {prepare: func(t *testing.T, b *fixture, _ *types.RequestLaunchTemplateData) {
-			account := b.estate.Region.Account
-			p, err := account.CreatePolicy(b.now, identity.Policy{Name: "frozen", Document: denyPolicy("ec2:RunInstances")})
+		"denied-by-policy": {prepare: func(t *testing.T, b *fixture, _ *types.RequestLaunchTemplateData) {
+			iam := b.estate.Region.Account
+			p, err := iam.CreatePolicy(b.now, identity.Policy{Name: "frozen", Document: denyPolicy("ec2:RunInstances")})
 			if err == nil {
-				err = account.AttachPolicy("controller", p.ARN)
+				err = iam.AttachPolicy("controller", p.ARN)
 			}
 			if err != nil {
 				t.Error(err)
@@ -96,29 +96,30 @@ func denyPolicy(action string) string {
 // account.
 func TestLaunchFailures(t *testing.T) {
 	t.Parallel()
-	for name, r := range launchFailures() {
+	for name, f := range launchFailures() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newFixture(t)
 			data := types.RequestLaunchTemplateData{UserData: aws.String(base64.StdEncoding.EncodeToString([]byte("#!/bin/bash\n")))}
 			b.useRole(t, "controller", `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"}]}`)
-			r.prepare(t, b, &data)
+			f.prepare(t, b, &data)
 			template := b.createTemplate(t, "joiner-a", data)
-			if got := b.launchResult(t, template, r.spot); !strings.Contains(got, r.want) {
-				t.Fatalf("launch: %q, want %q", got, r.want)
+			if got := b.launchResult(t, template, f.spot); !strings.Contains(got, f.want) {
+				t.Fatalf("launch before the fix: %q, want %q", got, f.want)
 			}
-			if r.fix == "" {
+			if f.fix == "" {
 				return
 			}
-			c := &commandLine{tool: awsTool(t), bench: b, variables: map[string]string{"ROLE": "arn:aws:iam::" + account + ":role/controller"}}
+			c := &commandLine{tool: awsTool(t), fixture: b,
+				variables: map[string]string{"ROLE": "arn:aws:iam::" + account + ":role/controller"}}
 			for _, k := range b.estate.Region.KMS.Keys() {
 				c.variables["KEY"] = k.ID
 			}
-			for _, g := range b.estate.Region.Account.ServiceControlPolicies() {
-				c.variables["POLICY"] = g.ID
+			for _, p := range b.estate.Region.Account.ServiceControlPolicies() {
+				c.variables["POLICY"] = p.ID
 			}
-			c.run(t, step{kind: "=", variable: "DONE", command: r.fix})
-			if got := b.launchResult(t, template, r.spot); got != "running" {
+			c.run(t, step{kind: "=", variable: "DONE", command: f.fix}) // the output is not checked
+			if got := b.launchResult(t, template, f.spot); got != "running" {
 				t.Errorf("launch after the fix: %q, want running", got)
 			}
 		})

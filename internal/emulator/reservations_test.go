@@ -20,11 +20,11 @@ func TestCapacityReservations(t *testing.T) {
 	end := time.Now().Add(24 * time.Hour).Truncate(time.Second)
 	b.server.Do(func(_ *world.World, now time.Time) {
 		zone := b.estate.PrivateSubnets[0].Zone
-		for _, q := range []world.CapacityReservation{
+		for _, r := range []world.CapacityReservation{
 			{Type: "m5.large", Zone: zone, Total: 2, Tags: map[string]string{"team": "a"}},
 			{Type: "m5.large", Zone: zone, Total: 1, Kind: "capacity-block", Criteria: "targeted", End: end},
 		} {
-			c, err := b.estate.Region.CapacityReservations.Create(now, q)
+			c, err := b.estate.Region.CapacityReservations.Create(now, r)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,7 +71,7 @@ func TestCapacityReservations(t *testing.T) {
 	}})
 	if err != nil || len(filtered.CapacityReservations) != 1 || *filtered.CapacityReservations[0].AvailableInstanceCount != 1 ||
 		*filtered.CapacityReservations[0].TotalInstanceCount != 2 {
-		t.Errorf("with filters, and one instance in use: %+v, %v, want 1 of 2 available", filtered, err)
+		t.Errorf("filtered reservations: %+v, %v, want the first, with 1 of 2 available", filtered, err)
 	}
 
 	block := fleet(name, 1, b.override("m5.large", 0))

@@ -17,12 +17,10 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
-// serve reads a call, executes it and writes the answer.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.once.Do(s.build)
-	began := time.Now()
-	// Clients correct their clock by this header.
-	w.Header().Set("Date", s.now().Format(http.TimeFormat))
+	started := time.Now()
+	w.Header().Set("Date", s.now().Format(http.TimeFormat)) // clients correct their clock by it
 	c, err := s.read(w, r)
 	var answer any
 	var fault *world.CallError
@@ -41,7 +39,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		s.writeAnswer(w, c, answer)
 	}
 	s.logger().Debug("aws call", "call", c.Name(), "account", c.Caller.Account, "region", c.RegionID,
-		"status", status, "error", err, "took", time.Since(began), "request", c.ID)
+		"status", status, "error", err, "took", time.Since(started), "request", c.ID)
 }
 
 // handleCall authenticates a call, injects the world's faults, and executes the call. If a fault is injected, it
@@ -72,8 +70,8 @@ func (s *Server) handleCall(r *http.Request, c *api.Call) (answer any, fault *wo
 	return answer, fault, err
 }
 
-// admit authenticates the call and sets its caller and region. If the call must fail, it returns the error. If an
-// injected fault is the cause, it also returns the fault.
+// admit authenticates the call and sets its caller and region. If the call must fail, admit returns the error, and the
+// injected fault if that is the cause.
 func (s *Server) admit(r *http.Request, c *api.Call) (*world.CallError, error) {
 	var err error
 	if c.Caller, err = s.authenticate(c.World, c.Now, r, c); err != nil && !mayBeUnsigned(c) {
@@ -85,7 +83,7 @@ func (s *Server) admit(r *http.Request, c *api.Call) (*world.CallError, error) {
 	if len(c.RegionID) > 32 || strings.Trim(c.RegionID, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
 		return nil, &failure.Error{Code: "AuthFailure", Message: "Credential should be scoped to a valid region.", Status: 401}
 	}
-	if c.Caller.Account == "" {
+	if c.Caller.Account == "" { // the call is not signed
 		c.Caller = identity.Root(DefaultAccount, c.RegionID)
 	}
 	c.Region = c.World.Region(c.Caller.Account, c.RegionID)
@@ -109,7 +107,6 @@ func mayBeUnsigned(c *api.Call) bool {
 	return c.Service == "sts" && c.Action == "AssumeRoleWithWebIdentity"
 }
 
-// run decodes, authorizes and executes the request.
 func (s *Server) run(c *api.Call, act api.Action) (any, error) {
 	return act.Run(c, func(into any) error {
 		if err := s.decode(c, into); err != nil {
@@ -136,7 +133,7 @@ func (s *Server) reportVerdict(caller identity.Identity, r iampolicy.Request, is
 	}
 }
 
-// countUse counts a use of a permission by a role. The lock is held.
+// countUse counts the use of a permission. The lock is held.
 func (s *Server) countUse(role, permission string) {
 	if s.permissions == nil {
 		s.permissions = map[string]map[string]int{}
@@ -147,8 +144,8 @@ func (s *Server) countUse(role, permission string) {
 	s.permissions[role][permission]++
 }
 
-// decode stores the parameters of a request in a struct. As in EC2, an unknown parameter of an EC2 call is an error.
-// Parameters that are not emulated count as unknown.
+// decode stores the parameters of a request in a struct. An EC2 call with a parameter that is not emulated is an error,
+// as EC2 rejects unknown parameters.
 func (s *Server) decode(c *api.Call, into any) error {
 	if c.Query != nil {
 		if err := s.codec.Decode(c.Query, into); err != nil {
@@ -187,11 +184,11 @@ func unknownAction(c *api.Call) error {
 
 // faultError returns the error of an injected fault. If the fault has EC2's code for throttling, the error has the
 // throttling code of the call's service.
-func faultError(c *api.Call, a *world.CallError) error {
-	if a.Garbage != "" {
+func faultError(c *api.Call, fault *world.CallError) error {
+	if fault.Garbage != "" {
 		return errGarbage
 	}
-	e := &failure.Error{Code: a.Code, Message: a.Message, Status: a.Status}
+	e := &failure.Error{Code: fault.Code, Message: fault.Message, Status: fault.Status}
 	if e.Status == 0 {
 		e.Status = http.StatusInternalServerError
 	}
@@ -217,5 +214,4 @@ func faultError(c *api.Call, a *world.CallError) error {
 	return e
 }
 
-// errGarbage is the error of a call that is answered with CallError.Garbage.
 var errGarbage = errors.New("answered with garbage")

@@ -30,8 +30,8 @@ type Server struct {
 	OnInstance func(world.Instance)
 
 	// OnVerdict is called whenever the policies of a restricted role are evaluated, before the action is executed.
-	// r.Keys include the tags of the resource. A call that affects several resources has several requests. OnVerdict
-	// must not call the Server, because the lock is held. nil disables it.
+	// r.Keys include the tags of the resource. A call that affects several resources has one request for each.
+	// OnVerdict must not call the Server, because the lock is held. nil disables it.
 	OnVerdict func(caller identity.Identity, r iampolicy.Request, isAllowed bool)
 
 	Log *slog.Logger // one line per call; nil disables it
@@ -40,8 +40,8 @@ type Server struct {
 	// of 12 digits is the account's number; any other key means DefaultAccount.
 	Strict bool
 
-	// UnknownKeyRole is the name of the role that a caller with an unknown access key has in that account; empty: the
-	// caller is the administrator. The caller's signature is not verified.
+	// UnknownKeyRole is the name of the role of a caller with an unknown access key, in the account that the key
+	// identifies; empty: the caller is the administrator. The signature is not verified.
 	UnknownKeyRole string
 
 	codec    api.Codec
@@ -53,7 +53,7 @@ type Server struct {
 	calls      map[string]int   // number of calls: see Calls
 	throttled  map[string]int   // number of throttled calls: see Throttled
 	queue      []world.Instance // instances that changed state, for deliver
-	delivering bool             // a goroutine is in deliver
+	delivering bool             // a goroutine is calling OnInstance
 
 	permissions map[string]map[string]int // number of uses of each permission, by role
 	messageSent chan struct{}             // closed when a message is sent; nil until a receiver waits
@@ -62,7 +62,6 @@ type Server struct {
 // DefaultAccount is the account of callers whose access key is unknown and is not an account number.
 const DefaultAccount = "111122223333"
 
-// tick is the interval at which Run advances the world.
 const tick = 25 * time.Millisecond
 
 // Run advances the world until the context ends: instances change state, interruption messages are sent.
@@ -160,7 +159,6 @@ func (s *Server) deliver() {
 	}
 }
 
-// now returns the time on the server's clock, in UTC.
 func (s *Server) now() time.Time {
 	if s.Now != nil {
 		return s.Now().UTC()
@@ -168,7 +166,6 @@ func (s *Server) now() time.Time {
 	return time.Now().UTC()
 }
 
-// logger returns Log; if Log is nil, a logger that discards its input.
 func (s *Server) logger() *slog.Logger {
 	if s.Log != nil {
 		return s.Log

@@ -45,7 +45,6 @@ func changedParts(a, b map[string]string) []string {
 	return out
 }
 
-// partsVersion is the version of the format of PartsText, and of the hashes in it.
 const partsVersion = "1"
 
 // PartsText formats the result of Parts as one line, for an annotation.

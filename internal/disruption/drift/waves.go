@@ -12,7 +12,7 @@ import (
 // Drifted is a node that is to be replaced because of drift.
 type Drifted struct {
 	Node  string    // name of the Node
-	Since time.Time // when its condition Drifted changed last; without the condition, the creation of its NodeClaim
+	Since time.Time // when it got the condition Drifted; without the condition, when its NodeClaim was created
 	// Target identifies the origin of the node's replacement, as the function Target returns it. Replacements with
 	// equal targets either all join or all fail.
 	Target string
@@ -63,8 +63,7 @@ func Target(pool, class Stamp, image string, groups []string) string {
 // nodes of an unproven target failed, none of its nodes is replaced.
 func Waves(in WavesInput) (allowed []string, stays map[string]string) {
 	stays = map[string]string{}
-	// By target: the replacements that are not fit yet, and the nodes whose replacement has started and is not fit. Moving
-	// and Trying overlap in the replacements of moving nodes, so started is the larger of both numbers.
+	// By target: started is the larger of the numbers in Moving and Trying, because most moves are in both.
 	trying, started := map[string]int{}, map[string]int{}
 	for _, target := range in.Moving {
 		started[target]++

@@ -11,6 +11,6 @@
 //	  │         │         │                  │                  │
 //	  └─────────┴─────────┴────── undo ◄─────┴──────────────────┘
 //
-// Until it is committed, a move can be undone. It is undone as soon as a replacement fails or the pods would not fit any
-// more. Once one of its candidates is committed, all candidates are removed, if necessary by another controller process.
+// Before its first commit, a move is undone if a replacement fails or the pods would not fit any more. Once one of its
+// candidates is committed, all candidates are removed, if necessary by another controller process.
 package replacement

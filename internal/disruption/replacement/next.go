@@ -105,13 +105,13 @@ const (
 
 // Limits of a move.
 const (
-	// ReadyWithin is the time limit for all replacements together to be initialized. It is longer than a NodeClaim
-	// may take to launch (5 minutes), register (15) and initialize (10). The NodeClaim controller deletes a failed NodeClaim and
-	// reports the reason, which ends the move. A move that ended earlier would hide the reason, and would be tried
+	// ReadyWithin is the time limit for all replacements together to be initialized. It is longer than a NodeClaim may
+	// take to launch (5 minutes), register (15) and initialize (10). The NodeClaim controller deletes a failed NodeClaim
+	// and reports the reason, which ends the move. A move that ended earlier would hide the reason, and would be tried
 	// again and again.
 	ReadyWithin = 35 * time.Minute
-	// DefaultInitializationTimeout is the time limit from registration to initialization of a node, unless similar nodes
-	// are known to take longer.
+	// DefaultInitializationTimeout is the time limit from registration to initialization of a node, unless similar
+	// nodes are known to take longer.
 	DefaultInitializationTimeout = 10 * time.Minute
 	// BlockedFor is how long blocked pods may delay a move before the move is undone.
 	BlockedFor = 30 * time.Second
@@ -141,7 +141,6 @@ func Next(s MoveState, now time.Time) Step {
 	return Step{Action: Commit}
 }
 
-// isDone reports whether all candidates are Gone.
 func (s MoveState) isDone() bool {
 	return !slices.ContainsFunc(s.Candidates, func(c Candidate) bool { return c.State != Gone })
 }
@@ -151,7 +150,6 @@ func (s MoveState) Revocable() bool {
 	return !s.isDone() && !s.anyIn(Committed) && !s.anyIn(Deleted)
 }
 
-// stepAfterCommit returns the next step of a move that can no longer be undone.
 func stepAfterCommit(s MoveState) Step {
 	switch {
 	case s.anyIn(Marked), s.anyIn(Closed):
@@ -185,10 +183,8 @@ func (s MoveState) failure(now time.Time) string {
 	return ""
 }
 
-// isLost reports whether the NodeClaim of the replacement was deleted or is being deleted.
 func isLost(c Replacement) bool { return c.State == Lost }
 
-// willNotJoin reports whether a diagnosis says that the replacement will not join.
 func willNotJoin(c Replacement) bool { return c.State == WillNotJoin }
 
 // isOverdue returns a function that selects the replacements that have joined but were not initialized in time.
@@ -198,7 +194,6 @@ func (s MoveState) isOverdue(now time.Time) func(Replacement) bool {
 	}
 }
 
-// initializationTimeout returns MoveState.InitializationTimeout, or the constant DefaultInitializationTimeout if it is zero.
 func (s MoveState) initializationTimeout() time.Duration {
 	return cmp.Or(s.InitializationTimeout, DefaultInitializationTimeout)
 }
@@ -214,7 +209,6 @@ func (s MoveState) readyBy() time.Time {
 	return deadline
 }
 
-// names returns the names of the matching NodeClaims of replacements.
 func (s MoveState) names(matches func(Replacement) bool) []string {
 	var out []string
 	for _, c := range s.Replacements {

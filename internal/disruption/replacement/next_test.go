@@ -9,8 +9,8 @@ import (
 
 var started = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// parseState parses "marked closed | ready launching": the states of the candidates, and of all replacements that the move
-// needs. A replacement can also be "missing", "joined" (launching, with a registered Node) or "hopeless" (WillNotJoin).
+// parseState parses "marked closed | ready launching": the states of the candidates, and of all replacements of the
+// move. A replacement can also be "missing", "joined" (launching, with a registered Node) or "hopeless" (WillNotJoin).
 func parseState(t *testing.T, text string) MoveState {
 	t.Helper()
 	candidates, replacements, _ := strings.Cut(text, "|")
@@ -53,7 +53,7 @@ func TestNext(t *testing.T) {
 		{state: "marked closed|launching", want: Close},
 		{state: "closed|hopeless", want: Undo},
 		{state: "closed|ready hopeless", want: Undo},
-		{state: "closed|launching", after: time.Minute + DefaultInitializationTimeout, want: Wait}, // not joined: this timeout starts at registration
+		{state: "closed|launching", after: time.Minute + DefaultInitializationTimeout, want: Wait}, // not joined yet
 		{state: "closed|joined", after: time.Minute, want: Wait},
 		{state: "closed|joined", after: time.Minute + DefaultInitializationTimeout, want: Undo},
 		{state: "committed closed|hopeless", want: Commit},
@@ -154,7 +154,6 @@ func simulate(t *testing.T, fate []Progress, crash int) {
 	t.Fatalf("replacements %v, crash at step %d: the move does not end: %+v", fate, crash, s)
 }
 
-// advance advances candidates to a state, unless they are already further.
 func advance(candidates []Candidate, state CandidateState) {
 	for i := range candidates {
 		candidates[i].State = max(candidates[i].State, state)

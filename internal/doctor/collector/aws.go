@@ -193,7 +193,6 @@ func (c *collector) dependentRequests(ctx context.Context) []func() {
 	return out
 }
 
-// role requests one IAM role and stores it in Roles, which mu guards.
 func (c *collector) role(ctx context.Context, name string, mu *sync.Mutex) {
 	item := ask(ctx, c, "iam:GetRole "+name, func(ctx context.Context) (diagnosis.Role, error) { return c.IAM.Role(ctx, name) })
 	mu.Lock()
@@ -201,7 +200,6 @@ func (c *collector) role(ctx context.Context, name string, mu *sync.Mutex) {
 	c.e.Roles[name] = item
 }
 
-// profile requests one instance profile and stores it in Profiles, which mu guards.
 func (c *collector) profile(ctx context.Context, name string, mu *sync.Mutex) {
 	item := ask(ctx, c, "iam:GetInstanceProfile "+name, func(ctx context.Context) (diagnosis.Profile, error) {
 		p, err := c.IAM.Profile(ctx, name)
@@ -245,7 +243,7 @@ func (c *collector) controllerRole(ctx context.Context) {
 // because a cluster may have hundreds of mappings. If it leaves out roles, it sets the Truncation of Entries.
 func (c *collector) roleNames() []string {
 	var names []string
-	add := func(arn string) { // ignores an ARN that does not end with /NAME, such as a root user's
+	add := func(arn string) { // ignores an ARN without /NAME, such as root's
 		if name := arn[strings.LastIndexByte(arn, '/')+1:]; name != "" && !strings.Contains(name, ":") && !slices.Contains(names, name) {
 			names = append(names, name)
 		}

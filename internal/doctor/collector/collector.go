@@ -50,11 +50,11 @@ type Clients struct {
 	Cluster string // name of the EKS cluster
 	Region  string // AWS region
 
-	// Controller is the Deployment of the controller, as namespace/name, for a cluster with several Deployments that may
-	// be it. Empty: Collect finds the Deployment.
+	// Controller is the Deployment of the controller, as namespace/name. Empty: Collect finds it, if only one
+	// Deployment can be the controller's.
 	Controller string
-	// Progress is called before an item is requested, and with done true after it. Calls may be concurrent. Nil disables
-	// Progress.
+	// Progress is called before and, with done true, after the request of an item. Calls may be concurrent. Nil
+	// disables it.
 	Progress func(source string, done bool)
 
 	// ItemTimeout is the timeout of one item. Zero: ten seconds.
@@ -69,10 +69,9 @@ const defaultItemTimeout = 10 * time.Second
 // usually fail for the same reason.
 const maxConsoles = 3
 
-// maxConsoleBytes is the maximum number of bytes that are kept from the end of a console output.
+// maxConsoleBytes is how much of the end of a console output is kept.
 const maxConsoleBytes = 48 << 10
 
-// collector is one collection in progress.
 type collector struct {
 	Clients
 	e diagnosis.Evidence // the evidence collected so far
@@ -157,12 +156,10 @@ func absence(ctx context.Context, source string, err error) (diagnosis.Absence, 
 	return diagnosis.Failed, strings.Join(strings.Fields(err.Error()), " ")
 }
 
-// notRequested returns an absent item, with the reason why it was not requested.
 func notRequested[T any](why string) diagnosis.Item[T] {
 	return diagnosis.Item[T]{Absent: diagnosis.NotAsked, Why: why}
 }
 
-// into returns a function that requests an item and writes it to the field.
 func into[T any](ctx context.Context, c *collector, field *diagnosis.Item[T], source string, f func(context.Context) (T, error)) func() {
 	return func() { *field = ask(ctx, c, source, f) }
 }
@@ -188,8 +185,8 @@ func askList[T any](ctx context.Context, c *collector, source string, f func(con
 	return item
 }
 
-// kubernetesRequests returns all requests to Kubernetes except those for NodeClaims and for user data. It reads the user
-// data before it returns. Without a client, it marks the other items as absent and returns nil.
+// kubernetesRequests reads the user data, and returns all other requests to Kubernetes except that for NodeClaims.
+// Without a client, it marks these items as absent and returns nil.
 func (c *collector) kubernetesRequests(ctx context.Context) []func() {
 	e, kube := &c.e, c.Kube
 	e.UserData = notRequested[[]diagnosis.UserDataProblem](c.NoKube)
@@ -230,8 +227,8 @@ func (c *collector) kubernetesRequests(ctx context.Context) []func() {
 	}
 }
 
-// claims reads the NodeClaims after the instances, so that also the NodeClaims of the newest listed instances are read.
-// It then replaces the names of NodeClaims and EC2NodeClasses from the instances' tags by those from the NodeClaims.
+// claims reads the NodeClaims after the instances, so that it also gets the NodeClaims of the newest instances. It
+// then replaces the names of NodeClaims and EC2NodeClasses in the instances' tags by those in the NodeClaims.
 func (c *collector) claims(ctx context.Context) {
 	if c.Kube != nil {
 		c.e.Claims = askList(ctx, c, "nodeclaims", c.Kube.Claims)
@@ -282,7 +279,7 @@ const leaseRecheckPause = 5 * time.Second
 func (c *collector) lease(ctx context.Context) diagnosis.Item[diagnosis.Lease] {
 	isFound := false
 	item := ask(ctx, c, "leases", func(ctx context.Context) (diagnosis.Lease, error) {
-		controller := c.e.Controller.Value // a tenant cannot make another Deployment the controller: see evidence.Reader.Controller
+		controller := c.e.Controller.Value // tenants cannot forge it: see evidence.Reader.Controller
 		name := controller.Settings["LEADER_ELECTION_NAME"]
 		namespaces := []string{controller.Settings["LEADER_ELECTION_NAMESPACE"], controller.Namespace}
 		first, found, err := c.Kube.Lease(ctx, name, namespaces...)

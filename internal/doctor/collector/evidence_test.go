@@ -114,8 +114,8 @@ func TestCollect(t *testing.T) {
 	}
 	if len(e.Subnets.Value) == 0 || len(e.Routes.Value) == 0 || len(e.NATAddresses.Value) == 0 ||
 		len(e.Entries.Value) != 2 || e.Entries.Value[0].Created.IsZero() {
-		t.Errorf("subnets %d, routes %d, addresses %v, entries %+v; want some of each, and 2 entries with creation times", len(e.Subnets.Value), len(e.Routes.Value),
-			e.NATAddresses.Value, e.Entries.Value)
+		t.Errorf("subnets %d, routes %d, addresses %v, entries %+v; want some of each, and 2 entries with creation times",
+			len(e.Subnets.Value), len(e.Routes.Value), e.NATAddresses.Value, e.Entries.Value)
 	}
 	if g := e.Groups.Value; !slices.ContainsFunc(g,
 		func(g diagnosis.Group) bool { return g.ID == s.estate.NodeGroup.ID && len(g.In) > 0 && len(g.Out) > 0 }) {

@@ -119,8 +119,8 @@ func (c *collector) isMapped(name string) bool {
 		slices.ContainsFunc(c.e.AuthMap.Value.Roles, func(m diagnosis.Mapping) bool { return strings.HasSuffix(m.ARN, "/"+name) })
 }
 
-// setOwnRole sets the controller's role to the role that the caller has assumed, unless EC2 may assume that role: it may
-// then be the node role of the instance where the controller runs.
+// setOwnRole sets the controller's role to the role that the caller has assumed, unless EC2 may assume that role: it
+// may be the node role of the instance where the controller runs.
 func (c *collector) setOwnRole() {
 	arn := ownRoleARN(c.e.Caller.Value)
 	_, name, _ := strings.Cut(arn, ":role/")

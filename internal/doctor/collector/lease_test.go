@@ -48,7 +48,8 @@ func TestLease(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := collector.Collect(t.Context(), collector.Clients{Kube: reader, NoAWS: "none", Cluster: "prod", Region: "us-east-1"}).Lease
+			got := collector.Collect(t.Context(),
+				collector.Clients{Kube: reader, NoAWS: "none", Cluster: "prod", Region: "us-east-1"}).Lease
 			if got.Absent != c.absent || got.Why != c.why || got.At.IsZero() {
 				t.Errorf("the Lease is %+v, want absence %q because %q, and a time", got, c.absent, c.why)
 			}
@@ -85,8 +86,10 @@ func TestLeaseAhead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := collector.Collect(t.Context(), collector.Clients{Kube: reader, NoAWS: "none", Cluster: "prod", Region: "us-east-1"}).Lease
-			if isNow := time.Since(got.Value.Renewed) < time.Minute; isNow != (perReading > 0) || perReading == 0 && !got.Value.Renewed.Equal(renewed) {
+			got := collector.Collect(t.Context(),
+				collector.Clients{Kube: reader, NoAWS: "none", Cluster: "prod", Region: "us-east-1"}).Lease
+			if isNow := time.Since(got.Value.Renewed) < time.Minute; isNow != (perReading > 0) ||
+				perReading == 0 && !got.Value.Renewed.Equal(renewed) {
 				t.Errorf("the Lease is %+v, want it renewed now only if it changes between the readings", got)
 			}
 		})

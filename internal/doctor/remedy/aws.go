@@ -90,7 +90,6 @@ func (a *AWS) entry(ctx context.Context, cluster, principal string) (*types.Acce
 	return out.AccessEntry, nil
 }
 
-// entryText returns the access entry of a principal as text; empty if there is none.
 func (a *AWS) entryText(ctx context.Context, cluster, principal string) (string, error) {
 	e, err := a.entry(ctx, cluster, principal)
 	if err != nil || e == nil {
@@ -112,10 +111,12 @@ func createEntry(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
 	if err != nil {
 		return Change{}, err
 	}
-	before, err := a.entryText(ctx, v[0], v[1])
-	return Change{What: "access entry of " + v[1], Before: before, After: entryLines(v[1], v[2], nil), apply: func(ctx context.Context) error {
-		_, err := a.eks.CreateAccessEntry(ctx, &eks.CreateAccessEntryInput{ClusterName: &v[0], PrincipalArn: &v[1], Type: &v[2]})
-		return a.callError("eks", "CreateAccessEntry "+v[1], err)
+	cluster, principal, kind := v[0], v[1], v[2]
+	before, err := a.entryText(ctx, cluster, principal)
+	after := entryLines(principal, kind, nil)
+	return Change{What: "access entry of " + principal, Before: before, After: after, apply: func(ctx context.Context) error {
+		_, err := a.eks.CreateAccessEntry(ctx, &eks.CreateAccessEntryInput{ClusterName: &cluster, PrincipalArn: &principal, Type: &kind})
+		return a.callError("eks", "CreateAccessEntry "+principal, err)
 	}}, err
 }
 
@@ -126,13 +127,15 @@ func deleteEntry(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
 	if err != nil {
 		return Change{}, err
 	}
-	before, err := a.checkEntry(ctx, v[0], v[1], call.Expected)
-	return Change{What: "access entry of " + v[1], Before: before, apply: func(ctx context.Context) error {
-		if _, err := a.checkEntry(ctx, v[0], v[1], call.Expected); err != nil { // again, because the entry may have changed during the review
+	cluster, principal := v[0], v[1]
+	before, err := a.checkEntry(ctx, cluster, principal, call.Expected)
+	return Change{What: "access entry of " + principal, Before: before, apply: func(ctx context.Context) error {
+		// Again, because the entry may have changed during the review.
+		if _, err := a.checkEntry(ctx, cluster, principal, call.Expected); err != nil {
 			return err
 		}
-		_, err := a.eks.DeleteAccessEntry(ctx, &eks.DeleteAccessEntryInput{ClusterName: &v[0], PrincipalArn: &v[1]})
-		return a.callError("eks", "DeleteAccessEntry "+v[1], err)
+		_, err := a.eks.DeleteAccessEntry(ctx, &eks.DeleteAccessEntryInput{ClusterName: &cluster, PrincipalArn: &principal})
+		return a.callError("eks", "DeleteAccessEntry "+principal, err)
 	}}, err
 }
 
@@ -164,9 +167,10 @@ func attachPolicy(_ context.Context, a *AWS, call fix.AWS) (Change, error) {
 	if err != nil {
 		return Change{}, err
 	}
-	return Change{What: "policies of role " + v[0], After: "attached: " + v[1] + "\n", apply: func(ctx context.Context) error {
-		_, err := a.iam.AttachRolePolicy(ctx, &iam.AttachRolePolicyInput{RoleName: &v[0], PolicyArn: &v[1]})
-		return a.callError("iam", "AttachRolePolicy "+v[0], err)
+	role, policy := v[0], v[1]
+	return Change{What: "policies of role " + role, After: "attached: " + policy + "\n", apply: func(ctx context.Context) error {
+		_, err := a.iam.AttachRolePolicy(ctx, &iam.AttachRolePolicyInput{RoleName: &role, PolicyArn: &policy})
+		return a.callError("iam", "AttachRolePolicy "+role, err)
 	}}, nil
 }
 
@@ -176,9 +180,10 @@ func putPolicy(_ context.Context, a *AWS, call fix.AWS) (Change, error) {
 	if err != nil {
 		return Change{}, err
 	}
-	return Change{What: "policy " + v[1] + " of role " + v[0], After: v[2] + "\n", apply: func(ctx context.Context) error {
-		_, err := a.iam.PutRolePolicy(ctx, &iam.PutRolePolicyInput{RoleName: &v[0], PolicyName: &v[1], PolicyDocument: &v[2]})
-		return a.callError("iam", "PutRolePolicy "+v[0], err)
+	role, policy, document := v[0], v[1], v[2]
+	return Change{What: "policy " + policy + " of role " + role, After: document + "\n", apply: func(ctx context.Context) error {
+		_, err := a.iam.PutRolePolicy(ctx, &iam.PutRolePolicyInput{RoleName: &role, PolicyName: &policy, PolicyDocument: &document})
+		return a.callError("iam", "PutRolePolicy "+role, err)
 	}}, nil
 }
 
@@ -187,17 +192,18 @@ func updateTrust(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
 	if err != nil {
 		return Change{}, err
 	}
-	role, err := a.iam.GetRole(ctx, &iam.GetRoleInput{RoleName: &v[0]})
+	roleName, document := v[0], v[1]
+	role, err := a.iam.GetRole(ctx, &iam.GetRoleInput{RoleName: &roleName})
 	if err != nil {
-		return Change{}, a.callError("iam", "GetRole "+v[0], err)
+		return Change{}, a.callError("iam", "GetRole "+roleName, err)
 	}
 	before := ""
 	if role.Role != nil {
 		before = decodePolicy(aws.ToString(role.Role.AssumeRolePolicyDocument)) + "\n"
 	}
-	return Change{What: "trust policy of role " + v[0], Before: before, After: v[1] + "\n", apply: func(ctx context.Context) error {
-		_, err := a.iam.UpdateAssumeRolePolicy(ctx, &iam.UpdateAssumeRolePolicyInput{RoleName: &v[0], PolicyDocument: &v[1]})
-		return a.callError("iam", "UpdateAssumeRolePolicy "+v[0], err)
+	return Change{What: "trust policy of role " + roleName, Before: before, After: document + "\n", apply: func(ctx context.Context) error {
+		_, err := a.iam.UpdateAssumeRolePolicy(ctx, &iam.UpdateAssumeRolePolicyInput{RoleName: &roleName, PolicyDocument: &document})
+		return a.callError("iam", "UpdateAssumeRolePolicy "+roleName, err)
 	}}, nil
 }
 
@@ -223,10 +229,11 @@ func addToProfile(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
 	if err != nil {
 		return Change{}, err
 	}
-	before, err := a.profileText(ctx, v[0])
-	return Change{What: "instance profile " + v[0], Before: before, After: "role: " + v[1] + "\n", apply: func(ctx context.Context) error {
-		_, err := a.iam.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: &v[0], RoleName: &v[1]})
-		return a.callError("iam", "AddRoleToInstanceProfile "+v[0], err)
+	profile, role := v[0], v[1]
+	before, err := a.profileText(ctx, profile)
+	return Change{What: "instance profile " + profile, Before: before, After: "role: " + role + "\n", apply: func(ctx context.Context) error {
+		_, err := a.iam.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: &profile, RoleName: &role})
+		return a.callError("iam", "AddRoleToInstanceProfile "+profile, err)
 	}}, err
 }
 
@@ -235,18 +242,19 @@ func removeFromProfile(ctx context.Context, a *AWS, call fix.AWS) (Change, error
 	if err != nil {
 		return Change{}, err
 	}
-	before, err := a.profileText(ctx, v[0])
+	profile, role := v[0], v[1]
+	before, err := a.profileText(ctx, profile)
 	return Change{
-		What:   "instance profile " + v[0],
+		What:   "instance profile " + profile,
 		Before: before,
-		After:  strings.Replace(before, "role: "+v[1]+"\n", "", 1),
+		After:  strings.Replace(before, "role: "+role+"\n", "", 1),
 		apply: func(ctx context.Context) error {
-			_, err := a.iam.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: &v[0], RoleName: &v[1]})
-			return a.callError("iam", "RemoveRoleFromInstanceProfile "+v[0], err)
+			_, err := a.iam.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: &profile, RoleName: &role})
+			return a.callError("iam", "RemoveRoleFromInstanceProfile "+profile, err)
 		}}, err
 }
 
-// decodePolicy decodes a policy, which IAM returns URL-encoded. A text that cannot be decoded is returned unchanged.
+// decodePolicy decodes a policy, which IAM returns URL-encoded.
 func decodePolicy(document string) string {
 	text, err := url.QueryUnescape(document)
 	if err != nil {

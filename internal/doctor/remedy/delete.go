@@ -24,9 +24,10 @@ func (d Clients) planDelete(ctx context.Context, k fix.Kubernetes) (Change, erro
 			before += "nodeclaim " + c.Name + "\n"
 		}
 	}
-	return Change{What: "nodeclaims, and the instances that were launched for them", Before: before, apply: func(ctx context.Context) error {
+	const what = "nodeclaims, and the instances that were launched for them"
+	return Change{What: what, Before: before, apply: func(ctx context.Context) error {
 		for _, c := range existing {
-			deletion, found, err := d.tryDelete(ctx, c) // again, because the NodeClaim may have changed while the user reviewed the fix
+			deletion, found, err := d.tryDelete(ctx, c) // again, because the NodeClaim may have changed during the review
 			if err != nil {
 				return err
 			}

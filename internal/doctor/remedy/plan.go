@@ -31,8 +31,8 @@ type Cluster interface {
 type Clients struct {
 	Kube Cluster
 	AWS  *AWS
-	// RunCorrect runs the read-only command joiner correct: args are its arguments, from "correct" on. It returns the
-	// output. Nil: a fix that needs the command is refused.
+	// RunCorrect returns the output of the read-only command joiner ARGS, where args start with "correct". Nil: fixes
+	// that need the command are refused.
 	RunCorrect func(ctx context.Context, args []string) (string, error)
 
 	// NoKube and NoAWS are the reasons, for the user, why Kube or AWS is nil.

@@ -10,7 +10,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// recorder is a cluster that records its requests.
 type recorder struct {
 	calls     []string
 	deletions map[string]kubeclient.Deletion
@@ -110,7 +109,8 @@ func TestPlanPatches(t *testing.T) {
 func TestDeletePreconditions(t *testing.T) {
 	t.Parallel()
 	r := &recorder{deletions: map[string]kubeclient.Deletion{
-		"late": {ProviderID: "aws:///us-east-1a/i-2"}, "joined": {ProviderID: "aws:///us-east-1a/i-3", Joined: true}, "without instance": {},
+		"late": {ProviderID: "aws:///us-east-1a/i-2"}, "joined": {ProviderID: "aws:///us-east-1a/i-3", Joined: true},
+		"without instance": {},
 	}}
 	clients := Clients{Kube: r}
 	for _, c := range []struct {
