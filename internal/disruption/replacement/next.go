@@ -106,8 +106,8 @@ const (
 // Limits of a move.
 const (
 	// ReadyWithin is the time limit for all replacements together to be initialized. It is longer than a NodeClaim may
-	// take to launch (5 minutes), register (15) and initialize (10). The NodeClaim controller deletes a failed NodeClaim
-	// and reports the reason, which ends the move. A move that ended earlier would hide the reason, and would be tried
+	// take to launch (5 min), register (15) and initialize (10). The NodeClaim controller deletes a failed NodeClaim and
+	// reports the reason, which ends the move. A move that ended earlier would hide the reason, and would be tried
 	// again and again.
 	ReadyWithin = 35 * time.Minute
 	// DefaultInitializationTimeout is the time limit from registration to initialization of a node, unless similar

@@ -164,8 +164,8 @@ func TestAbsent(t *testing.T) {
 	}
 }
 
-// TestOtherCluster: the item of a cluster that does not exist is Missing, not Failed.
-func TestOtherCluster(t *testing.T) {
+// TestMissingCluster: the item of a cluster that does not exist is Missing, not Failed.
+func TestMissingCluster(t *testing.T) {
 	t.Parallel()
 	s := newTestAccount(t)
 	s.server.Do(func(*world.World, time.Time) {

@@ -231,7 +231,8 @@ func addToProfile(ctx context.Context, a *AWS, call fix.AWS) (Change, error) {
 	}
 	profile, role := v[0], v[1]
 	before, err := a.profileText(ctx, profile)
-	return Change{What: "instance profile " + profile, Before: before, After: "role: " + role + "\n", apply: func(ctx context.Context) error {
+	after := "role: " + role + "\n"
+	return Change{What: "instance profile " + profile, Before: before, After: after, apply: func(ctx context.Context) error {
 		_, err := a.iam.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: &profile, RoleName: &role})
 		return a.callError("iam", "AddRoleToInstanceProfile "+profile, err)
 	}}, err
@@ -249,7 +250,8 @@ func removeFromProfile(ctx context.Context, a *AWS, call fix.AWS) (Change, error
 		Before: before,
 		After:  strings.Replace(before, "role: "+role+"\n", "", 1),
 		apply: func(ctx context.Context) error {
-			_, err := a.iam.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: &profile, RoleName: &role})
+			_, err := a.iam.RemoveRoleFromInstanceProfile(ctx,
+				&iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: &profile, RoleName: &role})
 			return a.callError("iam", "RemoveRoleFromInstanceProfile "+profile, err)
 		}}, err
 }
