@@ -60,7 +60,7 @@ func Target(pool, class Stamp, image string, groups []string) string {
 // Waves returns the drifted nodes of a pool that may be replaced now, in the order in which they drifted. For each
 // remaining node, stays has one sentence with the reason. Each drifted node is either in allowed or in stays. Budgets
 // are not considered. For each target, the canary nodes are replaced first, and no more until the target is proven. If
-// nodes of an unproven target failed, none of its nodes is replaced.
+// nodes of an unproven target failed, no more nodes are replaced for it.
 func Waves(in WavesInput) (allowed []string, stays map[string]string) {
 	stays = map[string]string{}
 	// By target: started is the larger of the numbers in Moving and Trying, because most moves are in both.
@@ -106,8 +106,8 @@ func nodes(n int) string {
 	return strconv.Itoa(n) + " nodes"
 }
 
-// waveOf parses a wave: its number of nodes, and whether there is a limit at all. An invalid wave is one node; the
-// policy reports the error.
+// waveOf parses a wave: its number of nodes, and whether there is a limit at all. An invalid wave is one node;
+// package nodestate reports the error.
 func waveOf(text string, total int) (size int, bounded bool) {
 	if text == "" {
 		return 0, false
