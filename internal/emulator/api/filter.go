@@ -80,10 +80,10 @@ func matchesWildcards(pattern, text string) bool {
 		switch {
 		case isEscaped && pattern[p+1] == text[t]:
 			p, t = p+2, t+1
-		case !literal && p < len(pattern) && pattern[p] == '*':
+		case !isEscaped && p < len(pattern) && pattern[p] == '*':
 			star, mark = p, t
 			p++
-		case !literal && p < len(pattern) && (pattern[p] == '?' || pattern[p] == text[t]):
+		case !isEscaped && p < len(pattern) && (pattern[p] == '?' || pattern[p] == text[t]):
 			p, t = p+1, t+1
 		case star >= 0:
 			p, mark = star+1, mark+1 // a mismatch: let the last * match one more byte
