@@ -2,8 +2,8 @@ package world
 
 import "strings"
 
-// Capacity determines how many more instances a region can launch: it has the limits of pools, the account's quotas,
-// and the current usage.
+// Capacity determines how many more instances a region can launch, from the limits of CapacityPools, the account's
+// quotas, and the current usage.
 type Capacity struct {
 	// Quotas are the account's maximum numbers of vCPUs. A Quota without an entry is not limited.
 	Quotas map[Quota]int64
@@ -19,16 +19,15 @@ type CapacityPool struct {
 	CapacityType string // "on-demand" or "spot"
 }
 
-// limit is the maximum number of pending and running instances of a pool.
 type limit struct {
 	pool CapacityPool
-	most int
+	most int // pending and running instances
 }
 
 // usage counts the pending and running instances and their vCPUs.
 type usage struct {
-	running map[Offering]int // pending and running instances
-	vcpus   map[Quota]int64  // vCPUs of these instances
+	running map[Offering]int // includes pending instances
+	vcpus   map[Quota]int64
 }
 
 // Quota identifies a quota of vCPUs, by instance class and capacity type.
@@ -91,8 +90,8 @@ func (c *Capacity) remaining(o Offering) int {
 	return max(least, 0)
 }
 
-// isWithin reports whether the quota q allows another instance with this number of vCPUs.
-func (c *Capacity) isWithin(q Quota, vcpus int64) bool {
+// quotaAllows reports whether the quota q allows another instance with this number of vCPUs.
+func (c *Capacity) quotaAllows(q Quota, vcpus int64) bool {
 	most, isLimited := c.Quotas[q]
 	return !isLimited || c.usage.vcpus[q]+vcpus <= most
 }
@@ -106,7 +105,7 @@ func QuotaOf(instanceType string, spot bool) Quota {
 		}
 	}
 	switch first := family[:min(1, len(family))]; first {
-	case "g", "v":
+	case "g", "v": // VT instances share the quota of G instances
 		return Quota{Kind: "g", Spot: spot}
 	case "f", "p", "x", "u":
 		return Quota{Kind: first, Spot: spot}

@@ -2,7 +2,7 @@ package world
 
 import "github.com/joiner-sh/joiner/internal/emulator/world/failure"
 
-// maxConsole is the number of bytes of console output that EC2 keeps: the last ones.
+// maxConsole is the number of bytes of console output that EC2 keeps. It drops older bytes.
 const maxConsole = 64 << 10
 
 // AppendConsole adds text to the console output of an instance. It returns false if the instance does not exist.

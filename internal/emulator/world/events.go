@@ -65,8 +65,8 @@ func (w *World) AnnounceRetirement(now time.Time, id string) bool {
 const reclaimWarning = 2 * time.Minute
 
 // InterruptReserved interrupts an instance in an interruptible capacity reservation. It sends the warning now, and
-// terminates the instance two minutes later. It does not check that the instance is in such a reservation. It returns
-// false if the instance does not exist or has ended.
+// terminates the instance two minutes later, with the reason code of spot instances. It does not check that the
+// instance is in such a reservation. It returns false if the instance does not exist or has ended.
 func (w *World) InterruptReserved(now time.Time, id string) bool {
 	m := w.historyOf(id)
 	if m == nil || !m.current.Alive() {
@@ -92,26 +92,26 @@ func (r *Region) announceState(now time.Time, i Instance) {
 	r.announce(now, "aws.ec2", "EC2 Instance State-change Notification", i, map[string]any{"instance-id": i.ID, "state": i.State})
 }
 
-func (r *Region) announce(now time.Time, source, kind string, i Instance, detail map[string]any) {
-	r.send(now, source, kind, "instance/"+i.ID, detail)
+func (r *Region) announce(now time.Time, source, detailType string, i Instance, detail map[string]any) {
+	r.send(now, source, detailType, "instance/"+i.ID, detail)
 }
 
 // eventTime is the format of a time in an event, in UTC.
 const eventTime = "2006-01-02T15:04:05Z"
 
-// send delivers an event to the region's EventQueues. It ignores queues that do not exist.
-func (r *Region) send(now time.Time, source, kind, resource string, detail map[string]any) {
+// send delivers an event to the region's EventQueues. It skips names of queues that do not exist.
+func (r *Region) send(now time.Time, source, detailType, resource string, detail map[string]any) {
 	if len(r.EventQueues) == 0 {
 		return
 	}
 	event := eventBridgeEvent{
-		Version: "0", ID: r.site.IDs.UUID("event"), DetailType: kind, Source: source,
+		Version: "0", ID: r.site.IDs.UUID("event"), DetailType: detailType, Source: source,
 		Account: r.Account.ID, Time: now.UTC().Format(eventTime), Region: r.Name,
 		Resources: []string{r.arn("ec2", resource)}, Detail: detail,
 	}
 	body, err := json.Marshal(event)
 	if err != nil {
-		return // cannot happen: strings in maps always marshal
+		return // cannot happen: detail has only strings, and maps and lists of strings
 	}
 	for _, q := range r.EventQueues {
 		if r.SQS.queues[q] == nil {

@@ -32,11 +32,11 @@ func TestFargateProfile(t *testing.T) {
 		}
 		w.Advance(now.Add(59 * time.Second))
 		if profile.Status != ekscluster.ProfileCreating {
-			t.Errorf("%s: not CREATING after 59 s, want it until 60 s", mode)
+			t.Errorf("%s: %s after 59 s, want CREATING", mode, profile.Status)
 		}
 		w.Advance(now.Add(time.Minute))
 		if profile.Status != ekscluster.ProfileActive {
-			t.Errorf("%s: not active after 60 s", mode)
+			t.Errorf("%s: %s after 60 s, want ACTIVE", mode, profile.Status)
 		}
 		got := c.AccessEntries()
 		if len(got) != wantEntries || wantEntries == 1 && (got[0].Kind != ekscluster.EntryFargateLinux || got[0].Principal != role) {
@@ -44,12 +44,12 @@ func TestFargateProfile(t *testing.T) {
 		}
 		if _, err := r.EKS.CreateFargateProfile(now, "demo",
 			ekscluster.FargateProfile{Name: "more", Role: role, Selectors: profile.Selectors}); err != nil {
-			t.Errorf("%s: a second profile with the role: %v, want no error", mode, err)
+			t.Errorf("%s: a second profile, whose role has an access entry already: %v", mode, err)
 		}
 	}
 }
 
-// TestFargateSelects: a selector matches pods in its namespace that have all of its labels.
+// TestFargateSelects: a selector matches pods in its namespace that have all of its labels. Both can be patterns.
 func TestFargateSelects(t *testing.T) {
 	t.Parallel()
 	p := ekscluster.FargateProfile{Selectors: []ekscluster.FargateSelector{
@@ -64,7 +64,7 @@ func TestFargateSelects(t *testing.T) {
 	}{
 		{"kube-system", map[string]string{"app": "joiner", "tier": "system"}, true},
 		{"kube-system", map[string]string{"app": "joiner"}, false},
-		{"kube-system", map[string]string{"app": "other", "tier": ""}, false},
+		{"kube-system", map[string]string{"app": "other", "tier": ""}, false}, // "*" matches "", but app differs
 		{"team-a", nil, true},
 		{"team-ab", nil, false},
 		{"default", map[string]string{"app": "joiner", "tier": "system"}, false},
@@ -75,7 +75,7 @@ func TestFargateSelects(t *testing.T) {
 	}
 }
 
-// TestFargatePlaces: the host of a Fargate pod gets an address from one of the subnets, and returns it.
+// TestFargatePlaces: the host of a Fargate pod takes an address of the first usable subnet, until it is released.
 func TestFargatePlaces(t *testing.T) {
 	t.Parallel()
 	_, estate := newClusterWorld(t)

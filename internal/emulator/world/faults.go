@@ -26,7 +26,7 @@ type Faults struct {
 	Denials []Denial
 
 	// Redeliver = n delivers every n-th message twice. The second delivery is due at once, and happens even if the
-	// message was deleted after the first. 0 disables this. SQS guarantees at least one delivery, not exactly one.
+	// message was deleted after the first delivery. 0 disables this. SQS guarantees at least one delivery, not exactly one.
 	Redeliver int
 
 	// Reorder delivers the newest messages first. SQS does not guarantee an order.
@@ -57,7 +57,7 @@ type CallError struct {
 
 	Status  int    // HTTP status; 0 is 500
 	Code    string // "InternalError"; empty with Garbage
-	Message string // message of the error; empty with Garbage
+	Message string // empty with Garbage
 	Garbage string // text that is sent in place of the error, as by a broken proxy; empty: the error is sent
 	Late    bool   // the call is executed before it fails, so that only its answer is lost
 
@@ -79,7 +79,7 @@ type BootFault struct {
 	Fail          Reason        // if it has a code, the instance goes from pending to terminated for this reason
 	SkipsUserData bool          // the instance runs, but its user data does not: see World.SkipsUserData
 
-	seen int // number of instances with the fault
+	injected int // number of instances with the fault
 }
 
 // EC2Throttle returns EC2's default token buckets of an account:
@@ -105,8 +105,8 @@ type Call struct {
 	Role            string // name of the caller's role; empty for a user
 }
 
-// FaultFor returns the error with which a call fails; nil if there is none. It takes a token from the call's bucket,
-// and counts the call for the CallErrors that match it.
+// FaultFor returns the error with which a call fails; nil if there is none. It takes a token from the call's bucket.
+// Unless the bucket is empty, it counts the call for the matching CallErrors, up to the first that applies.
 func (w *World) FaultFor(now time.Time, c Call) *CallError {
 	if b, ok := w.Faults.bucket(c.Name); ok && !w.Region(c.Account, c.Region).draw(now, c.Name, b) {
 		return &CallError{Status: 503, Code: "RequestLimitExceeded", Message: "Request limit exceeded."}
@@ -131,10 +131,10 @@ func (w *World) Denied(c Call) bool {
 
 // bucket returns the bucket of the longest pattern that matches a call; false if no pattern matches.
 func (f *Faults) bucket(call string) (Bucket, bool) {
-	best, found := "", false
+	best, found := "", false // of patterns of equal length, the first in the alphabet
 	for pattern := range f.Throttle {
-		better := len(pattern) > len(best) || len(pattern) == len(best) && pattern < best
-		if matches(pattern, call) && (!found || better) {
+		isBetter := len(pattern) > len(best) || len(pattern) == len(best) && pattern < best
+		if matches(pattern, call) && (!found || isBetter) {
 			best, found = pattern, true
 		}
 	}
@@ -179,10 +179,10 @@ func (a *CallError) countCall() bool {
 // bootFault returns the fault of a new instance of the offering, and counts the instance; nil if the instance has none.
 func (f *Faults) bootFault(o Offering) *BootFault {
 	for _, b := range f.BootFaults {
-		if !b.Pool.includes(o) || b.Count > 0 && b.seen >= b.Count {
+		if !b.Pool.includes(o) || b.Count > 0 && b.injected >= b.Count {
 			continue
 		}
-		b.seen++
+		b.injected++
 		return b
 	}
 	return nil

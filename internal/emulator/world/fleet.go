@@ -49,7 +49,7 @@ type FleetOverride struct {
 	MaxPrice     catalog.Price  // maximum spot price per hour; 0: no limit
 	Priority     *float64       // lower values first; nil: last
 	Weight       float64        // number of units of FleetRequest.OnDemand or Spot that an instance counts as; 0: one
-	Devices      []Device       // replace the template's devices; none: the template's
+	Devices      []Device       // replace the template's devices; empty: the template's devices
 	IAMError     *failure.Error // IAM's error if the caller is not allowed to launch the override; nil: allowed
 }
 
@@ -60,7 +60,7 @@ type Fleet struct {
 	Errors   []FleetError  // one for each choice that had an error
 }
 
-// FleetChoice is a config with one of its overrides, as in a fleet's answer.
+// FleetChoice is a config with one of its overrides, as CreateFleet returns it.
 type FleetChoice struct {
 	TemplateID string        // "lt-0…"
 	Version    string        // version of the template, as in the request
@@ -70,15 +70,15 @@ type FleetChoice struct {
 
 // FleetLaunch has the instances that were launched for one choice.
 type FleetLaunch struct {
-	Choice    FleetChoice // the choice of the instances
-	Instances []string    // ids
+	Choice    FleetChoice
+	Instances []string // ids
 }
 
 // FleetError is the error of a choice.
 type FleetError struct {
-	Choice  FleetChoice // the choice with the error
-	Code    string      // EC2's code: "InsufficientInstanceCapacity"
-	Message string      // EC2's message
+	Choice  FleetChoice
+	Code    string // EC2's code: "InsufficientInstanceCapacity"
+	Message string // EC2's message
 }
 
 // FleetCall records one valid call of CreateFleet. A repetition with the same idempotency token is recorded again.
@@ -107,7 +107,7 @@ type recordedFleet struct {
 	result      Fleet
 }
 
-// choice is a candidate for the instances of a fleet.
+// choice is a FleetChoice with its launch parameters and its current price and capacity.
 type choice struct {
 	FleetChoice
 	request   launchRequest
@@ -118,7 +118,7 @@ type choice struct {
 }
 
 // CreateFleet launches instances. Each instance uses the first choice that has capacity, in the order of the allocation
-// strategy. The result has one error for each choice that cannot be launched or has no capacity left.
+// strategy; "diversified" takes the choices in turn. The result has one error for each choice that cannot be launched or has no capacity left.
 func (l *Launches) CreateFleet(now time.Time, q FleetRequest) (Fleet, error) {
 	f, err := l.createFleet(now, q)
 	if err == nil {
@@ -144,8 +144,8 @@ func (l *Launches) createFleet(now time.Time, q FleetRequest) (Fleet, error) {
 		return Fleet{}, err
 	}
 	f := Fleet{ID: "fleet-" + l.region.site.IDs.UUID("fleet")}
-	l.launchAs(now, q, false, &f)
-	l.launchAs(now, q, true, &f)
+	l.launchCapacityType(now, q, false, &f)
+	l.launchCapacityType(now, q, true, &f)
 	if q.Token != "" {
 		l.fleets[q.Token] = recordedFleet{fingerprint: q.Fingerprint, result: f}
 		l.region.site.Due.Schedule(now.Add(tokenLife), func(time.Time) { delete(l.fleets, q.Token) })
@@ -185,9 +185,10 @@ func (l *Launches) CheckFleet(q FleetRequest) error {
 	return nil
 }
 
-// launchAs launches the instances of one capacity type, spot or on-demand. It adds the instances and the errors to f.
-func (l *Launches) launchAs(now time.Time, q FleetRequest, spot bool, f *Fleet) {
-	need, strategy := float64(q.OnDemand), q.OnDemandStrategy
+// launchCapacityType launches the spot instances of a request if spot is true, or else its on-demand instances. It adds
+// the instances and the errors to f.
+func (l *Launches) launchCapacityType(now time.Time, q FleetRequest, spot bool, f *Fleet) {
+	need, strategy := float64(q.OnDemand), q.OnDemandStrategy // need is a number of units: see FleetOverride.Weight
 	if spot {
 		need, strategy = float64(q.Spot), q.SpotStrategy
 	}
@@ -199,7 +200,7 @@ func (l *Launches) launchAs(now time.Time, q FleetRequest, spot bool, f *Fleet) 
 	launched := make([][]string, len(choices))
 	turn := 0 // index of the choice to try first; only the strategy "diversified" changes it
 	for need > 0 {
-		n := next(choices, turn)
+		n := nextChoice(choices, turn)
 		if n < 0 {
 			break
 		}
@@ -272,6 +273,7 @@ func (o FleetOverride) applyTo(d TemplateData) TemplateData {
 }
 
 // rank sorts choices by an allocation strategy. Capacity beyond need does not count. Equal choices keep their order.
+// The strategies with "optimized" rank by remaining capacity first, because the emulator knows no interruption rates.
 func rank(choices []choice, strategy string, need int) {
 	slices.SortStableFunc(choices, func(a, b choice) int {
 		byPrice := cmp.Compare(a.price, b.price)
@@ -303,9 +305,9 @@ func comparePriority(a, b choice) int {
 	return cmp.Compare(*pa, *pb)
 }
 
-// next returns the index of the first choice without an error; -1 if all have errors. It begins at the index turn, and
-// continues at 0 after the last choice.
-func next(choices []choice, turn int) int {
+// nextChoice returns the index of the first choice without an error; -1 if all have errors. It begins at the index
+// turn, and continues at 0 after the last choice.
+func nextChoice(choices []choice, turn int) int {
 	for i := range choices {
 		n := (turn + i) % len(choices)
 		if choices[n].err == nil {

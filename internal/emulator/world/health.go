@@ -32,14 +32,14 @@ func (w *World) Impair(now time.Time, id string, failing ...StatusCheck) bool {
 	if m == nil {
 		return false
 	}
-	since := func(c StatusCheck, before time.Time) time.Time { // when the check began to fail; zero: it passes
+	since := func(c StatusCheck, failedSince time.Time) time.Time { // the new value of failedSince; zero: the check passes
 		switch {
 		case !slices.Contains(failing, c):
 			return time.Time{}
-		case before.IsZero():
+		case failedSince.IsZero():
 			return now
 		}
-		return before
+		return failedSince
 	}
 	m.change(now, func(i *Instance) {
 		i.InstanceFailsSince, i.SystemFailsSince = since(InstanceCheck, i.InstanceFailsSince), since(SystemCheck, i.SystemFailsSince)

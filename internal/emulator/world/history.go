@@ -40,7 +40,7 @@ func reason(code string) Reason {
 // resolvedLaunch has the validated parameters of a launch, and the objects that the parameters refer to.
 type resolvedLaunch struct {
 	offering Offering
-	stock    *OfferedType
+	stock    *OfferedType // the instance type
 	image    *Image
 	subnet   *network.Subnet
 	zone     site.Zone
@@ -61,7 +61,7 @@ type resolvedLaunch struct {
 // start launches an instance in the state pending. The caller has checked that the launch is possible.
 func (s *Instances) start(now time.Time, launch resolvedLaunch) Instance {
 	w := s.region.world()
-	address, _ := launch.subnet.TakeAddress()
+	address, _ := launch.subnet.TakeAddress() // Launches.admit has checked that one is free
 	id := w.idGenerator().New("i")
 	instance := Instance{
 		ID: id, ReservationID: launch.callID, Account: s.region.Account.ID, Region: s.region.Name,
@@ -113,8 +113,8 @@ func (s *Instances) start(now time.Time, launch resolvedLaunch) Instance {
 	w.changes = append(w.changes, instance)
 	s.region.announceState(now, instance)
 	boot := w.Faults.bootFault(launch.offering)
-	if why := s.region.KMS.launchFailure(launch); boot == nil && why.Code != "" {
-		boot = &BootFault{Fail: why}
+	if keyFailure := s.region.KMS.launchFailure(launch); boot == nil && keyFailure.Code != "" {
+		boot = &BootFault{Fail: keyFailure}
 	}
 	s.scheduleBoot(now, m, boot)
 	return instance
@@ -123,12 +123,12 @@ func (s *Instances) start(now time.Time, launch resolvedLaunch) Instance {
 // scheduleBoot schedules the end of the state pending: the instance is then running, or terminated if its boot fails.
 // fault is the fault of the boot; nil: none.
 func (s *Instances) scheduleBoot(now time.Time, m *history, fault *BootFault) {
-	at := now.Add(s.region.site.Timing.Pending)
+	pendingUntil := now.Add(s.region.site.Timing.Pending)
 	if fault == nil {
 		fault = &BootFault{}
 	}
-	m.silent = fault.SkipsUserData
-	s.region.site.Due.Schedule(at.Add(fault.Delay), func(at time.Time) {
+	m.skipsUserData = fault.SkipsUserData
+	s.region.site.Due.Schedule(pendingUntil.Add(fault.Delay), func(at time.Time) {
 		if m.current.State != Pending {
 			return
 		}
@@ -221,7 +221,7 @@ func (w *World) FailHost(now time.Time, id string) bool {
 // SkipsUserData reports whether a fault prevents the user data of the instance from running.
 func (w *World) SkipsUserData(id string) bool {
 	m := w.historyOf(id)
-	return m != nil && m.silent
+	return m != nil && m.skipsUserData
 }
 
 // Instance returns the current state of an instance of any account and region.
@@ -246,7 +246,7 @@ func (s *Instances) Visible(now time.Time) []Instance {
 	lag := s.region.world().Faults.ReadLag
 	out := make([]Instance, 0, len(s.order))
 	for _, id := range s.order {
-		if i, ok := s.byID[id].seen(now, lag); ok {
+		if i, ok := s.byID[id].visibleAt(now, lag); ok {
 			out = append(out, i)
 		}
 	}
@@ -256,12 +256,12 @@ func (s *Instances) Visible(now time.Time) []Instance {
 // VisibleByID returns one instance in the state that the API shows; false if the API does not show the instance.
 func (s *Instances) VisibleByID(now time.Time, id string) (Instance, bool) {
 	if m := s.byID[id]; m != nil {
-		return m.seen(now, s.region.world().Faults.ReadLag)
+		return m.visibleAt(now, s.region.world().Faults.ReadLag)
 	}
 	return Instance{}, false
 }
 
-// historyOf returns the history of an instance by its ID, which is unique in the world; nil if it does not exist.
+// historyOf returns the history of an instance by its ID, which is unique in the world; nil if no such instance exists.
 func (w *World) historyOf(id string) *history {
 	for _, a := range w.accounts {
 		for _, r := range a.regions {
@@ -277,7 +277,7 @@ func (m *history) offering() Offering {
 	return Offering{Type: m.current.Type, Zone: m.current.Zone, Spot: m.current.Spot}
 }
 
-// wellFormed reports whether an id has the format of ids with this prefix.
+// wellFormed reports whether an id has this prefix, and 8 (old format) or 17 hexadecimal digits.
 func wellFormed(id, prefix string) bool {
 	digits, ok := strings.CutPrefix(id, prefix+"-")
 	return ok && (len(digits) == 8 || len(digits) == 17) && strings.Trim(digits, "0123456789abcdef") == ""

@@ -17,7 +17,7 @@ type Image struct {
 	OwnerID      string            // 12 digits
 	OwnerAlias   string            // "amazon"; empty for other owners
 	Public       bool              // every account may launch it
-	CreatedAt    time.Time         // when the image was made
+	CreatedAt    time.Time         // when the image was created
 	DeprecatedAt time.Time         // zero: never
 	RootDevice   string            // "/dev/xvda"
 	Volumes      []ImageVolume     // volumes of instances, unless the launch changes them
@@ -30,11 +30,10 @@ type Image struct {
 
 	// Family, Variant and Version describe the image to the program that boots instances. Family is the amiFamily of an
 	// EC2NodeClass: "AL2023". Variant is "standard", "nvidia" or "neuron". Version is the Kubernetes version: "1.31".
-	// EC2's API does not return them.
+	// EC2's API returns neither these fields nor Flaws.
 	Family, Variant, Version string
 
-	// Flaws are defects of the image. The program that boots instances defines their names. EC2's API does not return
-	// them.
+	// Flaws are defects of the image. The program that boots instances defines their names.
 	Flaws []string
 }
 
@@ -54,7 +53,7 @@ type Images struct {
 	order  []string // ids in the order of registration
 }
 
-// launchError returns EC2's error for a launch if the image cannot be launched; nil if it can.
+// launchError returns EC2's error if the image cannot be launched; nil if it can.
 func (i *Image) launchError() error {
 	switch {
 	case i.State != "" && i.State != "available":
@@ -78,7 +77,7 @@ func (images *Images) Register(image Image) Image {
 	return image
 }
 
-// ByID returns an image by id.
+// ByID returns an image by id; false if it is not registered.
 func (images *Images) ByID(id string) (Image, bool) {
 	if i := images.byID[id]; i != nil {
 		return *i, true

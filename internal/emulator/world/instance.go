@@ -123,11 +123,12 @@ type history struct {
 	region  *Region
 	current Instance
 	past    []version // older versions that a read may still return, oldest first
-	console []byte    // console output
-	subnet  *network.Subnet
-	stock   *OfferedType
-	silent  bool              // see World.SkipsUserData
+	console []byte
+	subnet  *network.Subnet   // of the first network interface
+	stock   *OfferedType      // the instance type
 	session *identity.Session // credentials that its metadata service returns; nil until the first request
+
+	skipsUserData bool // see World.SkipsUserData
 }
 
 // version is a past state of an instance.
@@ -164,8 +165,9 @@ func (m *history) remember(now time.Time, before Instance) {
 	m.past = append(m.past, version{until: now, instance: before})
 }
 
-// seen returns the state of the instance at the time now-lag; false if the instance did not exist then.
-func (m *history) seen(now time.Time, lag time.Duration) (Instance, bool) {
+// visibleAt returns the state that a read at the time now shows: the state at now-lag; false if the instance did not
+// exist then.
+func (m *history) visibleAt(now time.Time, lag time.Duration) (Instance, bool) {
 	if lag <= 0 {
 		return m.current, true
 	}

@@ -42,14 +42,14 @@ func (s *KMS) Keys() []*Key { return s.keys }
 
 // Key returns a key by its id or ARN. Callers may change its exported fields.
 func (s *KMS) Key(id string) (*Key, error) {
-	if k := s.key(id); k != nil {
+	if k := s.find(id); k != nil {
 		return k, nil
 	}
 	return nil, failure.New("NotFoundException", "Key '%s' does not exist", s.region.arn("kms", "key/"+identity.RoleName(id)))
 }
 
-// key returns a key by its id or ARN; nil if it does not exist.
-func (s *KMS) key(id string) *Key {
+// find returns a key by its id or ARN; nil if it does not exist.
+func (s *KMS) find(id string) *Key {
 	i := slices.IndexFunc(s.keys, func(k *Key) bool { return k.ID == id || k.ARN == id })
 	if i < 0 {
 		return nil
@@ -79,7 +79,7 @@ func (s *KMS) launchFailure(launch resolvedLaunch) Reason {
 		if d.EBS == nil || d.EBS.KMSKeyID == "" || strings.HasPrefix(d.EBS.KMSKeyID, "alias/aws/") {
 			continue
 		}
-		k := s.key(d.EBS.KMSKeyID)
+		k := s.find(d.EBS.KMSKeyID)
 		switch {
 		case k != nil && k.Disabled:
 			return reason(keyDisabled)

@@ -30,7 +30,7 @@ type launchRequest struct {
 	zone     string // name
 	spot     bool
 	maxPrice catalog.Price // maximum spot price per hour; 0: no limit
-	fleet    bool          // the request is from CreateFleet, which has some errors of its own
+	fleet    bool          // the request is from CreateFleet, whose errors differ
 	market   string        // market of the fleet: MarketBlock or MarketInterruptible; empty: on demand or spot
 	template *Template
 	tags     Tagging
@@ -91,12 +91,12 @@ func (l *Launches) admit(launch resolvedLaunch) error {
 	if err := l.region.PlacementGroups.admit(launch); err != nil {
 		return err
 	}
-	reservation, ok := l.region.CapacityReservations.forLaunch(launch)
-	if !ok {
+	reservation, hasRoom := l.region.CapacityReservations.forLaunch(launch)
+	if !hasRoom {
 		return fullReservationError()
 	}
 	isUnreserved := reservation == nil // an instance in a reservation uses neither the quota nor the region's capacity
-	if isUnreserved && !l.region.Capacity.isWithin(QuotaOf(o.Type, o.Spot), launch.stock.Facts.Processor.VCPUs) {
+	if isUnreserved && !l.region.Capacity.quotaAllows(QuotaOf(o.Type, o.Spot), launch.stock.Facts.Processor.VCPUs) {
 		if o.Spot {
 			return failure.New("MaxSpotInstanceCountExceeded", "Max spot instance count exceeded")
 		}
@@ -229,13 +229,13 @@ func (l *Launches) resolveGroups(d TemplateData, s *network.Subnet) ([]string, e
 	return ids, nil
 }
 
-// resolveProfile returns the instance profile; nil if none is requested. A profile that is younger than
-// Faults.ProfileLag is unknown.
+// resolveProfile returns the instance profile; nil if none is requested. EC2 does not know a profile that is younger
+// than Faults.ProfileLag.
 func (l *Launches) resolveProfile(now time.Time, ref *ProfileRef) (*identity.Profile, error) {
 	if ref == nil || ref.ARN == "" && ref.Name == "" {
 		return nil, nil
 	}
-	name, given, field, noun := ref.Name, ref.Name, "name", "name"
+	name, given, field, noun := ref.Name, ref.Name, "name", "name" // all except name are for the message
 	if name == "" {
 		name, given, field, noun = identity.RoleName(ref.ARN), ref.ARN, "arn", "ARN"
 	}

@@ -11,8 +11,8 @@ import (
 
 // Market has the offerings of one region, the same for every account.
 type Market struct {
-	names []string // sorted
-	stock map[string]*OfferedType
+	names []string                 // sorted
+	stock map[string]*OfferedType  // by name
 	spot  map[Offering][]SpotPrice // prices that SetSpotPrice has set, oldest first
 }
 
@@ -54,9 +54,9 @@ func (w *World) Market(region string) *Market {
 func (w *World) Markets() []string { return slices.Sorted(maps.Keys(w.markets)) }
 
 // Offer adds or changes instance types.
-func (m *Market) Offer(stock ...OfferedType) {
-	for _, s := range stock {
-		m.stock[s.Facts.Name] = &s
+func (m *Market) Offer(types ...OfferedType) {
+	for _, t := range types {
+		m.stock[t.Facts.Name] = &t
 	}
 	m.names = slices.Sorted(maps.Keys(m.stock))
 }
@@ -99,15 +99,15 @@ func (m *Market) SpotPrices(instanceType, zone string, start, end time.Time) []S
 	}
 	var out []SpotPrice
 	for i, p := range prices {
-		replaced := i+1 < len(prices) && !prices[i+1].From.After(start)
-		if !replaced && !p.From.After(end) {
+		endsBeforeStart := i+1 < len(prices) && !prices[i+1].From.After(start)
+		if !endsBeforeStart && !p.From.After(end) {
 			out = append(out, p)
 		}
 	}
 	return out
 }
 
-// price returns the current price of an offering; false if the offering does not exist.
+// price returns the current price of an offering; false if the offering does not exist. The region must offer the type.
 func (m *Market) price(now time.Time, o Offering) (catalog.Price, bool) {
 	if !o.Spot {
 		s := m.stock[o.Type]
@@ -120,8 +120,7 @@ func (m *Market) price(now time.Time, o Offering) (catalog.Price, bool) {
 	return prices[len(prices)-1].Price, true
 }
 
-// usualSpotPrice returns the spot price of a type in a zone before the first SetSpotPrice: see SpotPrices. It depends
-// on type and zone only.
+// usualSpotPrice returns the spot price of a type in a zone before the first SetSpotPrice: see SpotPrices.
 func usualSpotPrice(s *OfferedType, zone string) catalog.Price {
 	sum := site.Digest(2, "spot", s.Facts.Name, zone)
 	noise := catalog.Price(hexValue(sum[0]) + hexValue(sum[1])*6/15) // 0..21

@@ -27,7 +27,7 @@ type SSM struct {
 	parameters map[string]*Parameter // by name
 }
 
-// PutParameter sets a parameter and returns its new version.
+// PutParameter sets a parameter and returns its new version. Without overwrite, an existing parameter is an error.
 func (s *SSM) PutParameter(now time.Time, p Parameter, overwrite bool) (int64, error) {
 	if p.Name == "" || p.Value == "" {
 		return 0, failure.New("ValidationException", "1 validation error detected: a parameter needs a name and a value")
@@ -56,7 +56,7 @@ func (s *SSM) Parameter(name string) (Parameter, error) {
 		return *p, nil
 	}
 	if _, after, ok := strings.Cut(name, ":parameter/"); ok {
-		for _, candidate := range []string{"/" + after, after} {
+		for _, candidate := range []string{"/" + after, after} { // ARNs omit the slash of a name
 			if p := s.parameters[candidate]; p != nil {
 				return *p, nil
 			}
@@ -71,8 +71,8 @@ func (s *SSM) ParametersByPath(path string, recursive bool) []Parameter {
 	path = strings.TrimSuffix(path, "/") + "/"
 	var out []Parameter
 	for _, name := range slices.Sorted(maps.Keys(s.parameters)) {
-		rest, under := strings.CutPrefix(name, path)
-		if under && (recursive || !strings.Contains(rest, "/")) {
+		rest, isBelow := strings.CutPrefix(name, path)
+		if isBelow && (recursive || !strings.Contains(rest, "/")) {
 			out = append(out, *s.parameters[name])
 		}
 	}

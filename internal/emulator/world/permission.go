@@ -120,7 +120,7 @@ func (p *Permissions) forLaunch(t *Template, d TemplateData, tags Tagging, spot 
 // forPlacement returns the request for the placement group; nil if the launch names none. The ARN of a placement group
 // contains its name, not its id.
 func (p *Permissions) forPlacement(placement *Placement) []iampolicy.Request {
-	name := cmp.Or(placement.GroupID, placement.GroupName)
+	name := cmp.Or(placement.GroupID, placement.GroupName) // the id is replaced by the name below
 	if name == "" {
 		return nil
 	}
@@ -131,7 +131,7 @@ func (p *Permissions) forPlacement(placement *Placement) []iampolicy.Request {
 	return []iampolicy.Request{{Action: runInstances, Resource: p.region.ResourceARN("placement-group", name), Keys: keys}}
 }
 
-// forCreating returns the requests for creating resources of some types, and for tagging them.
+// forCreating returns the requests for creating resources of the given types, and for tagging the created resources.
 func (p *Permissions) forCreating(action string, tags Tagging, kinds ...string) []iampolicy.Request {
 	var out []iampolicy.Request
 	for _, kind := range kinds {
@@ -141,9 +141,9 @@ func (p *Permissions) forCreating(action string, tags Tagging, kinds ...string) 
 		if len(tags[kind]) == 0 {
 			continue
 		}
-		create := iampolicy.Keys{"ec2:CreateAction": {action[len("ec2:"):]}}
-		create.AddTags("aws:RequestTag/", tags[kind])
-		out = append(out, iampolicy.Request{Action: "ec2:CreateTags", Resource: arn, Keys: create})
+		tagging := iampolicy.Keys{"ec2:CreateAction": {action[len("ec2:"):]}}
+		tagging.AddTags("aws:RequestTag/", tags[kind])
+		out = append(out, iampolicy.Request{Action: "ec2:CreateTags", Resource: arn, Keys: tagging})
 	}
 	return out
 }
@@ -198,16 +198,16 @@ func (a *Account) PassRolePermissions(role string) []iampolicy.Request {
 	}}
 }
 
-// ForResources returns the requests for an action on EC2 resources, by their ids. add are tags that the action adds.
+// ForResources returns the requests for an action on EC2 resources, by their ids. added are tags that the action adds.
 // Unknown ids are skipped: the action reports them.
-func (p *Permissions) ForResources(action string, add map[string]string, ids ...string) []iampolicy.Request {
+func (p *Permissions) ForResources(action string, added map[string]string, ids ...string) []iampolicy.Request {
 	var out []iampolicy.Request
 	for _, id := range ids {
 		if _, ok := p.region.TagsOf(id); !ok {
 			continue
 		}
 		keys := p.resourceKeys(id)
-		keys.AddTags("aws:RequestTag/", add)
+		keys.AddTags("aws:RequestTag/", added)
 		out = append(out, iampolicy.Request{Action: action, Resource: p.region.ResourceARN(kindOf(id), id), Keys: keys})
 	}
 	return out

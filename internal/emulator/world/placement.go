@@ -123,7 +123,7 @@ func (pg *PlacementGroups) resolve(d TemplateData, s *OfferedType) (*PlacementGr
 	}
 	g := pg.ByNameOrID(cmp.Or(p.GroupID, p.GroupName))
 	if g == nil || g.State != groupAvailable {
-		return nil, unknownGroupError(p.GroupName + p.GroupID)
+		return nil, unknownGroupError(p.GroupName + p.GroupID) // one of them is empty
 	}
 	if !slices.Contains(s.Facts.PlacementStrategies, g.Strategy) {
 		return nil, failure.New("InvalidParameterCombination", "The '%s' placement group strategy is not supported by the '%s' instance type. Specify a supported instance type or change the placement group strategy, and try again.", g.Strategy, s.Facts.Name)
@@ -137,7 +137,7 @@ func checkTenancy(tenancy string, s *OfferedType) error {
 	case "", TenancyDefault:
 		return nil
 	case TenancyDedicated:
-		if strings.HasPrefix(s.Facts.Name, "t2.") {
+		if strings.HasPrefix(s.Facts.Name, "t2.") { // T2 has no dedicated instances
 			return failure.New("Unsupported", "The requested configuration is currently not supported. Please check the documentation for supported configurations.")
 		}
 		return nil
@@ -148,12 +148,12 @@ func checkTenancy(tenancy string, s *OfferedType) error {
 // checkPartition returns an error for a partition number that the group does not have, and for a group with too many
 // partitions for dedicated instances.
 func (g *PlacementGroup) checkPartition(p *Placement) error {
-	dedicated := p.Tenancy == TenancyDedicated
+	isDedicated := p.Tenancy == TenancyDedicated
 	switch {
 	case g.Strategy != PartitionGroup && p.Partition != nil:
 		return failure.New("InvalidParameterCombination",
 			"The parameter PartitionNumber cannot be used with a placement group of the strategy '%s'.", g.Strategy)
-	case g.Strategy == PartitionGroup && dedicated && g.Partitions > maxDedicatedPartitions:
+	case g.Strategy == PartitionGroup && isDedicated && g.Partitions > maxDedicatedPartitions:
 		return failure.New("InvalidParameterCombination",
 			"A partition placement group with Dedicated Instances can have a maximum of %d partitions.", maxDedicatedPartitions)
 	case p.Partition != nil && (*p.Partition < 1 || *p.Partition > int64(g.Partitions)):

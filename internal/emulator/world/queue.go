@@ -19,9 +19,9 @@ type Queue struct {
 	CreatedAt  time.Time         // when the queue was created
 	Attributes map[string]string // attributes by their names in SetQueueAttributes: "VisibilityTimeout" → "30"
 
-	messages []*Message          // in the order of their sending
-	receipts map[string]*Message // by the handle of their last receipt
-	sent     int                 // number of messages sent
+	messages []*Message          // oldest first
+	receipts map[string]*Message // by last receipt handle
+	sent     int                 // number of messages sent, for Faults.Redeliver
 }
 
 // SQS has the SQS queues of a region.
@@ -46,7 +46,7 @@ type Message struct {
 	redeliver   bool      // the second delivery is due; deleting the message does not prevent it
 }
 
-// CreateQueue creates a queue. If a queue with this name and these attributes exists, it returns that queue.
+// CreateQueue creates a queue. If a queue with this name and the given attributes exists, CreateQueue returns that queue.
 func (s *SQS) CreateQueue(now time.Time, name string, attributes map[string]string) (*Queue, error) {
 	if name == "" || len(name) > 80 || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "" {
 		return nil, failure.New("InvalidParameterValue", "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length")
@@ -151,7 +151,7 @@ func (q *Queue) deliver(m *Message, now time.Time, timeout time.Duration, receip
 	}
 	m.Received++
 	delete(q.receipts, m.Receipt) // the previous handle is invalid
-	m.Receipt = "AQEB" + receipt
+	m.Receipt = "AQEB" + receipt  // a prefix as in SQS: see DeleteMessage
 	m.visibleFrom = now.Add(timeout)
 	m.redeliver = m.twice
 	if m.twice {
@@ -192,9 +192,9 @@ func (s *SQS) PurgeQueue(queue string) error {
 
 // MessageSent reports whether a message was sent to a queue since the last call of MessageSent.
 func (w *World) MessageSent() bool {
-	isSent := w.messageSent
+	wasSent := w.messageSent
 	w.messageSent = false
-	return isSent
+	return wasSent
 }
 
 // Count returns how many messages can be received now, and how many are not visible now.
@@ -221,7 +221,7 @@ func (q *Queue) expire(now time.Time) {
 	})
 }
 
-// seconds returns an attribute that is a number of seconds; 0 if it is not a number.
+// seconds returns the duration of an attribute that counts seconds; 0 if the value is not a number.
 func (q *Queue) seconds(attribute string) time.Duration {
 	n, err := strconv.Atoi(q.Attributes[attribute])
 	if err != nil {

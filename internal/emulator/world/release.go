@@ -14,11 +14,11 @@ const (
 	bottlerocketOwner = "092701018921"
 )
 
-// release is one release of the images.
+// release is one release of the EKS images.
 type release struct {
-	eks          string // "v20260601"
-	bottlerocket string // "1.52.0"
-	at           time.Time
+	eks          string    // "v20260601"
+	bottlerocket string    // "1.52.0"
+	at           time.Time // creation time of the images
 }
 
 // releases returns the releases that every region has, oldest first. The SSM parameters "recommended" and "latest"
@@ -39,7 +39,7 @@ const (
 )
 
 // createImages registers the images of every family, Kubernetes version and release, and creates their SSM parameters.
-// Windows images exist only for the newest release.
+// Windows images are registered only for the newest release.
 func (r *Region) createImages(now time.Time) error {
 	all := releases()
 	for i, rel := range all {
@@ -70,9 +70,9 @@ type publishedImage struct {
 	newest string // path for the newest release
 }
 
-// publish registers an image, and creates its SSM parameters. newest is true for an image of the newest release. The
+// publish registers an image, and creates its SSM parameters. isNewest is true for an image of the newest release. The
 // image's id depends only on its region and name.
-func (r *Region) publish(now time.Time, p publishedImage, newest bool) error {
+func (r *Region) publish(now time.Time, p publishedImage, isNewest bool) error {
 	p.image.ID = "ami-0" + site.Digest(16, "image", r.Name, p.image.Name)
 	p.image.Public, p.image.OwnerAlias = true, "amazon"
 	if p.image.RootDevice == "" {
@@ -86,7 +86,7 @@ func (r *Region) publish(now time.Time, p publishedImage, newest bool) error {
 	if p.pinned != "" {
 		paths = append(paths, p.pinned)
 	}
-	if newest {
+	if isNewest {
 		paths = append(paths, p.newest)
 	}
 	for _, path := range paths {

@@ -33,7 +33,7 @@ type CapacityReservations struct {
 	all    []*CapacityReservation // oldest first
 }
 
-// The values of the fields of capacity reservations.
+// The values of the fields of capacity reservations, and of the launch parameters that refer to reservations.
 const (
 	reservationActive    = "active"
 	reservationExpired   = "expired"
@@ -50,9 +50,8 @@ const (
 	MarketBlock         = "capacity-block"
 	MarketInterruptible = "interruptible-capacity-reservation"
 
-	// OnlyReserved is the preference of launches that must run in a reservation, NeverReserved that of launches that
-	// must not. The default preference is "open" (also for empty): use a matching open reservation, or else on-demand
-	// capacity.
+	// OnlyReserved and NeverReserved are the preferences of launches that must, or must not, run in a reservation. The
+	// default preference, "open" or empty, uses a matching open reservation, or else on-demand capacity.
 	OnlyReserved  = "capacity-reservations-only"
 	NeverReserved = "none"
 )
@@ -118,7 +117,7 @@ func (cr *CapacityReservations) Cancel(now time.Time, id string) error {
 	return nil
 }
 
-// end sets the state of an active reservation. From then on its instances use the region's capacity.
+// end sets the state of an active reservation to an ended one. From then on its instances use the region's capacity.
 func (cr *CapacityReservations) end(now time.Time, c *CapacityReservation, state string) {
 	if c.State != reservationActive {
 		return
@@ -218,24 +217,24 @@ func (c *CapacityReservation) market() string {
 	return ""
 }
 
-// forLaunch returns the reservation in which a new instance would run; nil: none. The second result is false if the
-// instance must run in a reservation, and no reservation has room.
+// forLaunch returns the reservation in which a new instance would run; nil: outside of reservations. The second result is
+// false if the instance must run in a reservation, and no matching reservation has room.
 func (cr *CapacityReservations) forLaunch(launch resolvedLaunch) (*CapacityReservation, bool) {
 	preference := ""
 	if launch.data.Reservation != nil {
 		preference = launch.data.Reservation.Preference
 	}
-	serves := func(c *CapacityReservation) bool {
+	canTake := func(c *CapacityReservation) bool {
 		return c.Type == launch.offering.Type && c.Zone.Name == launch.offering.Zone && cr.Unused(c) > 0
 	}
 	switch {
 	case launch.offering.Spot || preference == NeverReserved:
 		return nil, true
 	case launch.target != nil:
-		return launch.target, serves(launch.target)
+		return launch.target, canTake(launch.target)
 	}
 	for _, c := range cr.all {
-		if c.Criteria == criteriaOpen && c.market() == "" && c.Group == cr.region.PlacementGroups.nameOf(launch.data) && serves(c) {
+		if c.Criteria == criteriaOpen && c.market() == "" && c.Group == cr.region.PlacementGroups.nameOf(launch.data) && canTake(c) {
 			return c, true
 		}
 	}

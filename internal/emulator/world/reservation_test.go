@@ -9,8 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/site"
 )
 
-// reserve creates a capacity reservation for one m5.large in zone a. change modifies the parameters of the reservation
-// first.
+// reserve creates a capacity reservation for one m5.large in zone a, after change has modified its parameters.
 func reserve(t *testing.T, e world.ClusterResources, change func(*world.CapacityReservation)) *world.CapacityReservation {
 	t.Helper()
 	q := world.CapacityReservation{Type: "m5.large", Zone: site.Zone{Name: "us-east-1a"}, Total: 1}
@@ -22,7 +21,7 @@ func reserve(t *testing.T, e world.ClusterResources, change func(*world.Capacity
 	return c
 }
 
-// launchInto launches an m5.large in zone a with these launch parameters for reservations. Empty ones are not set.
+// launchInto launches an m5.large in zone a with launch parameters for reservations. Empty parameters are not set.
 func launchInto(t *testing.T, e world.ClusterResources, preference, target, market string) (world.Instance, error) {
 	t.Helper()
 	data := world.TemplateData{ImageID: image(t, e.Region), InstanceType: "m5.large"}
@@ -92,31 +91,32 @@ func TestReservationEnds(t *testing.T) {
 	if _, err := launchInto(t, e, world.OnlyReserved, block.ID, ""); code(err) != "InvalidParameterCombination" {
 		t.Errorf("an on-demand launch into a capacity block: %v, want InvalidParameterCombination", err)
 	}
-	a, errA := launchInto(t, e, world.OnlyReserved, plain.ID, "")
-	b, errB := launchInto(t, e, world.OnlyReserved, block.ID, world.MarketBlock)
+	inPlain, errA := launchInto(t, e, world.OnlyReserved, plain.ID, "")
+	inBlock, errB := launchInto(t, e, world.OnlyReserved, block.ID, world.MarketBlock)
 	if errA != nil || errB != nil {
 		t.Fatal(errA, errB)
 	}
 	if err := r.CapacityReservations.Cancel(noon(), plain.ID); err != nil {
 		t.Fatal(err)
 	}
-	if a, _ = w.Instance(a.ID); !a.Alive() || a.CapacityReservationID != "" || r.CapacityReservations.Unused(plain) != 0 {
-		t.Errorf("after the end, the instance is %s in %q, %d unused, want it alive in no reservation", a.State, a.CapacityReservationID, r.CapacityReservations.Unused(plain))
+	if inPlain, _ = w.Instance(inPlain.ID); !inPlain.Alive() || inPlain.CapacityReservationID != "" || r.CapacityReservations.Unused(plain) != 0 {
+		t.Errorf("after the end, the instance is %s in %q, %d unused, want it alive in no reservation",
+			inPlain.State, inPlain.CapacityReservationID, r.CapacityReservations.Unused(plain))
 	}
-	w.Advance(noon()) // both run
+	w.Advance(noon()) // both run before the queue receives events of state changes
 	r.EventQueues = []string{"demo"}
 	w.Advance(noon().Add(21 * time.Minute))
 	got, err := r.SQS.ReceiveMessages(noon().Add(21*time.Minute), "demo", 10, -1)
 	if err != nil || len(got) != 1 || !strings.Contains(got[0].Body, block.ID) ||
 		!strings.Contains(got[0].Body, `"end-date":"2026-08-01T13:00:00Z"`) {
-		t.Fatalf("40 minutes before the end: %+v, %v, want the warning about the block", got, err)
+		t.Fatalf("39 minutes before the end: %+v, %v, want the warning about the block", got, err)
 	}
-	if b, _ = w.Instance(b.ID); !b.Alive() {
-		t.Errorf("the instance in the block ended early: %s", b.State)
+	if inBlock, _ = w.Instance(inBlock.ID); !inBlock.Alive() {
+		t.Errorf("the instance in the block ended early: %s", inBlock.State)
 	}
 	w.Advance(noon().Add(31 * time.Minute))
-	if b, _ = w.Instance(b.ID); b.Alive() {
-		t.Errorf("30 minutes before the end of the block, the instance is %s, want it ended", b.State)
+	if inBlock, _ = w.Instance(inBlock.ID); inBlock.Alive() {
+		t.Errorf("29 minutes before the end of the block, the instance is %s, want it ended", inBlock.State)
 	}
 	w.Advance(noon().Add(time.Hour))
 	if block.State != "expired" {

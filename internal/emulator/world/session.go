@@ -20,8 +20,8 @@ func (w *World) SessionByKey(accessKey string) (identity.Session, bool) {
 	return w.sts.SessionByKey(accessKey)
 }
 
-// IsValid reports whether the role of a session still exists. It is true for the keys of a user. It does not check the
-// expiration.
+// IsValid reports whether the role of a session still exists. A user's session is always valid. IsValid does not
+// check the expiration.
 func (w *World) IsValid(s identity.Session) bool {
 	if s.Identity.Role == "" {
 		return true
@@ -30,8 +30,8 @@ func (w *World) IsValid(s identity.Session) bool {
 	return err == nil
 }
 
-// InstanceSession returns the credentials that the metadata service returns to an instance. It renews them after half
-// of their lifetime. The error describes why the instance has no credentials.
+// InstanceSession returns the credentials that the metadata service returns to an instance. It renews the credentials
+// after half of sessionLife. The error describes why the instance has no credentials.
 func (w *World) InstanceSession(now time.Time, instanceID string) (identity.Session, error) {
 	m := w.historyOf(instanceID)
 	if m == nil {
@@ -52,7 +52,7 @@ func (w *World) InstanceSession(now time.Time, instanceID string) (identity.Sess
 	if p.Role == "" {
 		return identity.Session{}, fmt.Errorf("read credentials of instance %s: instance profile %s has no role", instanceID, p.Name)
 	}
-	if r, err := a.Role(p.Role); err == nil && !r.TrustsEC2() {
+	if r, err := a.Role(p.Role); err == nil && !r.TrustsEC2() { // AssumeRole reports an unknown role
 		return identity.Session{},
 			fmt.Errorf("read credentials of instance %s: the trust policy of role %s does not allow EC2", instanceID, p.Role)
 	}

@@ -29,8 +29,7 @@ type Setup struct {
 }
 
 // SetupFrom returns a setup with the instance types that a table has for a region, in the three zones that offer the
-// most types. Zone names differ between AWS accounts; here the zones are named a, b and c in the order of their zone
-// IDs.
+// most types. Zone names differ between AWS accounts. SetupFrom names the zones a, b and c, in the order of their ids.
 func SetupFrom(t catalog.Table, account, region, cluster string) (Setup, error) {
 	market, err := t.Region(region)
 	if err != nil {
@@ -38,16 +37,16 @@ func SetupFrom(t catalog.Table, account, region, cluster string) (Setup, error) 
 	}
 	s := Setup{Account: account, Region: region, Cluster: cluster, Zones: bestZones(t, market)}
 	for _, f := range t.Types() {
-		stock := OfferedType{Facts: f, OnDemand: market.OnDemand[f.Name], Spot: market.SpotTypical[f.Name], Zones: []string{}}
+		offeredType := OfferedType{Facts: f, OnDemand: market.OnDemand[f.Name], Spot: market.SpotTypical[f.Name], Zones: []string{}}
 		for _, offered := range market.ZonesOf(f.Name) {
 			for _, z := range s.Zones {
 				if z.ID == offered.ID {
-					stock.Zones = append(stock.Zones, z.Name)
+					offeredType.Zones = append(offeredType.Zones, z.Name)
 				}
 			}
 		}
-		if len(stock.Zones) > 0 {
-			s.Stock = append(s.Stock, stock)
+		if len(offeredType.Zones) > 0 {
+			s.Stock = append(s.Stock, offeredType)
 		}
 	}
 	return s, nil
@@ -90,7 +89,7 @@ func New(now time.Time, s Setup) (*World, ClusterResources, error) {
 
 // CreateClusterResources creates the resources that a cluster needs in a region of an account:
 //
-//   - a VPC with a private and a public subnet in each zone;
+//   - a VPC with route tables, and a private and a public subnet in each zone;
 //   - security groups;
 //   - the EKS images for Kubernetes 1.28 to 1.36, and the SSM parameters that refer to the images.
 func (w *World) CreateClusterResources(now time.Time, s Setup) (ClusterResources, error) {
@@ -120,6 +119,7 @@ func (r *Region) createNetwork(s Setup, e *ClusterResources) error {
 	}
 	var private, public []string
 	for i, z := range r.site.Zones {
+		// Private subnets begin at 10.0.32.0, above the public ones.
 		cidr := "10.0." + strconv.Itoa(32*(i+1)) + ".0/19"
 		sub, err := r.Network.CreateSubnet(e.VPC.ID, z.Name, cidr, tags("SubnetPrivate-"+z.Name, map[string]string{
 			"karpenter.sh/discovery": s.Cluster, "kubernetes.io/role/internal-elb": "1",
@@ -170,8 +170,8 @@ func (r *Region) createSecurityGroups(s Setup, e *ClusterResources) error {
 	if err != nil {
 		return err
 	}
-	all := []network.Rule{{Protocol: "-1", From: -1, To: -1, Groups: []string{e.ClusterGroup.ID, e.NodeGroup.ID}}}
-	e.ClusterGroup.Ingress, e.NodeGroup.Ingress = all, all
+	members := []network.Rule{{Protocol: "-1", From: -1, To: -1, Groups: []string{e.ClusterGroup.ID, e.NodeGroup.ID}}}
+	e.ClusterGroup.Ingress, e.NodeGroup.Ingress = members, members
 	_, err = r.Network.CreateSecurityGroup(e.VPC.ID, "default", "default VPC security group", nil)
 	return err
 }

@@ -80,7 +80,7 @@ func (zs *ZonalShifts) EndAutoshift(resource string) {
 	}
 }
 
-// Cancel ends a shift early.
+// Cancel ends a user's shift early. Autoshifts have no id: see EndAutoshift.
 func (zs *ZonalShifts) Cancel(id string) (*ZonalShift, error) {
 	i := slices.IndexFunc(zs.all, func(s *ZonalShift) bool { return s.ID == id && id != "" })
 	if i < 0 {

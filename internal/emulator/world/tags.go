@@ -22,7 +22,8 @@ type TagSet struct {
 // maxTags is the maximum number of user tags of a resource.
 const maxTags = 50
 
-// Tag adds tags to EC2 resources and removes others. If one of the resources does not exist, Tag changes none of them.
+// Tag adds tags to EC2 resources, and removes the tags with the keys in remove. If one of the resources does not exist,
+// Tag changes no resource.
 func (r *Region) Tag(now time.Time, ids []string, add map[string]string, remove []string) error {
 	for _, key := range slices.Sorted(maps.Keys(add)) {
 		if strings.HasPrefix(strings.ToLower(key), "aws:") {
@@ -32,7 +33,7 @@ func (r *Region) Tag(now time.Time, ids []string, add map[string]string, remove 
 			return failure.New("InvalidParameterValue", "Tag key or value of %q is empty or too long.", key)
 		}
 	}
-	tags := make([]*map[string]string, len(ids))
+	tags := make([]*map[string]string, len(ids)) // nil for an instance
 	for i, id := range ids {
 		if r.Instances.byID[id] != nil {
 			continue
@@ -55,8 +56,8 @@ func (r *Region) Tag(now time.Time, ids []string, add map[string]string, remove 
 	return nil
 }
 
-// TagSets returns the tags of all EC2 resources of the region that have tags, grouped by kind, oldest first. Instances
-// have the state that the API shows: see Instances.Visible.
+// TagSets returns the tags of all EC2 resources of the region that have tags, grouped by kind. Instances have
+// the state that the API shows: see Instances.Visible.
 func (r *Region) TagSets(now time.Time) []TagSet {
 	var out []TagSet
 	add := func(kind, id string, tags map[string]string) {
@@ -152,12 +153,12 @@ func kindOf(id string) string {
 }
 
 func notFound(id string) error {
-	kind, _, _ := strings.Cut(id, "-")
+	prefix, _, _ := strings.Cut(id, "-")
 	code := map[string]string{
 		"i": "InvalidInstanceID.NotFound", "ami": "InvalidAMIID.NotFound", "lt": "InvalidLaunchTemplateId.NotFound",
 		"sg": "InvalidGroup.NotFound", "subnet": "InvalidSubnetID.NotFound", "vpc": "InvalidVpcID.NotFound",
 		"cr": "InvalidCapacityReservationId.NotFound", "rtb": "InvalidRouteTableID.NotFound",
-	}[kind]
+	}[prefix]
 	if code == "" {
 		return failure.New("InvalidID", "The ID '%s' is not valid", id)
 	}

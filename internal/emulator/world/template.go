@@ -43,7 +43,7 @@ type Idempotency struct {
 	Fingerprint string // hash of all parameters
 }
 
-// Create creates a launch template with one version.
+// Create creates a launch template with one version. A repeated call returns the template of the first call.
 func (lt *LaunchTemplates) Create(now time.Time, t Template, v TemplateVersion, idempotency Idempotency) (*Template, error) {
 	for _, known := range lt.byID {
 		if idempotency.Token == "" || known.idempotency.Token != idempotency.Token {
@@ -104,7 +104,7 @@ func (lt *LaunchTemplates) Delete(id, name string) (*Template, error) {
 	return t, nil
 }
 
-// Version returns a version by number, "$Latest" or "$Default"; empty is the default.
+// Version returns a version by number, "$Latest" or "$Default"; empty stands for "$Default".
 func (t *Template) Version(version string) (TemplateVersion, error) {
 	switch version {
 	case "$Latest":

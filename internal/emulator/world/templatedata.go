@@ -7,12 +7,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/failure"
 )
 
-// TemplateData has the launch parameters of a launch template. An absent value is nil or empty.
+// TemplateData has the launch parameters of a launch template or of RunInstances. An absent value is nil or empty.
 //
 // The struct tags with the key aws have up to three parts:
 //
 //   - the name in EC2's requests;
-//   - the name in EC2's answers, by default the first name with a small initial letter;
+//   - the name in EC2's answers, by default the first name with a lower-case initial;
 //   - the name of the elements of a list, by default "item".
 type TemplateData struct {
 	ImageID      string          `aws:"ImageId"`                                  // "ami-0…"

@@ -11,7 +11,11 @@ import (
 // is 0, the parameter is not supported. Source: the CreateVolume reference and "Amazon EBS volume types". The
 // controller does not use this table, so that the emulator checks the controller's own limits independently.
 type volumeRule struct {
-	minGiB, maxGiB, minIOPS, maxIOPS, maxIOPSPerGiB, minThroughput, maxThroughput int64
+	minGiB, maxGiB   int64
+	minIOPS, maxIOPS int64
+	maxIOPSPerGiB    int64 // applies to IOPS above minIOPS
+
+	minThroughput, maxThroughput int64
 }
 
 var volumeRules = map[string]volumeRule{
@@ -24,8 +28,8 @@ var volumeRules = map[string]volumeRule{
 	"sc1":      {125, 16384, 0, 0, 0, 0, 0},
 }
 
-func (b resolvedLaunch) checkVolumes() error {
-	for _, d := range b.data.Devices {
+func (launch resolvedLaunch) checkVolumes() error {
+	for _, d := range launch.data.Devices {
 		if d.DeviceName == "" {
 			return failure.New("MissingParameter", "The request must contain the parameter blockDeviceMapping.deviceName")
 		}
@@ -33,35 +37,35 @@ func (b resolvedLaunch) checkVolumes() error {
 			continue
 		}
 		kind, size, snapshot := cmp.Or(d.EBS.Kind, "gp2"), int64(0), ""
-		i := slices.IndexFunc(b.image.Volumes, func(v ImageVolume) bool { return v.Device == d.DeviceName })
+		i := slices.IndexFunc(launch.image.Volumes, func(v ImageVolume) bool { return v.Device == d.DeviceName })
 		if i >= 0 {
-			v := b.image.Volumes[i]
+			v := launch.image.Volumes[i]
 			kind, size, snapshot = cmp.Or(d.EBS.Kind, cmp.Or(v.Kind, "gp3")), v.SizeGiB, v.SnapshotID
 		}
 		if d.EBS.SizeGiB != nil {
-			least := size
+			minSize := size
 			if size = *d.EBS.SizeGiB; size < 1 {
 				return failure.New("InvalidParameterValue", "Invalid value '%d' for volumeSize.", size)
 			}
-			if size < least {
+			if size < minSize {
 				return failure.New("InvalidBlockDeviceMapping",
-					"Volume of size %dGB is smaller than snapshot '%s', expect size >= %dGB", size, snapshot, least)
+					"Volume of size %dGB is smaller than snapshot '%s', expect size >= %dGB", size, snapshot, minSize)
 			}
 		}
-		if err := d.EBS.check(kind, size, d.DeviceName == b.image.RootDevice); err != nil {
+		if err := d.EBS.check(kind, size, d.DeviceName == launch.image.RootDevice); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// check returns EC2's error if size, IOPS or throughput are invalid for the volume type. size is 0 if it is unknown.
-func (e *VolumeSpec) check(kind string, size int64, root bool) error {
+// check returns EC2's error if size, IOPS or throughput are invalid for the volume type kind. A size of 0 is unknown.
+func (e *VolumeSpec) check(kind string, size int64, isRoot bool) error {
 	rule, ok := volumeRules[kind]
 	switch {
 	case !ok:
 		return failure.New("InvalidParameterValue", "Invalid value '%s' for VolumeType.", kind)
-	case root && (kind == "st1" || kind == "sc1"):
+	case isRoot && (kind == "st1" || kind == "sc1"):
 		return failure.New("InvalidParameterValue", "Invalid value '%s' for VolumeType. The volume type cannot be used for a root device.", kind)
 	case size > 0 && size < rule.minGiB:
 		return failure.New("InvalidParameterValue", "Volume of %dGiB is too small for volume type %s; minimum is %dGiB", size, kind, rule.minGiB)
@@ -82,7 +86,7 @@ func (e *VolumeSpec) check(kind string, size int64, root bool) error {
 func (r volumeRule) check(iops, throughput, size int64) error {
 	switch {
 	case iops == 0:
-		iops = r.minIOPS
+		iops = r.minIOPS // EC2's default
 	case iops < r.minIOPS:
 		return failure.New("InvalidParameterValue", "Volume iops of %d is too low; minimum is %d.", iops, r.minIOPS)
 	case iops > r.maxIOPS:

@@ -1,17 +1,17 @@
 package world
 
-// The owner and the root device of the Windows images.
+// Facts about the Windows images.
 const (
 	windowsImageOwner = "801119661308"
 	windowsDevice     = "/dev/sda1"
 	firstWindows2025  = "1.35" // first Kubernetes version with Windows Server 2025 images
 )
 
-// windowsImages returns the Windows images of a release. They have SSM parameters for the newest release only.
+// windowsImages returns the Windows images of the newest release. They have no parameters with a pinned path.
 func windowsImages(version string, rel release) []publishedImage {
 	var out []publishedImage
 	for _, year := range []string{"2019", "2022", "2025"} {
-		if year == "2025" && version < firstWindows2025 {
+		if year == "2025" && version < firstWindows2025 { // as strings: all minors have two digits
 			continue
 		}
 		base := "Windows_Server-" + year + "-English-Core-EKS_Optimized-" + version

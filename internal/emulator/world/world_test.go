@@ -45,6 +45,7 @@ func newClusterWorld(t *testing.T) (*world.World, world.ClusterResources) {
 	return w, e
 }
 
+// image returns the id of an AL2023 image.
 func image(t *testing.T, r *world.Region) string {
 	t.Helper()
 	p, err := r.SSM.Parameter("/aws/service/eks/optimized-ami/1.31/amazon-linux-2023/x86_64/standard/recommended/image_id")
@@ -54,10 +55,11 @@ func image(t *testing.T, r *world.Region) string {
 	return p.Value
 }
 
-func launchIn(t *testing.T, now time.Time, e world.ClusterResources, s *network.Subnet, kind string, n int) ([]world.Instance, error) {
+// launchIn launches n instances in the subnet s.
+func launchIn(t *testing.T, now time.Time, e world.ClusterResources, s *network.Subnet, instanceType string, n int) ([]world.Instance, error) {
 	t.Helper()
 	return e.Region.Launches.RunInstances(now, world.RunRequest{
-		Data: world.TemplateData{ImageID: image(t, e.Region), InstanceType: kind}, SubnetID: s.ID, Min: n, Max: n,
+		Data: world.TemplateData{ImageID: image(t, e.Region), InstanceType: instanceType}, SubnetID: s.ID, Min: n, Max: n,
 	})
 }
 
@@ -181,7 +183,7 @@ func TestCapacity(t *testing.T) {
 	w.FailHost(noon(), first[0].ID)
 	c.RemoveLimit(world.CapacityPool{Zone: "us-east-1a"})
 	if _, err := launchIn(t, noon(), e, a, "m5.large", 1); err != nil {
-		t.Errorf("after one instance was lost: %v, want no error", err)
+		t.Errorf("after a failed host, without the limit of zone a: %v, want no error", err)
 	}
 	if _, err := launchIn(t, noon(), e, b, "x1.huge", 1); code(err) != "Unsupported" {
 		t.Errorf("a type that the zone does not offer: %v, want Unsupported", err)
@@ -239,7 +241,7 @@ func TestZoneIDs(t *testing.T) {
 	}
 }
 
-// TestTags: if a resource does not exist, Tag changes none.
+// TestTags: Tag adds and removes tags. For an unknown resource or a key with the prefix aws:, it returns an error.
 func TestTags(t *testing.T) {
 	t.Parallel()
 	_, e := newClusterWorld(t)

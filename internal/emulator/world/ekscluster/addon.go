@@ -31,7 +31,7 @@ func addonVersions() map[string]string {
 	}
 }
 
-// CreateAddon installs an add-on. It is active at once.
+// CreateAddon installs an add-on, which is active at once.
 func (s *EKS) CreateAddon(now time.Time, cluster string, a Addon) (*Addon, error) {
 	c, err := s.Cluster(cluster)
 	if err != nil {

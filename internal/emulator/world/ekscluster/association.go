@@ -100,9 +100,9 @@ func (s *EKS) DeletePodIdentityAssociation(cluster, id string) (*PodIdentityAsso
 }
 
 // AssociationOf returns the association of a service account; nil if it has none.
-func (c *Cluster) AssociationOf(namespace, account string) *PodIdentityAssociation {
+func (c *Cluster) AssociationOf(namespace, serviceAccount string) *PodIdentityAssociation {
 	for _, p := range c.associations {
-		if p.Namespace == namespace && p.ServiceAccount == account {
+		if p.Namespace == namespace && p.ServiceAccount == serviceAccount {
 			return p
 		}
 	}

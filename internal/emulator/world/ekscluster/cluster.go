@@ -78,11 +78,11 @@ type AccessEntry struct {
 	Groups     []string          // Kubernetes groups of the principal
 	Username   string            // may contain {{EC2PrivateDNSName}} and {{SessionName}}
 	CreatedAt  time.Time         // when the entry was created
-	ModifiedAt time.Time         // when it was last changed
+	ModifiedAt time.Time         // when the entry was last changed
 	Tags       map[string]string // nil: none
 }
 
-// CreateCluster adds a cluster. Empty fields get EKS's defaults.
+// CreateCluster adds a cluster. Empty fields that EKS has a default for get the default.
 func (s *EKS) CreateCluster(now time.Time, c Cluster) (*Cluster, error) {
 	if s.clusters[c.Name] != nil {
 		return nil, failure.WithStatus(409, "ResourceInUseException", "Cluster already exists with name: %s", c.Name)
@@ -144,8 +144,8 @@ func (s *EKS) CreateAccessEntry(now time.Time, cluster string, e AccessEntry) (*
 	if err := e.complete(); err != nil {
 		return nil, err
 	}
-	id := identity.RoleName(e.Principal)
-	e.ARN = s.site.OwnARN("eks", "access-entry/"+cluster+"/role/"+s.site.Account+"/"+id+"/"+s.site.IDs.UUID("entry"))
+	name := identity.RoleName(e.Principal)
+	e.ARN = s.site.OwnARN("eks", "access-entry/"+cluster+"/role/"+s.site.Account+"/"+name+"/"+s.site.IDs.UUID("entry"))
 	e.CreatedAt, e.ModifiedAt = now, now
 	c.entries[e.Principal] = &e
 	return &e, nil

@@ -58,7 +58,7 @@ func matchesPattern(pattern, text string) bool {
 }
 
 // CreateFargateProfile adds a Fargate profile. Unless p.Status is set, the profile is active after Timing.Profile. If
-// the cluster's authentication mode allows access entries and the pod execution role has none, it also creates one.
+// the authentication mode allows access entries, it also creates an entry for a pod execution role without one.
 func (s *EKS) CreateFargateProfile(now time.Time, cluster string, p FargateProfile) (*FargateProfile, error) {
 	c, err := s.Cluster(cluster)
 	if err != nil {

@@ -18,9 +18,9 @@ type IAM struct {
 
 	ids       *site.IDs
 	sts       *STS
-	partition string // "aws-cn"; empty until the account's first region is used
-	roles     map[string]*Role
-	profiles  map[string]*Profile
+	partition string                 // "aws-cn"; empty until the account's first region is used
+	roles     map[string]*Role       // by name
+	profiles  map[string]*Profile    // by name
 	policies  map[string]*Policy     // customer managed policies, by ARN
 	scps      []ServiceControlPolicy // service control policies, oldest first
 	providers map[string]*Provider   // by issuer

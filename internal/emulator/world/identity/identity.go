@@ -43,7 +43,7 @@ func (a *IAM) CreateUser(name string) Session {
 }
 
 // AssumeRole opens a session of a role. It does not evaluate the trust policy.
-func (a *IAM) AssumeRole(now time.Time, role, session string, life time.Duration) (Session, error) {
+func (a *IAM) AssumeRole(now time.Time, role, sessionName string, life time.Duration) (Session, error) {
 	r := a.roles[role]
 	if r == nil {
 		return Session{}, failure.WithStatus(403, "AccessDenied", "not authorized to perform: sts:AssumeRole on resource: %s",
@@ -56,16 +56,16 @@ func (a *IAM) AssumeRole(now time.Time, role, session string, life time.Duration
 		Expires:   now.Add(life),
 		Identity: Identity{
 			Account: a.ID, Role: role,
-			ARN:    a.arn("sts", "assumed-role/"+role+"/"+session),
-			UserID: r.ID + ":" + session,
+			ARN:    a.arn("sts", "assumed-role/"+role+"/"+sessionName),
+			UserID: r.ID + ":" + sessionName,
 		},
 	}), nil
 }
 
 // SessionByKey returns the session with an access key; false if the key is unknown.
 func (s *STS) SessionByKey(accessKey string) (Session, bool) {
-	if found := s.sessions[accessKey]; found != nil {
-		return *found, true
+	if session := s.sessions[accessKey]; session != nil {
+		return *session, true
 	}
 	return Session{}, false
 }
@@ -87,7 +87,7 @@ func (s *STS) ScheduleRemoval(due *site.Timetable, old *Session) {
 	due.Schedule(old.Expires, func(time.Time) { delete(s.sessions, old.AccessKey) })
 }
 
-// RoleName returns the name of a role from its name or ARN.
+// RoleName returns the name in an ARN of IAM, without the path. It returns a name unchanged.
 func RoleName(nameOrARN string) string {
 	return nameOrARN[strings.LastIndexByte(nameOrARN, '/')+1:]
 }

@@ -90,12 +90,12 @@ func (a *IAM) IsRestricted(role string) bool {
 // Judge evaluates the policies of a role, and the service control policies, for a request. The role must be restricted:
 // see IsRestricted.
 func (a *IAM) Judge(role string, r iampolicy.Request) iampolicy.Verdict {
-	var policies []iampolicy.Policy
-	for _, g := range a.scps {
-		if iampolicy.Judge([]iampolicy.Policy{g.parsed}, r).Denied {
+	for _, scp := range a.scps {
+		if iampolicy.Judge([]iampolicy.Policy{scp.parsed}, r).Denied {
 			return iampolicy.Verdict{Denied: true}
 		}
 	}
+	var policies []iampolicy.Policy
 	if known := a.roles[role]; known != nil {
 		for _, arn := range known.Policies {
 			if p := a.policies[arn]; p != nil {

@@ -108,7 +108,7 @@ func (a *IAM) DeleteProfile(name string) error {
 	return nil
 }
 
-// TagProfile adds tags to an instance profile and removes others.
+// TagProfile adds tags to an instance profile, and removes the tags with the keys in remove.
 func (a *IAM) TagProfile(name string, add map[string]string, remove []string) error {
 	p := a.profiles[name]
 	if p == nil {

@@ -29,7 +29,7 @@ type Role struct {
 func (r Role) InlineNames() []string { return slices.Sorted(maps.Keys(r.inline)) }
 
 // TrustsEC2 reports whether the trust policy allows EC2 to assume the role for instances. It does not evaluate the
-// policy, but checks the text: whether it contains the principal of EC2, a principal "*", or no principal.
+// policy, but checks the text: whether it contains the principal of EC2, a "*", or no principal.
 func (r Role) TrustsEC2() bool {
 	return !strings.Contains(r.TrustPolicy, "Principal") || strings.Contains(r.TrustPolicy, `"ec2.amazonaws.com`) ||
 		strings.Contains(r.TrustPolicy, `"*"`)
@@ -154,7 +154,7 @@ func (a *IAM) PutRolePolicy(role, name, document string) error {
 	if err != nil {
 		return failure.New("MalformedPolicyDocument", "Syntax errors in policy: %v", err)
 	}
-	inline := maps.Clone(r.inline)
+	inline := maps.Clone(r.inline) // copies that Role has returned share the map
 	if inline == nil {
 		inline = map[string]iampolicy.Policy{}
 	}
@@ -173,7 +173,7 @@ func (a *IAM) UpdateTrust(role, document string) error {
 	return nil
 }
 
-// TagRole adds tags to a role and removes others.
+// TagRole adds tags to a role, and removes the tags with the keys in remove.
 func (a *IAM) TagRole(name string, add map[string]string, remove []string) error {
 	r := a.roles[name]
 	if r == nil {
@@ -193,8 +193,8 @@ func validName(name string, longest int) bool {
 		return false
 	}
 	for _, c := range name {
-		alphanumeric := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-		if !alphanumeric && !strings.ContainsRune("+=,.@_-", c) {
+		isAlphanumeric := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !isAlphanumeric && !strings.ContainsRune("+=,.@_-", c) {
 			return false
 		}
 	}
