@@ -28,8 +28,8 @@ var volumeRules = map[string]volumeRule{
 	"sc1":      {125, 16384, 0, 0, 0, 0, 0},
 }
 
-func (launch resolvedLaunch) checkVolumes() error {
-	for _, d := range launch.data.Devices {
+func (b resolvedLaunch) checkVolumes() error {
+	for _, d := range b.data.Devices {
 		if d.DeviceName == "" {
 			return failure.New("MissingParameter", "The request must contain the parameter blockDeviceMapping.deviceName")
 		}
@@ -37,9 +37,9 @@ func (launch resolvedLaunch) checkVolumes() error {
 			continue
 		}
 		kind, size, snapshot := cmp.Or(d.EBS.Kind, "gp2"), int64(0), ""
-		i := slices.IndexFunc(launch.image.Volumes, func(v ImageVolume) bool { return v.Device == d.DeviceName })
+		i := slices.IndexFunc(b.image.Volumes, func(v ImageVolume) bool { return v.Device == d.DeviceName })
 		if i >= 0 {
-			v := launch.image.Volumes[i]
+			v := b.image.Volumes[i]
 			kind, size, snapshot = cmp.Or(d.EBS.Kind, cmp.Or(v.Kind, "gp3")), v.SizeGiB, v.SnapshotID
 		}
 		if d.EBS.SizeGiB != nil {
@@ -52,7 +52,7 @@ func (launch resolvedLaunch) checkVolumes() error {
 					"Volume of size %dGB is smaller than snapshot '%s', expect size >= %dGB", size, snapshot, minSize)
 			}
 		}
-		if err := d.EBS.check(kind, size, d.DeviceName == launch.image.RootDevice); err != nil {
+		if err := d.EBS.check(kind, size, d.DeviceName == b.image.RootDevice); err != nil {
 			return err
 		}
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // requiredAlternatives returns the alternatives that the node selector and the required node affinity allow; nil and no
-// text if the pod has neither. If no alternative remains, the text says why.
+// text if the pod has neither. If no alternative remains, or if there are too many, the text gives the reason.
 //
 // As in kube-scheduler, a term that no node can satisfy is not an alternative. This applies to an empty term, and to a
 // term with an unknown operator or with a comparison to a text that is not a number.
@@ -34,19 +34,19 @@ func requiredAlternatives(spec *corev1.PodSpec) ([]requirements.Requirements, st
 		return nil, fmt.Sprintf("its required node affinity has %d terms, more than %d", n, MaxAlternatives)
 	}
 	var out []requirements.Requirements
-	why := "its required node affinity has only empty terms, which no node satisfies"
+	reason := "its required node affinity has only empty terms, which no node satisfies"
 	for i := range terms.NodeSelectorTerms {
 		term := &terms.NodeSelectorTerms[i]
 		narrowed, problem := narrow(base, term)
 		switch {
 		case problem != "":
-			why = problem
+			reason = problem
 		case narrowed != nil:
 			out = append(out, narrowed)
 		}
 	}
 	if len(out) == 0 {
-		return nil, why
+		return nil, reason
 	}
 	return out, ""
 }
@@ -131,7 +131,7 @@ func preferences(spec *corev1.PodSpec) []cluster.Preference {
 	terms := spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
 	for i := range terms {
 		reqs, _ := narrow(requirements.Requirements{}, &terms[i].Preference)
-		if reqs != nil && terms[i].Weight > 0 {
+		if reqs != nil && terms[i].Weight > 0 { // the API server allows 1 to 100
 			out = append(out, cluster.Preference{Weight: int(terms[i].Weight), Requirements: reqs})
 		}
 	}
@@ -144,8 +144,8 @@ func preferences(spec *corev1.PodSpec) []cluster.Preference {
 const MaxAlternatives = 256
 
 // product returns the combinations of one alternative of a with one alternative of b, without those that conflict. An
-// empty list a allows every node, as in cluster.Pod; b must not be empty. The text says why no combination remains, or
-// that there are too many.
+// empty list a allows every node, as in cluster.Pod; b must not be empty. If no combination remains, or if there are too many,
+// the text gives the reason.
 func product(a, b []requirements.Requirements) ([]requirements.Requirements, string) {
 	if len(a) == 0 {
 		return b, ""

@@ -74,8 +74,8 @@ func (v *VolumeIndex) attachment(claim *corev1.PersistentVolumeClaim) Attachment
 	return Attachment{driver, claim.Namespace + "/" + claim.Name}
 }
 
-// AddAttachments returns a with one more amount for each driver in all: the number of the driver's volumes in counted,
-// which may be 0.
+// AddAttachments returns a with the number of volumes in counted, as one amount for each driver. It first removes the
+// amounts of all drivers in all.
 func AddAttachments(a resources.Amounts, all, counted []Attachment) resources.Amounts {
 	for _, attachment := range all {
 		a = a.With(AttachablePrefix+attachment.driver, 0)

@@ -55,11 +55,11 @@ func BootstrapNodeOfPool(pool *karpv1.NodePool, class *awsv1.EC2NodeClass, offer
 // false if no image does.
 func ImageFor(class *awsv1.EC2NodeClass, labels requirements.Labels) (awsv1.AMI, bool) {
 	for _, image := range class.Status.AMIs {
-		var needs []requirements.Requirement
+		var reqs []requirements.Requirement
 		for _, r := range image.Requirements {
-			needs = append(needs, requirements.Requirement{Key: r.Key, Operator: requirements.Operator(r.Operator), Values: r.Values})
+			reqs = append(reqs, requirements.Requirement{Key: r.Key, Operator: requirements.Operator(r.Operator), Values: r.Values})
 		}
-		if accepted, invalid := requirements.All(needs...); invalid == nil && accepted.Accepts(labels) {
+		if accepted, invalid := requirements.All(reqs...); invalid == nil && accepted.Accepts(labels) {
 			return image, true
 		}
 	}
@@ -109,6 +109,6 @@ func toInt64(n *int32) *int64 {
 	if n == nil {
 		return nil
 	}
-	w := int64(*n)
-	return &w
+	wide := int64(*n)
+	return &wide
 }

@@ -59,7 +59,7 @@ func StaticClaimFor(pool *karpv1.NodePool) (*karpv1.NodeClaim, error) {
 		return nil, fmt.Errorf("%w: nodepool %s is not static", kubeclient.ErrStale, pool.Name)
 	}
 	all := slices.Clone(template.Spec.Requirements)
-	known := awsv1.WellKnownLabels()
+	known := awsv1.WellKnownLabels() // as labels of a template, they restrict the instance
 	for _, key := range slices.Sorted(maps.Keys(template.Labels)) {
 		if slices.Contains(known, key) {
 			all = append(all, requirementObject(requirements.Requirement{
@@ -68,7 +68,7 @@ func StaticClaimFor(pool *karpv1.NodePool) (*karpv1.NodeClaim, error) {
 		}
 	}
 	if all == nil {
-		all = karpv1.Requirements{}
+		all = karpv1.Requirements{} // the CRD rejects null
 	}
 	planned := packing.PlannedNode{Pool: pool.Name, Labels: template.Labels}
 	return newClaim(pool, claimLabels(planned, ref, all), claimAnnotations(planned, pool), karpv1.NodeClaimSpec{
@@ -242,8 +242,8 @@ const AnnotationPods = "joiner.sh/pods"
 // pods, the most that EKS recommends on any node, can have about 130 bytes each.
 const maxPodsBytes = 96 << 10
 
-// podsText returns the value of AnnotationPods. Pods beyond the maximum length are left out, and planned again in each
-// pass.
+// podsText returns the value of AnnotationPods. Pods beyond the maximum length are left out: each plan places them
+// again.
 func podsText(pods []string) string {
 	size := 0
 	for i, pod := range pods {
@@ -255,7 +255,7 @@ func podsText(pods []string) string {
 	return strings.Join(pods, ",")
 }
 
-// PodsOf returns the pods that the claim was made for, as "namespace/name".
+// PodsOf returns the pods that the claim was created for, as "namespace/name".
 func PodsOf(claim *karpv1.NodeClaim) []string {
 	text := claim.Annotations[AnnotationPods]
 	if text == "" {

@@ -6,6 +6,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
+// TestAnyValue: all requirements have the same key, "".
 func TestAnyValue(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -14,7 +15,7 @@ func TestAnyValue(t *testing.T) {
 	}{
 		"one of": {[]requirements.Requirement{{Operator: requirements.In, Values: []string{"b", "a"}}}, "a"},
 		"exists": {[]requirements.Requirement{{Operator: requirements.Exists}}, "1"},
-		"exists but not 1": {[]requirements.Requirement{{Operator: requirements.Exists},
+		"exists but not 1 or 2": {[]requirements.Requirement{{Operator: requirements.Exists},
 			{Operator: requirements.NotIn, Values: []string{"1", "2"}}}, "3"},
 		"at least":                    {[]requirements.Requirement{{Operator: requirements.Gte, Values: []string{"7"}}}, "7"},
 		"below":                       {[]requirements.Requirement{{Operator: requirements.Lt, Values: []string{"7"}}}, "6"},

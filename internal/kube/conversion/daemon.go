@@ -75,6 +75,7 @@ const MaxDaemonCost = 500
 // daemonCost returns the cost of a DaemonSet as defined by MaxDaemonCost.
 func daemonCost(d *cluster.Daemon) int {
 	const perUnit = 8 // comparing this number of tolerations or ports takes about as long as comparing one DaemonSet
+	// Rounded down, the six or seven tolerations that each DaemonSet gets cost nothing: see daemonTolerations.
 	cost := 1 + len(d.Tolerations)/perUnit + (len(d.HostPorts)+perUnit-1)/perUnit
 	for _, alternative := range d.Required {
 		cost += 1 + len(alternative)
@@ -85,8 +86,8 @@ func daemonCost(d *cluster.Daemon) int {
 	return cost
 }
 
-// withinDaemonCost returns the DaemonSets within MaxDaemonCost. In each namespace, older DaemonSets are counted before
-// younger ones. All DaemonSets of kube-system are returned.
+// withinDaemonCost returns all DaemonSets of kube-system, and the oldest ones of each other namespace, up to
+// MaxDaemonCost.
 func withinDaemonCost(sets []*appsv1.DaemonSet, values map[*appsv1.DaemonSet]cluster.Daemon) []cluster.Daemon {
 	oldest := slices.SortedFunc(slices.Values(sets), func(a, b *appsv1.DaemonSet) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -105,8 +106,8 @@ func withinDaemonCost(sets []*appsv1.DaemonSet, values map[*appsv1.DaemonSet]clu
 	return out
 }
 
-// Daemons returns the DaemonSets as the solver sees them, sorted by namespace and name. It leaves out those whose pods
-// run on no node or cannot be predicted, and those beyond MaxDaemonCost. newest has the newest pod of each DaemonSet,
+// Daemons returns the DaemonSets as the solver sees them, sorted by namespace and name. It leaves out DaemonSets
+// whose pods run on no node or cannot be predicted, and those beyond MaxDaemonCost. newest has the newest pod of each DaemonSet,
 // by UID of the DaemonSet.
 func Daemons(sets []*appsv1.DaemonSet, newest map[types.UID]*corev1.Pod, refs References) []cluster.Daemon {
 	values := make(map[*appsv1.DaemonSet]cluster.Daemon, len(sets))

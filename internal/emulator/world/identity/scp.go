@@ -8,7 +8,7 @@ import (
 )
 
 // ServiceControlPolicy is a service control policy that the account's organization attaches to the account. Only its
-// denials are evaluated. They apply to all restricted roles of the account: see IsRestricted.
+// denials are evaluated, for all restricted roles of the account: see IsRestricted.
 type ServiceControlPolicy struct {
 	ID  string // "p-…"
 	ARN string // "arn:aws:organizations::…:policy/o-exampleorg/service_control_policy/p-…"
@@ -24,10 +24,10 @@ func (a *IAM) AttachServiceControlPolicy(document string) (ServiceControlPolicy,
 			failure.New("MalformedPolicyDocumentException",
 				"The provided policy document does not meet the requirements of the specified policy type: %v", err)
 	}
-	g := ServiceControlPolicy{ID: "p-" + a.ids.Hex("scp", 8), parsed: parsed}
-	g.ARN = "arn:" + a.Partition() + ":organizations::" + a.ID + ":policy/o-exampleorg/service_control_policy/" + g.ID
-	a.scps = append(a.scps, g)
-	return g, nil
+	scp := ServiceControlPolicy{ID: "p-" + a.ids.Hex("scp", 8), parsed: parsed}
+	scp.ARN = "arn:" + a.Partition() + ":organizations::" + a.ID + ":policy/o-exampleorg/service_control_policy/" + scp.ID
+	a.scps = append(a.scps, scp)
+	return scp, nil
 }
 
 // ServiceControlPolicies returns the service control policies of the account, oldest first.
@@ -35,7 +35,7 @@ func (a *IAM) ServiceControlPolicies() []ServiceControlPolicy { return slices.Cl
 
 // DetachServiceControlPolicy detaches a service control policy by its ID.
 func (a *IAM) DetachServiceControlPolicy(id string) error {
-	i := slices.IndexFunc(a.scps, func(g ServiceControlPolicy) bool { return g.ID == id })
+	i := slices.IndexFunc(a.scps, func(scp ServiceControlPolicy) bool { return scp.ID == id })
 	if i < 0 {
 		return failure.New("PolicyNotAttachedException", "The policy isn't attached to the specified target in the specified root.")
 	}
@@ -47,9 +47,9 @@ func (a *IAM) DetachServiceControlPolicy(id string) error {
 // else a managed policy of the role. The kind is "a service control policy" or "an identity-based policy". Both results
 // are empty if no such policy denies the request; inline policies, which have no ARN, are not evaluated.
 func (a *IAM) DenyingPolicy(role string, q iampolicy.Request) (kind, arn string) {
-	for _, g := range a.scps {
-		if iampolicy.Judge([]iampolicy.Policy{g.parsed}, q).Denied {
-			return "a service control policy", g.ARN
+	for _, scp := range a.scps {
+		if iampolicy.Judge([]iampolicy.Policy{scp.parsed}, q).Denied {
+			return "a service control policy", scp.ARN
 		}
 	}
 	known := a.roles[role]

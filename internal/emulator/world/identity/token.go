@@ -28,9 +28,9 @@ func (s *STS) SetIssuerKeys(issuer string, document []byte) error {
 	}
 	keys := map[string]*rsa.PublicKey{}
 	for _, k := range set.Keys {
-		n, err := base64.RawURLEncoding.DecodeString(k.Modulus)
-		e, err2 := base64.RawURLEncoding.DecodeString(k.Exponent)
-		if k.Kind != "RSA" || err != nil || err2 != nil || len(e) > 4 {
+		n, errN := base64.RawURLEncoding.DecodeString(k.Modulus)
+		e, errE := base64.RawURLEncoding.DecodeString(k.Exponent)
+		if k.Kind != "RSA" || errN != nil || errE != nil || len(e) > 4 { // exponents are small, usually 65537
 			continue
 		}
 		keys[k.ID] = &rsa.PublicKey{N: new(big.Int).SetBytes(n), E: int(new(big.Int).SetBytes(e).Int64())}
@@ -47,13 +47,12 @@ func (s *STS) SetIssuerKeys(issuer string, document []byte) error {
 
 // webToken is a JSON web token whose signature is not verified yet.
 type webToken struct {
-	keyID      string // of the key, from the header of the token
+	keyID      string // from the header of the token
 	claims     claims
 	signedText string // header and claims, encoded
 	signature  []byte
 }
 
-// claims are the claims of a token.
 type claims struct {
 	Issuer    string    `json:"iss"`
 	Subject   string    `json:"sub"`

@@ -6,7 +6,7 @@ import (
 )
 
 // TrustsService reports whether the trust policy allows a service all of the actions. It ignores conditions, and
-// statements with the effect Deny.
+// statements with the effect Deny. It returns false for a policy with the principal "*", which it cannot parse.
 func (r Role) TrustsService(service string, actions ...string) bool {
 	var policy struct {
 		Statement []struct {

@@ -58,7 +58,7 @@ type WebIdentity struct {
 // AssumeRoleWithWebIdentity opens a session of a role for the holder of a token. The account must have an identity
 // provider for the token's issuer, and the role's trust policy must allow the identity. Source of the errors:
 // https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRoleWithWebIdentity.html.
-func (a *IAM) AssumeRoleWithWebIdentity(now time.Time, role, session, token string, life time.Duration) (Session, WebIdentity, error) {
+func (a *IAM) AssumeRoleWithWebIdentity(now time.Time, role, sessionName, token string, life time.Duration) (Session, WebIdentity, error) {
 	caller, issuer, err := a.verifyToken(now, token)
 	if err != nil {
 		return Session{}, WebIdentity{}, err
@@ -67,7 +67,7 @@ func (a *IAM) AssumeRoleWithWebIdentity(now time.Time, role, session, token stri
 	if r == nil || !trustsWebIdentity(r.TrustPolicy, caller, issuer) {
 		return Session{}, WebIdentity{}, failure.WithStatus(403, "AccessDenied", "Not authorized to perform sts:AssumeRoleWithWebIdentity")
 	}
-	granted, err := a.AssumeRole(now, role, session, life)
+	granted, err := a.AssumeRole(now, role, sessionName, life)
 	return granted, caller, err
 }
 
@@ -90,11 +90,11 @@ func (a *IAM) verifyToken(now time.Time, token string) (caller WebIdentity, issu
 		return WebIdentity{}, "", failure.New("ExpiredTokenException",
 			"Token expired: current date/time %d must be before the expiration date/time%d", now.Unix(), expiry.Unix())
 	}
-	first := slices.IndexFunc(t.claims.Audiences, func(audience string) bool { return slices.Contains(provider.Audiences, audience) })
-	if first < 0 {
+	accepted := slices.IndexFunc(t.claims.Audiences, func(audience string) bool { return slices.Contains(provider.Audiences, audience) })
+	if accepted < 0 {
 		return WebIdentity{}, "", invalidIdentity("Incorrect token audience")
 	}
-	return WebIdentity{provider.ARN, t.claims.Subject, t.claims.Audiences[first]}, t.claims.Issuer, nil
+	return WebIdentity{provider.ARN, t.claims.Subject, t.claims.Audiences[accepted]}, t.claims.Issuer, nil
 }
 
 func invalidIdentity(message string) error { return failure.New("InvalidIdentityToken", "%s", message) }
@@ -135,13 +135,13 @@ func trustsWebIdentity(policy string, caller WebIdentity, issuer string) bool {
 	}).Allowed
 }
 
-// containsName reports whether an element of a policy, a string or a list of strings, contains the name.
-func containsName(texts any, name string) bool {
-	switch texts := texts.(type) {
+// containsName reports whether an element of a policy is the name, or a list with the name.
+func containsName(element any, name string) bool {
+	switch element := element.(type) {
 	case string:
-		return texts == name
+		return element == name
 	case []any:
-		return slices.Contains(texts, any(name))
+		return slices.Contains(element, any(name))
 	}
 	return false
 }

@@ -25,8 +25,8 @@ type ACLEntry struct {
 	From, To int64  // ports; 0 with protocol "-1"
 }
 
-// matches reports whether the entry matches TCP packets to a port, from or to all addresses. An entry for a
-// smaller block than 0.0.0.0/0 does not match.
+// matches reports whether the entry matches TCP packets to a port, from or to all addresses. It returns false for an
+// entry with a smaller block than 0.0.0.0/0.
 func (e ACLEntry) matches(out bool, port int64) bool {
 	return e.Out == out && e.CIDR == "0.0.0.0/0" && (e.Protocol == "-1" || e.Protocol == "6" && e.From <= port && port <= e.To)
 }

@@ -26,18 +26,18 @@ func (net *Network) CreateDHCPOptions(servers ...string) DHCPOptions {
 }
 
 // AssociateDHCPOptions sets the DHCP options of a VPC.
-func (net *Network) AssociateDHCPOptions(vpc, id string) error {
-	i := slices.IndexFunc(net.dhcp, func(o DHCPOptions) bool { return o.ID == id })
+func (net *Network) AssociateDHCPOptions(vpcID, optionsID string) error {
+	i := slices.IndexFunc(net.dhcp, func(o DHCPOptions) bool { return o.ID == optionsID })
 	if i < 0 {
-		return failure.New("InvalidDhcpOptionID.NotFound", "The dhcpOption ID '%s' does not exist", id)
+		return failure.New("InvalidDhcpOptionID.NotFound", "The dhcpOption ID '%s' does not exist", optionsID)
 	}
 	for _, v := range net.VPCs() {
-		if v.ID == vpc {
+		if v.ID == vpcID {
 			v.NameServers = net.dhcp[i].Servers
 			return nil
 		}
 	}
-	return failure.New("InvalidVpcID.NotFound", "The vpc ID '%s' does not exist", vpc)
+	return failure.New("InvalidVpcID.NotFound", "The vpc ID '%s' does not exist", vpcID)
 }
 
 // ResolvesAWSNames reports whether instances of the VPC can resolve the names of AWS endpoints, including private

@@ -51,12 +51,12 @@ func (s *Subnet) TakeIPv6Prefix() netip.Prefix {
 func (s *Subnet) TakeIPv4Prefix() (netip.Prefix, bool) {
 	for a := s.CIDR.Addr(); s.CIDR.Contains(a); {
 		block := netip.PrefixFrom(a, prefixBits4)
-		free := true
+		isFree := true
 		for range PrefixSize4 {
-			free = free && !s.used[a] && !s.isReserved(a)
+			isFree = isFree && !s.used[a] && !s.isReserved(a)
 			a = a.Next()
 		}
-		if free && s.Free >= PrefixSize4 {
+		if isFree && s.Free >= PrefixSize4 { // a test may have reduced Free
 			s.forEachIPv4(block, func(a netip.Addr) { s.used[a] = true; s.Free-- })
 			return block, true
 		}

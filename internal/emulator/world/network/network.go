@@ -33,7 +33,7 @@ type Subnet struct {
 	Public bool              // instances get public addresses at launch
 	Tags   map[string]string // nil: none
 
-	// Free is the number of free addresses. A test may reduce it, as if pods used the addresses.
+	// Free is the number of free addresses. A test may change it, as if pods took or released addresses.
 	Free int
 
 	last netip.Addr          // the IPv4 address that TakeAddress assigned last; initially the first address of CIDR
@@ -228,6 +228,7 @@ func (net *Network) Endpoints() []*Endpoint { return net.endpoints }
 // TakeAddress assigns the next free IPv4 address after the one assigned last; false if none is free.
 func (s *Subnet) TakeAddress() (netip.Addr, bool) {
 	size := 1 << (32 - s.CIDR.Bits())
+	// A test may have set Free too high. With no unused address, the loop would not end.
 	if s.Free <= 0 || len(s.used) >= size-reservedAddresses {
 		return netip.Addr{}, false
 	}
@@ -261,7 +262,7 @@ func (s *Subnet) ReleaseAddress(address string) {
 
 func (s *Subnet) isReserved(a netip.Addr) bool {
 	reserved := s.CIDR.Addr()
-	for range reservedAddresses - 1 {
+	for range reservedAddresses - 1 { // the first four
 		if a == reserved {
 			return true
 		}

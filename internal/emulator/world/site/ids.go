@@ -8,7 +8,7 @@ import (
 )
 
 // IDs generates IDs, keys and tokens. With the same seed, the same sequence of calls generates the same values. Use
-// NewIDs to create one.
+// NewIDs.
 type IDs struct {
 	seed   *string
 	serial uint64 // number of generated values

@@ -44,7 +44,7 @@ func (s *Site) Zone(name string) (Zone, bool) {
 	return Zone{}, false
 }
 
-// WithTags returns a copy of the tags with some added and others removed.
+// WithTags returns a copy of tags with the tags add, and without the keys remove.
 func WithTags(tags, add map[string]string, remove []string) map[string]string {
 	out := maps.Clone(tags)
 	if out == nil {

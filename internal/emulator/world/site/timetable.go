@@ -6,23 +6,22 @@ import (
 )
 
 // Timetable has future events. Advance runs them in the order of their times; events with the same time run in the
-// order of their entry.
+// order of the calls of Schedule.
 type Timetable struct {
 	events []event
-	serial int // number of events entered
+	serial int // number of calls of Schedule
 }
 
-// event is a call of a function at a time.
 type event struct {
-	at      time.Time // when the event is due
-	serial  int       // position in the order of entry, from 1
-	happens func(at time.Time)
+	at     time.Time // when the event is due
+	serial int       // of the call of Schedule, from 1
+	run    func(at time.Time)
 }
 
-// Schedule adds an event.
-func (t *Timetable) Schedule(at time.Time, happens func(at time.Time)) {
+// Schedule adds an event: Advance calls run with the time at.
+func (t *Timetable) Schedule(at time.Time, run func(at time.Time)) {
 	t.serial++
-	heap.Push(t, event{at: at, serial: t.serial, happens: happens})
+	heap.Push(t, event{at: at, serial: t.serial, run: run})
 }
 
 // next removes and returns the first event that is due by now; false if none is due.
@@ -40,7 +39,7 @@ func (t *Timetable) Advance(now time.Time) {
 		if !ok {
 			return
 		}
-		e.happens(e.at)
+		e.run(e.at)
 	}
 }
 

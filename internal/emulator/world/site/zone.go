@@ -35,7 +35,8 @@ func regionCode(region string) string {
 	return b.String()
 }
 
-// abbreviation shortens one word of a region's name: "southeast" is "se", "gov" is "g", "east" is "e". A number stays.
+// abbreviation shortens one word of a region's name: "southeast" is "se", "gov" is "g", "east" is "e". A number
+// is not shortened.
 func abbreviation(word string) string {
 	for _, first := range []string{"north", "south"} {
 		if rest, ok := strings.CutPrefix(word, first); ok && rest != "" {
