@@ -7,13 +7,13 @@ const maxConsole = 64 << 10
 
 // AppendConsole adds text to the console output of an instance. It returns false if the instance does not exist.
 func (w *World) AppendConsole(instanceID, text string) bool {
-	m := w.historyOf(instanceID)
-	if m == nil {
+	h := w.historyOf(instanceID)
+	if h == nil {
 		return false
 	}
-	m.console = append(m.console, text...)
-	if over := len(m.console) - maxConsole; over > 0 {
-		m.console = append([]byte(nil), m.console[over:]...)
+	h.console = append(h.console, text...)
+	if over := len(h.console) - maxConsole; over > 0 {
+		h.console = append([]byte(nil), h.console[over:]...)
 	}
 	return true
 }
@@ -23,9 +23,9 @@ func (s *Instances) Console(id string) (string, error) {
 	if !wellFormed(id, "i") {
 		return "", failure.New("InvalidInstanceID.Malformed", "Invalid id: %q", id)
 	}
-	m := s.byID[id]
-	if m == nil {
+	h := s.byID[id]
+	if h == nil {
 		return "", failure.New("InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", id)
 	}
-	return string(m.console), nil
+	return string(h.console), nil
 }

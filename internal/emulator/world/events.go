@@ -5,7 +5,6 @@ import (
 	"time"
 )
 
-// eventBridgeEvent is an event in the format of EventBridge.
 type eventBridgeEvent struct {
 	Version    string         `json:"version"`
 	ID         string         `json:"id"`
@@ -24,59 +23,58 @@ const spotWarning = 2 * time.Minute
 // Interrupt interrupts a spot instance. It sends the warning now, and terminates the instance two minutes later. It
 // returns false if the instance is not a pending or running spot instance.
 func (w *World) Interrupt(now time.Time, id string) bool {
-	m := w.historyOf(id)
-	if m == nil || !m.current.Spot || !m.current.Alive() {
+	h := w.historyOf(id)
+	if h == nil || !h.current.Spot || !h.current.Alive() {
 		return false
 	}
-	m.region.announce(now, "aws.ec2", "EC2 Spot Instance Interruption Warning", m.current, map[string]any{
+	h.region.announce(now, "aws.ec2", "EC2 Spot Instance Interruption Warning", h.current, map[string]any{
 		"instance-id": id, "instance-action": "terminate",
 	})
-	w.due.Schedule(now.Add(spotWarning), func(at time.Time) { m.region.Instances.shutDown(at, m, reason(spotReclaim)) })
+	w.due.Schedule(now.Add(spotWarning), func(at time.Time) { h.region.Instances.shutDown(at, h, reason(spotReclaim)) })
 	return true
 }
 
 // RecommendRebalance sends a rebalance recommendation for a spot instance. It returns false if the instance is not a
 // pending or running spot instance.
 func (w *World) RecommendRebalance(now time.Time, id string) bool {
-	m := w.historyOf(id)
-	if m == nil || !m.current.Spot || !m.current.Alive() {
+	h := w.historyOf(id)
+	if h == nil || !h.current.Spot || !h.current.Alive() {
 		return false
 	}
-	m.region.announce(now, "aws.ec2", "EC2 Instance Rebalance Recommendation", m.current, map[string]any{"instance-id": id})
+	h.region.announce(now, "aws.ec2", "EC2 Instance Rebalance Recommendation", h.current, map[string]any{"instance-id": id})
 	return true
 }
 
 // AnnounceRetirement sends an AWS Health event that announces the retirement of an instance. It returns false if the
 // instance does not exist or has ended.
 func (w *World) AnnounceRetirement(now time.Time, id string) bool {
-	m := w.historyOf(id)
-	if m == nil || !m.current.Alive() {
+	h := w.historyOf(id)
+	if h == nil || !h.current.Alive() {
 		return false
 	}
-	m.region.announce(now, "aws.health", "AWS Health Event", m.current, map[string]any{
+	h.region.announce(now, "aws.health", "AWS Health Event", h.current, map[string]any{
 		"service": "EC2", "eventTypeCode": "AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED", "eventTypeCategory": "scheduledChange",
 		"affectedEntities": []map[string]string{{"entityValue": id}},
 	})
 	return true
 }
 
-// reclaimWarning is the time between the warning for an instance in an interruptible capacity reservation and the
-// termination of the instance.
+// reclaimWarning is like spotWarning, for an instance in an interruptible capacity reservation.
 const reclaimWarning = 2 * time.Minute
 
 // InterruptReserved interrupts an instance in an interruptible capacity reservation. It sends the warning now, and
 // terminates the instance two minutes later, with the reason code of spot instances. It does not check that the
 // instance is in such a reservation. It returns false if the instance does not exist or has ended.
 func (w *World) InterruptReserved(now time.Time, id string) bool {
-	m := w.historyOf(id)
-	if m == nil || !m.current.Alive() {
+	h := w.historyOf(id)
+	if h == nil || !h.current.Alive() {
 		return false
 	}
-	m.region.announce(now, "aws.ec2", "EC2 Interruptible Capacity Reservation Instance Interruption Warning", m.current, map[string]any{
-		"instance-id": id, "instance-action": "terminate", "azId": m.current.ZoneID,
+	h.region.announce(now, "aws.ec2", "EC2 Interruptible Capacity Reservation Instance Interruption Warning", h.current, map[string]any{
+		"instance-id": id, "instance-action": "terminate", "azId": h.current.ZoneID,
 		"instance-termination-time": now.Add(reclaimWarning).UTC().Format(eventTime),
 	})
-	w.due.Schedule(now.Add(reclaimWarning), func(at time.Time) { m.region.Instances.shutDown(at, m, reason(spotReclaim)) })
+	w.due.Schedule(now.Add(reclaimWarning), func(at time.Time) { h.region.Instances.shutDown(at, h, reason(spotReclaim)) })
 	return true
 }
 

@@ -26,7 +26,7 @@ type Faults struct {
 	Denials []Denial
 
 	// Redeliver = n delivers every n-th message twice. The second delivery is due at once, and happens even if the
-	// message was deleted after the first delivery. 0 disables this. SQS guarantees at least one delivery, not exactly one.
+	// message was deleted after the first delivery. 0 disables this. SQS guarantees only at least one delivery.
 	Redeliver int
 
 	// Reorder delivers the newest messages first. SQS does not guarantee an order.
@@ -42,7 +42,6 @@ type Bucket struct {
 	Refill float64 // tokens per second
 }
 
-// bucketLevel is the number of tokens in a bucket at one time.
 type bucketLevel struct {
 	tokens float64
 	at     time.Time
@@ -162,7 +161,6 @@ func (r *Region) draw(now time.Time, call string, b Bucket) bool {
 // Failures returns how many calls have failed with this error.
 func (a *CallError) Failures() int { return a.failed }
 
-// countCall counts a call, and reports whether it fails.
 func (a *CallError) countCall() bool {
 	a.seen++
 	n := a.seen - a.Skip
@@ -188,7 +186,6 @@ func (f *Faults) bootFault(o Offering) *BootFault {
 	return nil
 }
 
-// matches reports whether a call's name matches a pattern.
 func matches(pattern, call string) bool {
 	ok, err := path.Match(pattern, call)
 	return err == nil && ok

@@ -88,10 +88,9 @@ type FleetCall struct {
 	Launched int               // number of instances in the answer
 }
 
-// maxCalls is the maximum number of calls of CreateFleet that a region records.
 const maxCalls = 10_000
 
-// FleetCalls returns the last 10,000 calls of CreateFleet, oldest first.
+// FleetCalls returns the last maxCalls calls of CreateFleet, oldest first.
 func (l *Launches) FleetCalls() []FleetCall { return slices.Clone(l.calls) }
 
 // EC2's limits of one request, and the lifetime of an idempotency token.
@@ -101,7 +100,6 @@ const (
 	tokenLife        = 24 * time.Hour
 )
 
-// recordedFleet is the result of a CreateFleet call with an idempotency token.
 type recordedFleet struct {
 	fingerprint string
 	result      Fleet
@@ -118,7 +116,8 @@ type choice struct {
 }
 
 // CreateFleet launches instances. Each instance uses the first choice that has capacity, in the order of the allocation
-// strategy; "diversified" takes the choices in turn. The result has one error for each choice that cannot be launched or has no capacity left.
+// strategy; "diversified" takes the choices in turn. The result has one error for each choice that cannot be launched or
+// has no capacity left.
 func (l *Launches) CreateFleet(now time.Time, q FleetRequest) (Fleet, error) {
 	f, err := l.createFleet(now, q)
 	if err == nil {
@@ -262,7 +261,6 @@ func (l *Launches) choices(now time.Time, q FleetRequest, spot bool, fleetID str
 	return out
 }
 
-// applyTo returns the template's data d with the changes of the override.
 func (o FleetOverride) applyTo(d TemplateData) TemplateData {
 	d.InstanceType = cmp.Or(o.InstanceType, d.InstanceType)
 	d.ImageID = cmp.Or(o.ImageID, d.ImageID)
@@ -291,7 +289,7 @@ func rank(choices []choice, strategy string, need int) {
 	})
 }
 
-// comparePriority compares by the priorities of the overrides: lower values first, overrides without a priority last.
+// comparePriority sorts lower values first, and overrides without a priority last.
 func comparePriority(a, b choice) int {
 	pa, pb := a.Override.Priority, b.Override.Priority
 	switch {
@@ -317,7 +315,7 @@ func nextChoice(choices []choice, turn int) int {
 	return -1
 }
 
-// mergeTags returns the tags of a template and of a request. The tags of the request have precedence.
+// mergeTags gives the tags of the request precedence.
 func mergeTags(template []TagSpecification, request Tagging) Tagging {
 	out := Tagging{}
 	for _, s := range template {

@@ -8,7 +8,6 @@ import (
 // StatusCheck is one of EC2's status checks.
 type StatusCheck string
 
-// The checks.
 const (
 	InstanceCheck StatusCheck = "instance" // whether the instance responds
 	SystemCheck   StatusCheck = "system"   // whether the host of the instance works
@@ -22,14 +21,13 @@ type ScheduledEvent struct {
 	Begins      time.Time // time of the event
 }
 
-// endingEvents returns the codes of events that end the instance.
 func endingEvents() []string { return []string{"instance-retirement", "instance-stop"} }
 
 // Impair makes the named status checks of an instance fail from now on, and all other checks pass. It returns false if
 // the instance does not exist.
 func (w *World) Impair(now time.Time, id string, failing ...StatusCheck) bool {
-	m := w.historyOf(id)
-	if m == nil {
+	h := w.historyOf(id)
+	if h == nil {
 		return false
 	}
 	since := func(c StatusCheck, failedSince time.Time) time.Time { // the new value of failedSince; zero: the check passes
@@ -41,7 +39,7 @@ func (w *World) Impair(now time.Time, id string, failing ...StatusCheck) bool {
 		}
 		return failedSince
 	}
-	m.change(now, func(i *Instance) {
+	h.change(now, func(i *Instance) {
 		i.InstanceFailsSince, i.SystemFailsSince = since(InstanceCheck, i.InstanceFailsSince), since(SystemCheck, i.SystemFailsSince)
 	})
 	return true
@@ -50,11 +48,11 @@ func (w *World) Impair(now time.Time, id string, failing ...StatusCheck) bool {
 // SetSecurityGroups replaces the security groups of an instance, like ec2:ModifyNetworkInterfaceAttribute. It returns
 // false if the instance does not exist or has ended.
 func (w *World) SetSecurityGroups(now time.Time, id string, groups ...string) bool {
-	m := w.historyOf(id)
-	if m == nil || !m.current.Alive() {
+	h := w.historyOf(id)
+	if h == nil || !h.current.Alive() {
 		return false
 	}
-	m.change(now, func(i *Instance) { i.SecurityGroupIDs = slices.Clone(groups) })
+	h.change(now, func(i *Instance) { i.SecurityGroupIDs = slices.Clone(groups) })
 	return true
 }
 
@@ -62,22 +60,21 @@ func (w *World) SetSecurityGroups(now time.Time, id string, groups ...string) bo
 // stop then ends the instance; reboots are not emulated. ScheduleEvent does not send a message: see AnnounceRetirement.
 // It returns false if the instance does not exist or has ended.
 func (w *World) ScheduleEvent(now time.Time, id, code, description string, begins time.Time) bool {
-	m := w.historyOf(id)
-	if m == nil || !m.current.Alive() {
+	h := w.historyOf(id)
+	if h == nil || !h.current.Alive() {
 		return false
 	}
 	e := ScheduledEvent{ID: w.idGenerator().New("instance-event"), Code: code, Description: description, Begins: begins}
-	m.change(now, func(i *Instance) { i.Scheduled = append(slices.Clone(i.Scheduled), e) })
-	w.due.Schedule(begins, func(at time.Time) { m.completeEvent(at, e) })
+	h.change(now, func(i *Instance) { i.Scheduled = append(slices.Clone(i.Scheduled), e) })
+	w.due.Schedule(begins, func(at time.Time) { h.completeEvent(at, e) })
 	return true
 }
 
-// completeEvent completes a scheduled event of the instance, unless the instance has ended.
-func (m *history) completeEvent(now time.Time, e ScheduledEvent) {
-	if !m.current.Alive() {
+func (h *history) completeEvent(now time.Time, e ScheduledEvent) {
+	if !h.current.Alive() {
 		return
 	}
-	m.change(now, func(i *Instance) {
+	h.change(now, func(i *Instance) {
 		i.Scheduled = slices.Clone(i.Scheduled)
 		for n := range i.Scheduled {
 			if i.Scheduled[n].ID == e.ID {
@@ -86,6 +83,6 @@ func (m *history) completeEvent(now time.Time, e ScheduledEvent) {
 		}
 	})
 	if slices.Contains(endingEvents(), e.Code) {
-		m.region.Instances.shutDown(now, m, reason(retired))
+		h.region.Instances.shutDown(now, h, reason(retired))
 	}
 }

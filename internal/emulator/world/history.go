@@ -23,7 +23,6 @@ const (
 	keyDenied    = "Client.InternalError"
 )
 
-// reason returns the reason with this code and EC2's message for it.
 func reason(code string) Reason {
 	messages := map[string]string{
 		userShutdown: "User initiated shutdown",
@@ -63,7 +62,7 @@ func (s *Instances) start(now time.Time, launch resolvedLaunch) Instance {
 	w := s.region.world()
 	address, _ := launch.subnet.TakeAddress() // Launches.admit has checked that one is free
 	id := w.idGenerator().New("i")
-	instance := Instance{
+	i := Instance{
 		ID: id, ReservationID: launch.callID, Account: s.region.Account.ID, Region: s.region.Name,
 		Zone: launch.zone.Name, ZoneID: launch.zone.ID, SubnetID: launch.subnet.ID, VPCID: launch.subnet.VPCID,
 		Type: launch.offering.Type, Architecture: launch.image.Architecture, ImageID: launch.image.ID, UserData: launch.data.userData(),
@@ -72,101 +71,101 @@ func (s *Instances) start(now time.Time, launch resolvedLaunch) Instance {
 		State: Pending, LaunchedAt: now, ChangedAt: now,
 		Spot: launch.offering.Spot, FleetID: launch.fleetID, ClientToken: launch.token, Metadata: launch.data.metadata(),
 	}
-	if instance.Tags == nil {
-		instance.Tags = map[string]string{}
+	if i.Tags == nil {
+		i.Tags = map[string]string{}
 	}
 	if launch.subnet.Public || launch.data.requestsPublicIP() {
 		// A made-up public address: the private one with another first number.
-		instance.PublicIP = "54." + strings.Join(strings.Split(instance.PrivateIP, ".")[1:], ".")
+		i.PublicIP = "54." + strings.Join(strings.Split(i.PrivateIP, ".")[1:], ".")
 	}
 	if launch.offering.Spot {
-		instance.SpotRequestID = "sir-" + strings.ToLower(w.idGenerator().Letters("spot", 8))
+		i.SpotRequestID = "sir-" + strings.ToLower(w.idGenerator().Letters("spot", 8))
 	}
 	if launch.profile != nil {
-		instance.ProfileARN = launch.profile.ARN
+		i.ProfileARN = launch.profile.ARN
 		if role, err := s.region.Account.Role(launch.profile.Role); err == nil {
-			instance.RoleARN = role.ARN
+			i.RoleARN = role.ARN
 		}
 	}
 	if launch.template != nil {
-		instance.TemplateID, instance.TemplateName = launch.template.ID, launch.template.Name
-		instance.Tags["aws:ec2launchtemplate:id"] = launch.template.ID
-		instance.Tags["aws:ec2launchtemplate:version"] = launch.template.latestNumber()
+		i.TemplateID, i.TemplateName = launch.template.ID, launch.template.Name
+		i.Tags["aws:ec2launchtemplate:id"] = launch.template.ID
+		i.Tags["aws:ec2launchtemplate:version"] = launch.template.latestNumber()
 	}
 	if launch.fleetID != "" {
-		instance.Tags["aws:ec2:fleet-id"] = launch.fleetID
+		i.Tags["aws:ec2:fleet-id"] = launch.fleetID
 	}
-	s.region.CapacityReservations.assign(&instance, launch)
-	s.region.PlacementGroups.assign(&instance, launch)
-	instance.Interfaces = launch.newInterfaces(w, instance)
-	if ipv6 := instance.Interfaces[0].IPv6; len(ipv6) > 0 {
-		instance.IPv6 = ipv6[0]
+	s.region.CapacityReservations.assign(&i, launch)
+	s.region.PlacementGroups.assign(&i, launch)
+	i.Interfaces = launch.newInterfaces(w, i)
+	if ipv6 := i.Interfaces[0].IPv6; len(ipv6) > 0 {
+		i.IPv6 = ipv6[0]
 	}
-	instance.Volumes = launch.newVolumes(w)
+	i.Volumes = launch.newVolumes(w)
 
-	m := &history{region: s.region, current: instance, subnet: launch.subnet, stock: launch.stock}
-	s.byID[id] = m
+	h := &history{region: s.region, current: i, subnet: launch.subnet, stock: launch.stock}
+	s.byID[id] = h
 	s.order = append(s.order, id)
-	if instance.CapacityReservationID == "" {
+	if i.CapacityReservationID == "" {
 		s.region.Capacity.occupy(launch.offering, launch.stock.Facts.Processor.VCPUs)
 	}
-	w.changes = append(w.changes, instance)
-	s.region.announceState(now, instance)
+	w.changes = append(w.changes, i)
+	s.region.announceState(now, i)
 	boot := w.Faults.bootFault(launch.offering)
 	if keyFailure := s.region.KMS.launchFailure(launch); boot == nil && keyFailure.Code != "" {
 		boot = &BootFault{Fail: keyFailure}
 	}
-	s.scheduleBoot(now, m, boot)
-	return instance
+	s.scheduleBoot(now, h, boot)
+	return i
 }
 
 // scheduleBoot schedules the end of the state pending: the instance is then running, or terminated if its boot fails.
 // fault is the fault of the boot; nil: none.
-func (s *Instances) scheduleBoot(now time.Time, m *history, fault *BootFault) {
+func (s *Instances) scheduleBoot(now time.Time, h *history, fault *BootFault) {
 	pendingUntil := now.Add(s.region.site.Timing.Pending)
 	if fault == nil {
 		fault = &BootFault{}
 	}
-	m.skipsUserData = fault.SkipsUserData
+	h.skipsUserData = fault.SkipsUserData
 	s.region.site.Due.Schedule(pendingUntil.Add(fault.Delay), func(at time.Time) {
-		if m.current.State != Pending {
+		if h.current.State != Pending {
 			return
 		}
 		if fault.Fail.Code != "" {
-			s.end(at, m, fault.Fail)
+			s.end(at, h, fault.Fail)
 			return
 		}
-		m.change(at, func(i *Instance) { i.State = Running })
+		h.change(at, func(i *Instance) { i.State = Running })
 	})
 }
 
 // shutDown sets the state of an instance to shutting-down, and schedules its end.
-func (s *Instances) shutDown(now time.Time, m *history, why Reason) {
-	if !m.current.Alive() {
+func (s *Instances) shutDown(now time.Time, h *history, why Reason) {
+	if !h.current.Alive() {
 		return
 	}
-	m.change(now, func(i *Instance) { i.State, i.StateReason = ShuttingDown, why })
-	s.region.CapacityReservations.release(m)
-	s.region.site.Due.Schedule(now.Add(s.region.site.Timing.ShuttingDown), func(at time.Time) { s.end(at, m, why) })
+	h.change(now, func(i *Instance) { i.State, i.StateReason = ShuttingDown, why })
+	s.region.CapacityReservations.release(h)
+	s.region.site.Due.Schedule(now.Add(s.region.site.Timing.ShuttingDown), func(at time.Time) { s.end(at, h, why) })
 }
 
 // end sets the state of an instance to terminated, and schedules the time from which the API no longer shows the
 // instance.
-func (s *Instances) end(now time.Time, m *history, why Reason) {
-	if m.current.State == Terminated {
+func (s *Instances) end(now time.Time, h *history, why Reason) {
+	if h.current.State == Terminated {
 		return
 	}
-	if m.current.Alive() {
-		s.region.CapacityReservations.release(m)
+	if h.current.Alive() {
+		s.region.CapacityReservations.release(h)
 	}
-	for _, n := range m.current.Interfaces {
-		m.subnet.ReleaseAddress(n.PrivateIP)
+	for _, n := range h.current.Interfaces {
+		h.subnet.ReleaseAddress(n.PrivateIP)
 		for _, p := range n.Prefixes {
-			m.subnet.ReleasePrefix(p)
+			h.subnet.ReleasePrefix(p)
 		}
 	}
-	s.region.world().sts.ScheduleRemoval(s.region.site.Due, m.session)
-	m.change(now, func(i *Instance) {
+	s.region.world().sts.ScheduleRemoval(s.region.site.Due, h.session)
+	h.change(now, func(i *Instance) {
 		i.State, i.StateReason = Terminated, why
 		i.PrivateIP, i.PrivateDNSName, i.IPv6, i.PublicIP = "", "", "", ""
 		i.Interfaces, i.Volumes, i.SecurityGroupIDs = nil, nil, nil
@@ -176,8 +175,8 @@ func (s *Instances) end(now time.Time, m *history, why Reason) {
 		keep = time.Hour
 	}
 	s.region.site.Due.Schedule(now.Add(keep), func(time.Time) {
-		delete(s.byID, m.current.ID)
-		s.order = slices.DeleteFunc(s.order, func(id string) bool { return id == m.current.ID })
+		delete(s.byID, h.current.ID)
+		s.order = slices.DeleteFunc(s.order, func(id string) bool { return id == h.current.ID })
 	})
 }
 
@@ -200,34 +199,34 @@ func (s *Instances) Terminate(now time.Time, ids []string) (before, after []Inst
 		return nil, nil, failure.New("InvalidInstanceID.NotFound", "The instance IDs '%s' do not exist", strings.Join(missing, ", "))
 	}
 	for _, id := range ids {
-		m := s.byID[id]
-		before = append(before, m.current)
-		s.shutDown(now, m, reason(userShutdown))
-		after = append(after, m.current)
+		h := s.byID[id]
+		before = append(before, h.current)
+		s.shutDown(now, h, reason(userShutdown))
+		after = append(after, h.current)
 	}
 	return before, after, nil
 }
 
 // FailHost terminates an instance at once, as if its host had failed. It returns false if the instance does not exist.
 func (w *World) FailHost(now time.Time, id string) bool {
-	m := w.historyOf(id)
-	if m == nil {
+	h := w.historyOf(id)
+	if h == nil {
 		return false
 	}
-	m.region.Instances.end(now, m, reason(hostLost))
+	h.region.Instances.end(now, h, reason(hostLost))
 	return true
 }
 
 // SkipsUserData reports whether a fault prevents the user data of the instance from running.
 func (w *World) SkipsUserData(id string) bool {
-	m := w.historyOf(id)
-	return m != nil && m.skipsUserData
+	h := w.historyOf(id)
+	return h != nil && h.skipsUserData
 }
 
 // Instance returns the current state of an instance of any account and region.
 func (w *World) Instance(id string) (Instance, bool) {
-	if m := w.historyOf(id); m != nil {
-		return m.current, true
+	if h := w.historyOf(id); h != nil {
+		return h.current, true
 	}
 	return Instance{}, false
 }
@@ -255,26 +254,26 @@ func (s *Instances) Visible(now time.Time) []Instance {
 
 // VisibleByID returns one instance in the state that the API shows; false if the API does not show the instance.
 func (s *Instances) VisibleByID(now time.Time, id string) (Instance, bool) {
-	if m := s.byID[id]; m != nil {
-		return m.visibleAt(now, s.region.world().Faults.ReadLag)
+	if h := s.byID[id]; h != nil {
+		return h.visibleAt(now, s.region.world().Faults.ReadLag)
 	}
 	return Instance{}, false
 }
 
-// historyOf returns the history of an instance by its ID, which is unique in the world; nil if no such instance exists.
+// historyOf returns nil for an unknown instance. Instance IDs are unique in the world.
 func (w *World) historyOf(id string) *history {
 	for _, a := range w.accounts {
 		for _, r := range a.regions {
-			if m := r.Instances.byID[id]; m != nil {
-				return m
+			if h := r.Instances.byID[id]; h != nil {
+				return h
 			}
 		}
 	}
 	return nil
 }
 
-func (m *history) offering() Offering {
-	return Offering{Type: m.current.Type, Zone: m.current.Zone, Spot: m.current.Spot}
+func (h *history) offering() Offering {
+	return Offering{Type: h.current.Type, Zone: h.current.Zone, Spot: h.current.Spot}
 }
 
 // wellFormed reports whether an id has this prefix, and 8 (old format) or 17 hexadecimal digits.

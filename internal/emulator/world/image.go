@@ -17,7 +17,7 @@ type Image struct {
 	OwnerID      string            // 12 digits
 	OwnerAlias   string            // "amazon"; empty for other owners
 	Public       bool              // every account may launch it
-	CreatedAt    time.Time         // when the image was created
+	CreatedAt    time.Time         // creation time
 	DeprecatedAt time.Time         // zero: never
 	RootDevice   string            // "/dev/xvda"
 	Volumes      []ImageVolume     // volumes of instances, unless the launch changes them
@@ -53,7 +53,6 @@ type Images struct {
 	order  []string // ids in the order of registration
 }
 
-// launchError returns EC2's error if the image cannot be launched; nil if it can.
 func (i *Image) launchError() error {
 	switch {
 	case i.State != "" && i.State != "available":
@@ -65,37 +64,37 @@ func (i *Image) launchError() error {
 }
 
 // Register adds an image to the region. It generates an id if the image has none.
-func (images *Images) Register(image Image) Image {
+func (s *Images) Register(image Image) Image {
 	if image.ID == "" {
-		image.ID = images.region.site.IDs.New("ami")
+		image.ID = s.region.site.IDs.New("ami")
 	}
 	image.Tags = maps.Clone(image.Tags)
-	if images.byID[image.ID] == nil {
-		images.order = append(images.order, image.ID)
+	if s.byID[image.ID] == nil {
+		s.order = append(s.order, image.ID)
 	}
-	images.byID[image.ID] = &image
+	s.byID[image.ID] = &image
 	return image
 }
 
 // ByID returns an image by id; false if it is not registered.
-func (images *Images) ByID(id string) (Image, bool) {
-	if i := images.byID[id]; i != nil {
+func (s *Images) ByID(id string) (Image, bool) {
+	if i := s.byID[id]; i != nil {
 		return *i, true
 	}
 	return Image{}, false
 }
 
-// All returns the images of the region in the order in which they were registered.
-func (images *Images) All() []Image {
-	out := make([]Image, 0, len(images.order))
-	for _, id := range images.order {
-		out = append(out, *images.byID[id])
+// All returns the images of the region, in the order of registration.
+func (s *Images) All() []Image {
+	out := make([]Image, 0, len(s.order))
+	for _, id := range s.order {
+		out = append(out, *s.byID[id])
 	}
 	return out
 }
 
 // Deregister removes an image. Instances of the image continue to run.
-func (images *Images) Deregister(id string) {
-	delete(images.byID, id)
-	images.order = slices.DeleteFunc(images.order, func(s string) bool { return s == id })
+func (s *Images) Deregister(id string) {
+	delete(s.byID, id)
+	s.order = slices.DeleteFunc(s.order, func(known string) bool { return known == id })
 }

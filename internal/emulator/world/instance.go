@@ -131,7 +131,6 @@ type history struct {
 	skipsUserData bool // see World.SkipsUserData
 }
 
-// version is a past state of an instance.
 type version struct {
 	until    time.Time // when the state was replaced
 	instance Instance
@@ -139,48 +138,48 @@ type version struct {
 
 // change replaces the instance by a changed copy. A change of state is recorded for World.Changes, and announced as an
 // event.
-func (m *history) change(now time.Time, alter func(*Instance)) {
-	before := m.current
+func (h *history) change(now time.Time, alter func(*Instance)) {
+	before := h.current
 	next := before
 	alter(&next)
 	if next.State != before.State {
 		next.ChangedAt = now
 	}
-	m.remember(now, before)
-	m.current = next
+	h.remember(now, before)
+	h.current = next
 	if next.State != before.State {
-		m.region.world().changes = append(m.region.world().changes, next)
-		m.region.announceState(now, next)
+		h.region.world().changes = append(h.region.world().changes, next)
+		h.region.announceState(now, next)
 	}
 }
 
 // remember adds the replaced state, before, to the past versions, and drops the versions that no read can still return.
-func (m *history) remember(now time.Time, before Instance) {
-	lag := m.region.world().Faults.ReadLag
+func (h *history) remember(now time.Time, before Instance) {
+	lag := h.region.world().Faults.ReadLag
 	if lag <= 0 {
-		m.past = nil
+		h.past = nil
 		return
 	}
-	m.past = slices.DeleteFunc(m.past, func(v version) bool { return !v.until.After(now.Add(-lag)) })
-	m.past = append(m.past, version{until: now, instance: before})
+	h.past = slices.DeleteFunc(h.past, func(v version) bool { return !v.until.After(now.Add(-lag)) })
+	h.past = append(h.past, version{until: now, instance: before})
 }
 
 // visibleAt returns the state that a read at the time now shows: the state at now-lag; false if the instance did not
 // exist then.
-func (m *history) visibleAt(now time.Time, lag time.Duration) (Instance, bool) {
+func (h *history) visibleAt(now time.Time, lag time.Duration) (Instance, bool) {
 	if lag <= 0 {
-		return m.current, true
+		return h.current, true
 	}
 	at := now.Add(-lag)
-	if m.current.LaunchedAt.After(at) {
+	if h.current.LaunchedAt.After(at) {
 		return Instance{}, false
 	}
-	for _, v := range m.past {
+	for _, v := range h.past {
 		if v.until.After(at) {
 			return v.instance, true
 		}
 	}
-	return m.current, true
+	return h.current, true
 }
 
 // Alive reports whether the instance is pending or running. An instance is paid for only while it is alive.

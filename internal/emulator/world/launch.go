@@ -125,7 +125,6 @@ func (l *Launches) resolveType(name string) (*OfferedType, error) {
 	return nil, failure.New("InvalidParameterValue", "Invalid value '%s' for InstanceType.", name)
 }
 
-// resolveImage returns the image, or an error if it cannot be launched.
 func (l *Launches) resolveImage(id string) (*Image, error) {
 	if id == "" {
 		return nil, failure.New("MissingParameter", "The request must contain the parameter ImageId")

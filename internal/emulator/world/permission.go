@@ -9,7 +9,7 @@ import (
 )
 
 // Permissions lists the requests that IAM evaluates for the EC2 calls of a region. Each request is an action on a
-// resource. Permissions has no state of its own.
+// resource.
 //
 // Before a launch, EC2 authorizes two kinds of requests:
 //
@@ -83,7 +83,6 @@ func (p *Permissions) ForRunInstances(q RunRequest) []iampolicy.Request {
 // runInstances is the action for each resource that a launch uses or creates.
 const runInstances = "ec2:RunInstances"
 
-// forLaunch returns the requests for RunInstances with the given launch parameters.
 func (p *Permissions) forLaunch(t *Template, d TemplateData, tags Tagging, spot bool) []iampolicy.Request {
 	created := []string{"instance", "network-interface", "volume"}
 	if spot {
@@ -173,7 +172,6 @@ func (r *Region) ResourceARN(kind, id string) string {
 	return r.arn("ec2", kind+"/"+id)
 }
 
-// forPassRole returns the requests for passing the role of an instance profile to instances.
 func (p *Permissions) forPassRole(ref *ProfileRef) []iampolicy.Request {
 	if ref == nil {
 		return nil

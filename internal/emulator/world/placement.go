@@ -78,7 +78,7 @@ func (pg *PlacementGroups) Delete(name string) error {
 	return nil
 }
 
-// All returns the placement groups of the region, oldest first. Callers may change their states to inject a fault.
+// All returns the placement groups of the region, oldest first. Callers may change their states.
 func (pg *PlacementGroups) All() []*PlacementGroup { return slices.Clone(pg.all) }
 
 // ByNameOrID returns a placement group by name or id; nil if it does not exist.
@@ -94,8 +94,8 @@ func (pg *PlacementGroups) ByNameOrID(nameOrID string) *PlacementGroup {
 func (pg *PlacementGroups) instancesOf(g *PlacementGroup) []*history {
 	var out []*history
 	for _, id := range pg.region.Instances.order {
-		if m := pg.region.Instances.byID[id]; m.current.PlacementGroupID == g.ID && m.current.Alive() {
-			out = append(out, m)
+		if h := pg.region.Instances.byID[id]; h.current.PlacementGroupID == g.ID && h.current.Alive() {
+			out = append(out, h)
 		}
 	}
 	return out
@@ -131,7 +131,7 @@ func (pg *PlacementGroups) resolve(d TemplateData, s *OfferedType) (*PlacementGr
 	return g, g.checkPartition(p)
 }
 
-// checkTenancy returns an error for a tenancy that the type does not support. Dedicated hosts are not emulated.
+// checkTenancy rejects dedicated hosts, which are not emulated.
 func checkTenancy(tenancy string, s *OfferedType) error {
 	switch tenancy {
 	case "", TenancyDefault:
@@ -169,8 +169,8 @@ func (pg *PlacementGroups) admit(launch resolvedLaunch) error {
 		return nil
 	}
 	members, inZone := pg.instancesOf(launch.placement), 0
-	for _, m := range members {
-		if m.current.Zone == launch.zone.Name {
+	for _, h := range members {
+		if h.current.Zone == launch.zone.Name {
 			inZone++
 		}
 	}
@@ -208,8 +208,8 @@ func (pg *PlacementGroups) assign(i *Instance, launch resolvedLaunch) {
 		return
 	}
 	counts := make([]int, g.Partitions)
-	for _, m := range pg.instancesOf(g) {
-		counts[m.current.Partition-1]++
+	for _, h := range pg.instancesOf(g) {
+		counts[h.current.Partition-1]++
 	}
 	i.Partition = 1 + slices.Index(counts, slices.Min(counts))
 }

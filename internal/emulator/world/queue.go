@@ -16,7 +16,7 @@ import (
 type Queue struct {
 	Name       string            // unique in the region; at most 80 characters
 	ARN        string            // "arn:aws:sqs:…"
-	CreatedAt  time.Time         // when the queue was created
+	CreatedAt  time.Time         // creation time
 	Attributes map[string]string // attributes by their names in SetQueueAttributes: "VisibilityTimeout" → "30"
 
 	messages []*Message          // oldest first
@@ -46,7 +46,7 @@ type Message struct {
 	redeliver   bool      // the second delivery is due; deleting the message does not prevent it
 }
 
-// CreateQueue creates a queue. If a queue with this name and the given attributes exists, CreateQueue returns that queue.
+// CreateQueue creates a queue. If a queue with this name and the given attributes exists, it is returned.
 func (s *SQS) CreateQueue(now time.Time, name string, attributes map[string]string) (*Queue, error) {
 	if name == "" || len(name) > 80 || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "" {
 		return nil, failure.New("InvalidParameterValue", "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length")

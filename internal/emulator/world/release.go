@@ -14,7 +14,6 @@ const (
 	bottlerocketOwner = "092701018921"
 )
 
-// release is one release of the EKS images.
 type release struct {
 	eks          string    // "v20260601"
 	bottlerocket string    // "1.52.0"

@@ -22,7 +22,7 @@ type CapacityReservation struct {
 	Interruptible bool              // the owner may interrupt the instances at any time
 	Group         string            // name of the cluster placement group of its instances; empty: none
 	State         string            // "active", "expired" or "cancelled"
-	CreatedAt     time.Time         // when the reservation was created
+	CreatedAt     time.Time         // creation time
 	End           time.Time         // zero: it ends when it is cancelled
 	Tags          map[string]string // nil: none
 }
@@ -99,8 +99,8 @@ func (cr *CapacityReservations) scheduleEnd(c *CapacityReservation) {
 	if c.Kind == kindBlock {
 		due.Schedule(c.End.Add(-blockWarning), func(at time.Time) { cr.region.WarnBlockExpiry(at, c.ID, c.End) })
 		due.Schedule(c.End.Add(-blockReclaim), func(at time.Time) {
-			for _, m := range cr.instancesIn(c) {
-				cr.region.Instances.shutDown(at, m, reason(blockEnded))
+			for _, h := range cr.instancesIn(c) {
+				cr.region.Instances.shutDown(at, h, reason(blockEnded))
 			}
 		})
 	}
@@ -122,9 +122,9 @@ func (cr *CapacityReservations) end(now time.Time, c *CapacityReservation, state
 	if c.State != reservationActive {
 		return
 	}
-	for _, m := range cr.instancesIn(c) {
-		m.change(now, func(i *Instance) { i.CapacityReservationID = "" })
-		cr.region.Capacity.occupy(m.offering(), m.stock.Facts.Processor.VCPUs)
+	for _, h := range cr.instancesIn(c) {
+		h.change(now, func(i *Instance) { i.CapacityReservationID = "" })
+		cr.region.Capacity.occupy(h.offering(), h.stock.Facts.Processor.VCPUs)
 	}
 	c.State = state
 }
@@ -154,8 +154,8 @@ func (cr *CapacityReservations) Unused(c *CapacityReservation) int {
 func (cr *CapacityReservations) instancesIn(c *CapacityReservation) []*history {
 	var out []*history
 	for _, id := range cr.region.Instances.order {
-		if m := cr.region.Instances.byID[id]; m.current.CapacityReservationID == c.ID && m.current.Alive() {
-			out = append(out, m)
+		if h := cr.region.Instances.byID[id]; h.current.CapacityReservationID == c.ID && h.current.Alive() {
+			out = append(out, h)
 		}
 	}
 	return out
@@ -194,8 +194,7 @@ func (cr *CapacityReservations) resolve(req launchRequest) (*CapacityReservation
 	return c, nil
 }
 
-// nameOf returns the name of the placement group of a launch; empty if the launch names none, or if the group does not
-// exist.
+// nameOf returns the name of a launch's placement group; empty if there is none.
 func (pg *PlacementGroups) nameOf(d TemplateData) string {
 	if d.Placement == nil {
 		return ""
@@ -217,8 +216,8 @@ func (c *CapacityReservation) market() string {
 	return ""
 }
 
-// forLaunch returns the reservation in which a new instance would run; nil: outside of reservations. The second result is
-// false if the instance must run in a reservation, and no matching reservation has room.
+// forLaunch returns the reservation in which a new instance would run; nil: in none. The second result is false if the
+// instance must run in a reservation, and no matching reservation has room.
 func (cr *CapacityReservations) forLaunch(launch resolvedLaunch) (*CapacityReservation, bool) {
 	preference := ""
 	if launch.data.Reservation != nil {
@@ -267,9 +266,9 @@ func (cr *CapacityReservations) assign(i *Instance, launch resolvedLaunch) {
 
 // release subtracts an ended instance from the usage of the region's capacity. It ignores an instance in a reservation,
 // because the capacity of a reservation stays reserved.
-func (cr *CapacityReservations) release(m *history) {
-	if m.current.CapacityReservationID == "" {
-		cr.region.Capacity.vacate(m.offering(), m.stock.Facts.Processor.VCPUs)
+func (cr *CapacityReservations) release(h *history) {
+	if h.current.CapacityReservationID == "" {
+		cr.region.Capacity.vacate(h.offering(), h.stock.Facts.Processor.VCPUs)
 	}
 }
 

@@ -99,7 +99,8 @@ func TestReservationEnds(t *testing.T) {
 	if err := r.CapacityReservations.Cancel(noon(), plain.ID); err != nil {
 		t.Fatal(err)
 	}
-	if inPlain, _ = w.Instance(inPlain.ID); !inPlain.Alive() || inPlain.CapacityReservationID != "" || r.CapacityReservations.Unused(plain) != 0 {
+	inPlain, _ = w.Instance(inPlain.ID)
+	if !inPlain.Alive() || inPlain.CapacityReservationID != "" || r.CapacityReservations.Unused(plain) != 0 {
 		t.Errorf("after the end, the instance is %s in %q, %d unused, want it alive in no reservation",
 			inPlain.State, inPlain.CapacityReservationID, r.CapacityReservations.Unused(plain))
 	}

@@ -23,7 +23,6 @@ type RunRequest struct {
 	Caller   string  // ARN of the caller's role; empty: a user
 }
 
-// recordedRun is the result of a RunInstances call with an idempotency token.
 type recordedRun struct {
 	fingerprint string
 	instances   []string // ids
@@ -68,7 +67,6 @@ func (l *Launches) CheckRun(now time.Time, q RunRequest) error {
 	return err
 }
 
-// checkRun validates a request, and resolves its parameters.
 func (l *Launches) checkRun(now time.Time, q RunRequest) (resolvedLaunch, error) {
 	if q.Min < 1 || q.Max < q.Min || q.Max > maxFleetCapacity {
 		return resolvedLaunch{}, failure.New("InvalidParameterValue",
@@ -143,8 +141,8 @@ func (d TemplateData) withOverrides(q TemplateData) TemplateData {
 func (s *Instances) withIDs(ids []string) []Instance {
 	var out []Instance
 	for _, id := range ids {
-		if m := s.byID[id]; m != nil {
-			out = append(out, m.current)
+		if h := s.byID[id]; h != nil {
+			out = append(out, h.current)
 		}
 	}
 	return out

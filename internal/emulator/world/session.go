@@ -33,21 +33,21 @@ func (w *World) IsValid(s identity.Session) bool {
 // InstanceSession returns the credentials that the metadata service returns to an instance. It renews the credentials
 // after half of sessionLife. The error describes why the instance has no credentials.
 func (w *World) InstanceSession(now time.Time, instanceID string) (identity.Session, error) {
-	m := w.historyOf(instanceID)
-	if m == nil {
+	h := w.historyOf(instanceID)
+	if h == nil {
 		return identity.Session{}, fmt.Errorf("read credentials of instance %s: instance does not exist", instanceID)
 	}
-	if !m.current.Alive() {
-		return identity.Session{}, fmt.Errorf("read credentials of instance %s: instance is %s", instanceID, m.current.State)
+	if !h.current.Alive() {
+		return identity.Session{}, fmt.Errorf("read credentials of instance %s: instance is %s", instanceID, h.current.State)
 	}
-	if m.current.ProfileARN == "" {
+	if h.current.ProfileARN == "" {
 		return identity.Session{}, fmt.Errorf("read credentials of instance %s: instance has no instance profile", instanceID)
 	}
-	a := m.region.Account
-	p, err := a.ProfileByARN(m.current.ProfileARN)
+	a := h.region.Account
+	p, err := a.ProfileByARN(h.current.ProfileARN)
 	if err != nil {
 		return identity.Session{},
-			fmt.Errorf("read credentials of instance %s: instance profile %s does not exist", instanceID, m.current.ProfileARN)
+			fmt.Errorf("read credentials of instance %s: instance profile %s does not exist", instanceID, h.current.ProfileARN)
 	}
 	if p.Role == "" {
 		return identity.Session{}, fmt.Errorf("read credentials of instance %s: instance profile %s has no role", instanceID, p.Name)
@@ -56,14 +56,14 @@ func (w *World) InstanceSession(now time.Time, instanceID string) (identity.Sess
 		return identity.Session{},
 			fmt.Errorf("read credentials of instance %s: the trust policy of role %s does not allow EC2", instanceID, p.Role)
 	}
-	if s := m.session; s != nil && s.Identity.Role == p.Role && now.Before(s.Expires.Add(-sessionLife/2)) {
+	if s := h.session; s != nil && s.Identity.Role == p.Role && now.Before(s.Expires.Add(-sessionLife/2)) {
 		return *s, nil
 	}
 	s, err := a.AssumeRole(now, p.Role, instanceID, sessionLife)
 	if err != nil {
 		return identity.Session{}, fmt.Errorf("read credentials of instance %s: role %s does not exist", instanceID, p.Role)
 	}
-	w.sts.ScheduleRemoval(&w.due, m.session)
-	m.session = &s
+	w.sts.ScheduleRemoval(&w.due, h.session)
+	h.session = &s
 	return s, nil
 }

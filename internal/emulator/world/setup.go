@@ -108,7 +108,6 @@ func (w *World) CreateClusterResources(now time.Time, s Setup) (ClusterResources
 	return e, r.createImages(now)
 }
 
-// createNetwork creates the VPC, its subnets and its route tables.
 func (r *Region) createNetwork(s Setup, e *ClusterResources) error {
 	tags := func(name string, more map[string]string) map[string]string {
 		return site.WithTags(more, map[string]string{"Name": s.Cluster + "/" + name, "kubernetes.io/cluster/" + s.Cluster: "shared"}, nil)
@@ -155,8 +154,7 @@ func (r *Region) createNetwork(s Setup, e *ClusterResources) error {
 	return nil
 }
 
-// createSecurityGroups creates the security groups. The cluster's and the nodes' groups allow all traffic between their
-// members.
+// createSecurityGroups lets the members of the cluster's and the nodes' groups exchange all traffic.
 func (r *Region) createSecurityGroups(s Setup, e *ClusterResources) error {
 	var err error
 	owned := map[string]string{"kubernetes.io/cluster/" + s.Cluster: "owned"}

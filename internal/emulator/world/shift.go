@@ -33,7 +33,6 @@ const (
 	ShiftCanceled = "CANCELED"
 )
 
-// maxShift is the maximum duration of a zonal shift that a user starts.
 const maxShift = 3 * 24 * time.Hour
 
 // Start starts a zonal shift of a user, which ends after the given duration. A second active shift of a user for the
@@ -109,7 +108,6 @@ func (zs *ZonalShifts) IsManaged(resource string) bool {
 	return false
 }
 
-// check returns an error if the resource does not take part in zonal shifts, or if the zone does not exist.
 func (zs *ZonalShifts) check(s ZonalShift) error {
 	if !zs.IsManaged(s.Resource) {
 		return zs.UnmanagedError(s.Resource)

@@ -43,12 +43,12 @@ func (r *Region) Tag(now time.Time, ids []string, add map[string]string, remove 
 		}
 	}
 	for i, id := range ids {
-		if m := r.Instances.byID[id]; m != nil {
-			next := site.WithTags(m.current.Tags, add, remove)
+		if h := r.Instances.byID[id]; h != nil {
+			next := site.WithTags(h.current.Tags, add, remove)
 			if len(next) > maxTags+5 { // AWS adds up to five tags
 				return failure.New("TagLimitExceeded", "The number of tags on %s exceeds the limit of %d.", id, maxTags)
 			}
-			m.change(now, func(i *Instance) { i.Tags = next })
+			h.change(now, func(i *Instance) { i.Tags = next })
 			continue
 		}
 		*tags[i] = site.WithTags(*tags[i], add, remove)
@@ -104,8 +104,8 @@ func (r *Region) TagSets(now time.Time) []TagSet {
 // TagsOf returns the current tags of an EC2 resource; false if the resource does not exist, or if it is a network
 // interface or a volume.
 func (r *Region) TagsOf(id string) (map[string]string, bool) {
-	if m := r.Instances.byID[id]; m != nil {
-		return m.current.Tags, true
+	if h := r.Instances.byID[id]; h != nil {
+		return h.current.Tags, true
 	}
 	tags := r.tagsPointer(id)
 	if tags == nil {

@@ -14,7 +14,7 @@ import (
 type Template struct {
 	ID        string            // "lt-0…"
 	Name      string            // unique in the region; 3 to 128 characters
-	CreatedAt time.Time         // when the template was created
+	CreatedAt time.Time         // creation time
 	CreatedBy string            // ARN of the caller that created the template
 	Tags      map[string]string // of the template itself; nil: none
 	Versions  []TemplateVersion // sorted by number; the first is $Default, the last is $Latest
@@ -32,7 +32,7 @@ type LaunchTemplates struct {
 type TemplateVersion struct {
 	Number      int64        // counts from 1
 	Description string       // free text; empty: none
-	CreatedAt   time.Time    // when the version was created
+	CreatedAt   time.Time    // creation time
 	Data        TemplateData // launch parameters
 }
 

@@ -15,12 +15,13 @@ import (
 //   - the name in EC2's answers, by default the first name with a lower-case initial;
 //   - the name of the elements of a list, by default "item".
 type TemplateData struct {
-	ImageID      string          `aws:"ImageId"`                                  // "ami-0…"
-	InstanceType string          `aws:"InstanceType"`                             // "m5.large"
-	UserData     string          `aws:"UserData"`                                 // base64
-	Profile      *ProfileRef     `aws:"IamInstanceProfile"`                       // instance profile; nil: no role
-	Devices      []Device        `aws:"BlockDeviceMapping,blockDeviceMappingSet"` // changes of the image's volumes, and additional volumes
-	Interfaces   []InterfaceSpec `aws:"NetworkInterface,networkInterfaceSet"`     // none: one interface in the subnet of the launch
+	ImageID      string      `aws:"ImageId"`            // "ami-0…"
+	InstanceType string      `aws:"InstanceType"`       // "m5.large"
+	UserData     string      `aws:"UserData"`           // base64
+	Profile      *ProfileRef `aws:"IamInstanceProfile"` // instance profile; nil: no role
+	// Devices change the image's volumes, and add volumes.
+	Devices    []Device        `aws:"BlockDeviceMapping,blockDeviceMappingSet"`
+	Interfaces []InterfaceSpec `aws:"NetworkInterface,networkInterfaceSet"` // none: one interface in the subnet of the launch
 	// GroupIDs are the ids of security groups in addition to those of Interfaces. If a launch has no groups at all, it
 	// uses the VPC's default group.
 	GroupIDs        []string            `aws:"SecurityGroupId,securityGroupIdSet"`

@@ -76,8 +76,7 @@ func (w *World) Changes() []Instance {
 	return c
 }
 
-// NewID returns an id that is unique in the world: the prefix and 17 hexadecimal digits, for example
-// "i-0d3adb33f00000001".
+// NewID returns an id that is unique in the world: see site.IDs.New.
 func (w *World) NewID(prefix string) string {
 	return w.idGenerator().New(prefix)
 }

@@ -56,10 +56,10 @@ func image(t *testing.T, r *world.Region) string {
 }
 
 // launchIn launches n instances in the subnet s.
-func launchIn(t *testing.T, now time.Time, e world.ClusterResources, s *network.Subnet, instanceType string, n int) ([]world.Instance, error) {
+func launchIn(t *testing.T, now time.Time, e world.ClusterResources, s *network.Subnet, typeName string, n int) ([]world.Instance, error) {
 	t.Helper()
 	return e.Region.Launches.RunInstances(now, world.RunRequest{
-		Data: world.TemplateData{ImageID: image(t, e.Region), InstanceType: instanceType}, SubnetID: s.ID, Min: n, Max: n,
+		Data: world.TemplateData{ImageID: image(t, e.Region), InstanceType: typeName}, SubnetID: s.ID, Min: n, Max: n,
 	})
 }
 

@@ -144,8 +144,8 @@ func preferences(spec *corev1.PodSpec) []cluster.Preference {
 const MaxAlternatives = 256
 
 // product returns the combinations of one alternative of a with one alternative of b, without those that conflict. An
-// empty list a allows every node, as in cluster.Pod; b must not be empty. If no combination remains, or if there are too many,
-// the text gives the reason.
+// empty list a allows every node, as in cluster.Pod; b must not be empty. If no combination remains, or if there are
+// too many, the text gives the reason.
 func product(a, b []requirements.Requirements) ([]requirements.Requirements, string) {
 	if len(a) == 0 {
 		return b, ""

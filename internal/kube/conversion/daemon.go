@@ -72,7 +72,6 @@ func daemonTolerations(spec *corev1.PodSpec) []requirements.Toleration {
 // every node and every instance type. Real namespaces stay below it: a node runs a few hundred pods at most.
 const MaxDaemonCost = 500
 
-// daemonCost returns the cost of a DaemonSet as defined by MaxDaemonCost.
 func daemonCost(d *cluster.Daemon) int {
 	const perUnit = 8 // comparing this number of tolerations or ports takes about as long as comparing one DaemonSet
 	// Rounded down, the six or seven tolerations that each DaemonSet gets cost nothing: see daemonTolerations.
@@ -106,9 +105,9 @@ func withinDaemonCost(sets []*appsv1.DaemonSet, values map[*appsv1.DaemonSet]clu
 	return out
 }
 
-// Daemons returns the DaemonSets as the solver sees them, sorted by namespace and name. It leaves out DaemonSets
-// whose pods run on no node or cannot be predicted, and those beyond MaxDaemonCost. newest has the newest pod of each DaemonSet,
-// by UID of the DaemonSet.
+// Daemons returns the DaemonSets as the solver sees them, sorted by namespace and name. It leaves out DaemonSets whose
+// pods run on no node or cannot be predicted, and those beyond MaxDaemonCost. newest has the newest pod of each
+// DaemonSet, by UID of the DaemonSet.
 func Daemons(sets []*appsv1.DaemonSet, newest map[types.UID]*corev1.Pod, refs References) []cluster.Daemon {
 	values := make(map[*appsv1.DaemonSet]cluster.Daemon, len(sets))
 	for _, set := range sets {

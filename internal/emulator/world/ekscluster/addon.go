@@ -20,7 +20,6 @@ type Addon struct {
 	Tags       map[string]string // nil: none
 }
 
-// addonVersions returns the available add-ons with their default versions.
 func addonVersions() map[string]string {
 	return map[string]string{
 		"aws-ebs-csi-driver":     "v1.48.0-eksbuild.1",

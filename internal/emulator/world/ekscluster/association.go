@@ -18,12 +18,11 @@ type PodIdentityAssociation struct {
 	Namespace      string            // of the service account
 	ServiceAccount string            // name; pods that use it get the role
 	Role           string            // ARN
-	CreatedAt      time.Time         // when the association was created
+	CreatedAt      time.Time         // creation time
 	ModifiedAt     time.Time         // when the role was last set
 	Tags           map[string]string // nil: none
 }
 
-// podIdentityPrincipal is the service principal that assumes the roles of pods.
 const podIdentityPrincipal = "pods.eks.amazonaws.com"
 
 // CreatePodIdentityAssociation associates a service account of a cluster with a role. The role must exist and trust EKS
@@ -52,7 +51,6 @@ func (s *EKS) CreatePodIdentityAssociation(now time.Time, cluster string, p PodI
 	return &p, nil
 }
 
-// checkPodRole returns an error for a role that EKS cannot assume for pods.
 func (s *EKS) checkPodRole(arn string) error {
 	role, err := s.account.Role(identity.RoleName(arn))
 	if err != nil || role.ARN != arn {

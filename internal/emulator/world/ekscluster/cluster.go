@@ -77,7 +77,7 @@ type AccessEntry struct {
 	Kind       string            // EntryStandard, EntryEC2Linux, EntryEC2Windows or EntryFargateLinux
 	Groups     []string          // Kubernetes groups of the principal
 	Username   string            // may contain {{EC2PrivateDNSName}} and {{SessionName}}
-	CreatedAt  time.Time         // when the entry was created
+	CreatedAt  time.Time         // creation time
 	ModifiedAt time.Time         // when the entry was last changed
 	Tags       map[string]string // nil: none
 }

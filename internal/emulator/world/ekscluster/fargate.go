@@ -17,7 +17,7 @@ type FargateProfile struct {
 	SubnetIDs []string          // subnets of the pods; none: the subnets of the cluster
 	Selectors []FargateSelector // at least one; a pod must match one of them
 	Status    string            // "CREATING", "ACTIVE", "DELETING"
-	CreatedAt time.Time         // when the profile was created
+	CreatedAt time.Time         // creation time
 	Tags      map[string]string // nil: none
 }
 
@@ -38,7 +38,6 @@ func (p *FargateProfile) Selects(namespace string, labels map[string]string) boo
 	return slices.ContainsFunc(p.Selectors, func(s FargateSelector) bool { return s.selects(namespace, labels) })
 }
 
-// selects reports whether the selector matches a pod with the namespace and labels.
 func (s FargateSelector) selects(namespace string, labels map[string]string) bool {
 	if !matchesPattern(s.Namespace, namespace) {
 		return false
@@ -51,7 +50,7 @@ func (s FargateSelector) selects(namespace string, labels map[string]string) boo
 	return true
 }
 
-// matchesPattern reports whether a text matches a pattern. An invalid pattern matches no text.
+// matchesPattern returns false for an invalid pattern.
 func matchesPattern(pattern, text string) bool {
 	ok, err := path.Match(pattern, text)
 	return err == nil && ok

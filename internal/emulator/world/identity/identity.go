@@ -70,7 +70,6 @@ func (s *STS) SessionByKey(accessKey string) (Session, bool) {
 	return Session{}, false
 }
 
-// issue registers a session, so that signatures with its keys can be verified.
 func (s *STS) issue(issued Session) Session {
 	if s.sessions == nil {
 		s.sessions = map[string]*Session{}

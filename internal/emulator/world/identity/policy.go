@@ -15,7 +15,7 @@ type Policy struct {
 	ID         string    // "ANPA…"
 	ARN        string    // "arn:aws:iam::111122223333:policy/…"
 	Document   string    // JSON, as given
-	CreatedAt  time.Time // when the policy was created
+	CreatedAt  time.Time // creation time
 
 	parsed iampolicy.Policy
 }

@@ -18,7 +18,7 @@ type Role struct {
 	ARN         string            // "arn:aws:iam::111122223333:role/node"
 	TrustPolicy string            // JSON, as given
 	Description string            // free text; empty: none
-	CreatedAt   time.Time         // when the role was created
+	CreatedAt   time.Time         // creation time
 	Tags        map[string]string // nil: none
 	Policies    []string          // ARNs of the attached managed policies, sorted
 
@@ -40,7 +40,7 @@ type Profile struct {
 	Name, Path string            // name, unique in the account, and path: "/" by default
 	ID         string            // "AIPA…"
 	ARN        string            // "arn:aws:iam::111122223333:instance-profile/…"
-	CreatedAt  time.Time         // when the profile was created; see Faults.ProfileLag
+	CreatedAt  time.Time         // creation time; see Faults.ProfileLag
 	Tags       map[string]string // nil: none
 	Role       string            // name of its role; empty: none
 }

@@ -102,7 +102,6 @@ func readToken(text string) (webToken, error) {
 	return t, err
 }
 
-// isSignedBy reports whether the token was signed with the private key that belongs to key.
 func (t webToken) isSignedBy(key *rsa.PublicKey) bool {
 	sum := sha256.Sum256([]byte(t.signedText))
 	return rsa.VerifyPKCS1v15(key, crypto.SHA256, sum[:], t.signature) == nil

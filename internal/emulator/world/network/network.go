@@ -212,11 +212,10 @@ func (net *Network) SecurityGroup(id string) *SecurityGroup {
 // VPCs returns the VPCs of the region, oldest first.
 func (net *Network) VPCs() []*VPC { return net.vpcs }
 
-// Subnets returns the subnets of the region, oldest first. Callers may change their fields to inject a fault.
+// Subnets returns the subnets of the region, oldest first. Callers may change their fields.
 func (net *Network) Subnets() []*Subnet { return net.subnets }
 
-// SecurityGroups returns the security groups of the region, oldest first. Callers may change their fields to inject a
-// fault.
+// SecurityGroups returns the security groups of the region, oldest first. Callers may change their fields.
 func (net *Network) SecurityGroups() []*SecurityGroup { return net.groups }
 
 // RouteTables returns the route tables of the region, oldest first.
