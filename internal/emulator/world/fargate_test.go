@@ -49,7 +49,7 @@ func TestFargateProfile(t *testing.T) {
 	}
 }
 
-// TestFargateSelects: a selector matches pods in its namespace that have all of its labels. Both can be patterns.
+// TestFargateSelects: a selector matches pods in its namespace that have all of its labels. Namespace and values can be patterns.
 func TestFargateSelects(t *testing.T) {
 	t.Parallel()
 	p := ekscluster.FargateProfile{Selectors: []ekscluster.FargateSelector{
@@ -83,7 +83,7 @@ func TestFargatePlaces(t *testing.T) {
 	free := s.Free
 	p, err := estate.Region.Network.TakeFargatePlace([]string{"subnet-gone", s.ID})
 	if err != nil || p.SubnetID != s.ID || s.Free != free-1 || p.Name == "" {
-		t.Fatalf("got %+v, %v; %d addresses are free, want one less than %d", p, err, s.Free, free)
+		t.Fatalf("got %+v, %v; %d addresses are free, want %d, and a name in %s", p, err, s.Free, free-1, s.ID)
 	}
 	estate.Region.Network.ReleaseFargatePlace(p)
 	if s.Free != free {

@@ -116,8 +116,8 @@ type choice struct {
 }
 
 // CreateFleet launches instances. Each instance uses the first choice that has capacity, in the order of the allocation
-// strategy; "diversified" takes the choices in turn. The result has one error for each choice that cannot be launched or
-// has no capacity left.
+// strategy; "diversified" takes the choices in turn. The result has one error for each choice that cannot be launched
+// or has no capacity left.
 func (l *Launches) CreateFleet(now time.Time, q FleetRequest) (Fleet, error) {
 	f, err := l.createFleet(now, q)
 	if err == nil {
@@ -271,7 +271,7 @@ func (o FleetOverride) applyTo(d TemplateData) TemplateData {
 }
 
 // rank sorts choices by an allocation strategy. Capacity beyond need does not count. Equal choices keep their order.
-// The strategies with "optimized" rank by remaining capacity first, because the emulator knows no interruption rates.
+// "price-capacity-optimized" is emulated like "capacity-optimized": capacity first, then price.
 func rank(choices []choice, strategy string, need int) {
 	slices.SortStableFunc(choices, func(a, b choice) int {
 		byPrice := cmp.Compare(a.price, b.price)
@@ -315,7 +315,7 @@ func nextChoice(choices []choice, turn int) int {
 	return -1
 }
 
-// mergeTags gives the tags of the request precedence.
+// mergeTags merges the tags of both. The tags of the request have precedence.
 func mergeTags(template []TagSpecification, request Tagging) Tagging {
 	out := Tagging{}
 	for _, s := range template {

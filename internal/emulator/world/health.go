@@ -8,6 +8,7 @@ import (
 // StatusCheck is one of EC2's status checks.
 type StatusCheck string
 
+// The status checks.
 const (
 	InstanceCheck StatusCheck = "instance" // whether the instance responds
 	SystemCheck   StatusCheck = "system"   // whether the host of the instance works
@@ -23,14 +24,14 @@ type ScheduledEvent struct {
 
 func endingEvents() []string { return []string{"instance-retirement", "instance-stop"} }
 
-// Impair makes the named status checks of an instance fail from now on, and all other checks pass. It returns false if
-// the instance does not exist.
+// Impair makes the named status checks of an instance fail, and all other checks pass. A check that fails already keeps
+// its time. Impair returns false if the instance does not exist.
 func (w *World) Impair(now time.Time, id string, failing ...StatusCheck) bool {
 	h := w.historyOf(id)
 	if h == nil {
 		return false
 	}
-	since := func(c StatusCheck, failedSince time.Time) time.Time { // the new value of failedSince; zero: the check passes
+	since := func(c StatusCheck, failedSince time.Time) time.Time { // zero: the check passes
 		switch {
 		case !slices.Contains(failing, c):
 			return time.Time{}

@@ -52,7 +52,7 @@ func (p *Permissions) ForFleetConfig(q FleetRequest, c FleetConfig) []iampolicy.
 	}
 	v, err := t.Version(c.Version)
 	if err != nil {
-		return nil
+		return nil // as above
 	}
 	return p.forLaunch(t, v.Data, mergeTags(v.Data.Tags, q.Tags), q.Spot > 0)
 }

@@ -45,7 +45,7 @@ func (r *Region) Tag(now time.Time, ids []string, add map[string]string, remove 
 	for i, id := range ids {
 		if h := r.Instances.byID[id]; h != nil {
 			next := site.WithTags(h.current.Tags, add, remove)
-			if len(next) > maxTags+5 { // AWS adds up to five tags
+			if len(next) > maxTags+5 { // AWS adds up to five tags, with the prefix aws:
 				return failure.New("TagLimitExceeded", "The number of tags on %s exceeds the limit of %d.", id, maxTags)
 			}
 			h.change(now, func(i *Instance) { i.Tags = next })

@@ -86,7 +86,7 @@ func (s *STS) ScheduleRemoval(due *site.Timetable, old *Session) {
 	due.Schedule(old.Expires, func(time.Time) { delete(s.sessions, old.AccessKey) })
 }
 
-// RoleName returns the name in an ARN of IAM, without the path. It returns a name unchanged.
+// RoleName returns the name of a role from its name or ARN: the text after the last slash.
 func RoleName(nameOrARN string) string {
 	return nameOrARN[strings.LastIndexByte(nameOrARN, '/')+1:]
 }

@@ -39,7 +39,7 @@ func (n *ACL) Allows(out bool, port int64) bool {
 	return i >= 0 && !entries[i].Deny
 }
 
-// CreateNetworkACL creates a network ACL for some subnets of a VPC.
+// CreateNetworkACL creates a network ACL.
 func (net *Network) CreateNetworkACL(n ACL) *ACL {
 	n.ID = net.site.IDs.New("acl")
 	net.acls = append(net.acls, &n)

@@ -13,7 +13,7 @@ type FargateAddress struct {
 	Name     string    // private DNS name of the address: "ip-10-0-0-12.ec2.internal"
 }
 
-// TakeFargatePlace assigns an address in the first of the subnets that exists and has a free one.
+// TakeFargatePlace assigns an address in the first subnet that exists and has a free one.
 func (net *Network) TakeFargatePlace(subnetIDs []string) (FargateAddress, error) {
 	for _, id := range subnetIDs {
 		s := net.Subnet(id)

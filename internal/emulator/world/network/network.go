@@ -171,7 +171,7 @@ func (net *Network) CreateSecurityGroup(vpcID, name, description string, tags ma
 	return g, nil
 }
 
-// CreateRouteTable creates a route table for some subnets of a VPC.
+// CreateRouteTable creates a route table.
 func (net *Network) CreateRouteTable(t RouteTable) *RouteTable {
 	t.ID = net.site.IDs.New("rtb")
 	net.routeTables = append(net.routeTables, &t)

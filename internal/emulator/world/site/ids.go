@@ -7,14 +7,13 @@ import (
 	"strings"
 )
 
-// IDs generates IDs, keys and tokens. With the same seed, the same sequence of calls generates the same values. Use
-// NewIDs.
+// IDs generates IDs, keys and tokens. With the same seed, the same sequence of calls generates the same values.
 type IDs struct {
 	seed   *string
 	serial uint64 // number of generated values
 }
 
-// NewIDs returns a generator of IDs. It reads the seed at each call.
+// NewIDs returns a generator, which reads the seed at each call.
 func NewIDs(seed *string) *IDs { return &IDs{seed: seed} }
 
 // New returns an ID that is unique in the world: the prefix and 17 hexadecimal digits, for example

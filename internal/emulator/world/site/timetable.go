@@ -14,7 +14,7 @@ type Timetable struct {
 
 type event struct {
 	at     time.Time // when the event is due
-	serial int       // of the call of Schedule, from 1
+	serial int       // number of the call of Schedule, from 1
 	run    func(at time.Time)
 }
 
