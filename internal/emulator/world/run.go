@@ -32,11 +32,11 @@ type recordedRun struct {
 // returns an error if capacity or free addresses do not suffice for Min instances, or if the quota does not suffice for
 // one.
 func (l *Launches) RunInstances(now time.Time, q RunRequest) ([]Instance, error) {
-	if known, ok := l.runTokens[q.Token]; ok && q.Token != "" {
-		if known.fingerprint != q.Fingerprint {
+	if earlier, ok := l.runTokens[q.Token]; ok && q.Token != "" {
+		if earlier.fingerprint != q.Fingerprint {
 			return nil, failure.Mismatch()
 		}
-		return l.region.Instances.withIDs(known.instances), nil
+		return l.region.Instances.withIDs(earlier.instances), nil
 	}
 	launch, err := l.checkRun(now, q)
 	if err != nil {

@@ -58,21 +58,21 @@ func StaticClaimFor(pool *karpv1.NodePool) (*karpv1.NodeClaim, error) {
 	case ref == nil || pool.Spec.Replicas == nil:
 		return nil, fmt.Errorf("%w: nodepool %s is not static", kubeclient.ErrStale, pool.Name)
 	}
-	all := slices.Clone(template.Spec.Requirements)
+	reqs := slices.Clone(template.Spec.Requirements)
 	known := awsv1.WellKnownLabels() // as labels of a template, they restrict the instance
 	for _, key := range slices.Sorted(maps.Keys(template.Labels)) {
 		if slices.Contains(known, key) {
-			all = append(all, requirementObject(requirements.Requirement{
+			reqs = append(reqs, requirementObject(requirements.Requirement{
 				Key: key, Operator: requirements.In, Values: []string{template.Labels[key]},
 			}))
 		}
 	}
-	if all == nil {
-		all = karpv1.Requirements{} // the CRD rejects null
+	if reqs == nil {
+		reqs = karpv1.Requirements{} // the CRD rejects null
 	}
 	planned := packing.PlannedNode{Pool: pool.Name, Labels: template.Labels}
-	return newClaim(pool, claimLabels(planned, ref, all), claimAnnotations(planned, pool), karpv1.NodeClaimSpec{
-		Taints: template.Spec.Taints, StartupTaints: template.Spec.StartupTaints, Requirements: all,
+	return newClaim(pool, claimLabels(planned, ref, reqs), claimAnnotations(planned, pool), karpv1.NodeClaimSpec{
+		Taints: template.Spec.Taints, StartupTaints: template.Spec.StartupTaints, Requirements: reqs,
 	}), nil
 }
 
