@@ -46,7 +46,8 @@ type spreadArgs struct {
 	DefaultingType     string                            `json:"defaultingType"`
 }
 
-// The values of spreadArgs.DefaultingType. In kube-scheduler's own configuration, empty means System.
+// The values of spreadArgs.DefaultingType. In kube-scheduler's own configuration, empty means System. Karpenter's short
+// form ignores the field.
 const (
 	defaultingSystem = "System"
 	defaultingList   = "List"
@@ -60,7 +61,7 @@ const spreadPlugin = "PodTopologySpread"
 //   - {podTopologySpread: {defaultConstraints: [...]}}, as in Karpenter's SCHEDULER_CONFIG;
 //   - a whole KubeSchedulerConfiguration, whose other fields are ignored.
 //
-// An empty text has no constraints. The error names the invalid field.
+// An empty text is valid and has no constraints. The error names the invalid field.
 func ReadDefaultSpread(text string) (DefaultSpread, error) {
 	var head struct {
 		Kind string `json:"kind"`
@@ -126,7 +127,7 @@ func defaultsOf(profiles []profile) (DefaultSpread, error) {
 	return out, nil
 }
 
-// setDefaults sets the defaults of kube-scheduler. path is the path of the arguments, for errors.
+// setDefaults sets the constraints that kube-scheduler uses if none are listed. path is the path of a, for errors.
 func (a *spreadArgs) setDefaults(path string) error {
 	switch a.DefaultingType {
 	case "", defaultingSystem:
@@ -150,14 +151,14 @@ func constraintsError(path string, list []corev1.TopologySpreadConstraint) error
 	for i := range list {
 		c := &list[i]
 		_, problem := spreadOf(c, nil)
-		same := func(o corev1.TopologySpreadConstraint) bool {
+		repeats := func(o corev1.TopologySpreadConstraint) bool {
 			return o.TopologyKey == c.TopologyKey && o.WhenUnsatisfiable == c.WhenUnsatisfiable
 		}
 		switch {
 		case problem != "":
 		case c.LabelSelector != nil, len(c.MatchLabelKeys) > 0:
 			problem = " has a labelSelector or matchLabelKeys; each pod gets the selector of its Services and controller: leave them out"
-		case slices.ContainsFunc(list[:i], same):
+		case slices.ContainsFunc(list[:i], repeats):
 			problem = " repeats the topologyKey and whenUnsatisfiable of an earlier constraint; leave it out"
 		}
 		if problem != "" {
@@ -187,7 +188,7 @@ func (d DefaultSpread) constraintsOf(pod *corev1.Pod, groups *PodSelectors) []cl
 	}
 	var out []cluster.Spread
 	for i := range list {
-		spread, _ := spreadOf(&list[i], nil) // checked by constraintsError
+		spread, _ := spreadOf(&list[i], nil) // valid: constraintsError has checked it
 		spread.Selector = selector
 		out = append(out, spread)
 	}

@@ -48,8 +48,8 @@ func DiskProblem(mappings []awsv1.BlockDeviceMapping) string {
 		case m.EBS == nil:
 			return field + ".ebs is missing: set volumeSize or snapshotID for the volume of " + *m.DeviceName
 		}
-		if other, ok := firstIndex[*m.DeviceName]; ok {
-			return fmt.Sprintf("%s.deviceName is %s, as in spec.blockDeviceMappings[%d]: a device can be mapped once", field, *m.DeviceName, other)
+		if first, ok := firstIndex[*m.DeviceName]; ok {
+			return fmt.Sprintf("%s.deviceName is %s, as in spec.blockDeviceMappings[%d]: a device can be mapped once", field, *m.DeviceName, first)
 		}
 		firstIndex[*m.DeviceName] = i
 		if text := volumeProblem(m.EBS, m.RootVolume || slices.Contains(rootDevices, *m.DeviceName)); text != "" {
@@ -60,7 +60,7 @@ func DiskProblem(mappings []awsv1.BlockDeviceMapping) string {
 }
 
 // volumeProblem describes a problem of a volume; the text begins with the field. Empty if there is none.
-func volumeProblem(v *awsv1.BlockDevice, root bool) string {
+func volumeProblem(v *awsv1.BlockDevice, isRoot bool) string {
 	kind := ""
 	if v.VolumeType != nil {
 		kind = *v.VolumeType
@@ -76,7 +76,7 @@ func volumeProblem(v *awsv1.BlockDevice, root bool) string {
 		return ".iops cannot be chosen for a volume of type " + kind + ": leave it out, or choose gp3, io1 or io2"
 	case v.Throughput != nil && kind != "" && kind != "gp3":
 		return ".throughput cannot be chosen for a volume of type " + kind + ": leave it out, or choose gp3"
-	case root && limits.neverBoots:
+	case isRoot && limits.neverBoots:
 		return ".volumeType is " + kind + ", from which no instance boots: choose gp3 for the root volume"
 	case !known:
 		return ""
@@ -112,14 +112,14 @@ func (l volumeLimits) problem(kind string, v *awsv1.BlockDevice) string {
 			return fmt.Sprintf(".volumeSize is %d GiB, and a volume of type %s has %d to %d GiB", size, kind, l.leastGiB, l.mostGiB)
 		}
 	}
-	iops := l.leastIOPS // the default of gp3
+	iops := l.leastIOPS // the default of gp3; only gp3 has a throughput, for which iops is needed below
 	if v.IOPS != nil {
 		iops = *v.IOPS
-		if most := max(l.leastIOPS, size*l.iopsPerGiB); iops < l.leastIOPS || iops > l.mostIOPS {
+		if mostForSize := max(l.leastIOPS, size*l.iopsPerGiB); iops < l.leastIOPS || iops > l.mostIOPS {
 			return fmt.Sprintf(".iops is %d, and a volume of type %s has %d to %d", iops, kind, l.leastIOPS, l.mostIOPS)
-		} else if size > 0 && iops > most {
+		} else if size > 0 && iops > mostForSize {
 			return fmt.Sprintf(".iops is %d, and a volume of type %s has at most %d for each GiB, %d for %d GiB: lower iops to %d, or raise volumeSize to %dGi",
-				iops, kind, l.iopsPerGiB, most, size, most, (iops+l.iopsPerGiB-1)/l.iopsPerGiB)
+				iops, kind, l.iopsPerGiB, mostForSize, size, mostForSize, (iops+l.iopsPerGiB-1)/l.iopsPerGiB)
 		}
 	}
 	if v.Throughput == nil {
@@ -154,7 +154,7 @@ type ImageDisks struct {
 func SnapshotProblem(mappings []awsv1.BlockDeviceMapping, images []ImageDisks) string {
 	for i, m := range mappings {
 		if m.DeviceName == nil || m.EBS == nil || m.EBS.SnapshotID != nil || m.EBS.VolumeSize == nil {
-			continue
+			continue // with SnapshotID, the image's snapshot is not used
 		}
 		for _, image := range images {
 			if size, least := GiBOf(m.EBS), image.GiB[*m.DeviceName]; size < least {

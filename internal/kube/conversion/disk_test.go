@@ -9,6 +9,7 @@ import (
 	awsv1 "github.com/joiner-sh/joiner/api/aws/v1"
 )
 
+// TestDiskProblem: each key is a part of the message for the mappings; the empty key stands for no problem.
 func TestDiskProblem(t *testing.T) {
 	t.Parallel()
 	size := resource.MustParse("50Gi")
@@ -67,12 +68,12 @@ func TestDiskProblem(t *testing.T) {
 			func(d *awsv1.BlockDevice) { d.KMSKeyID = text("k") })},
 	} {
 		if got := DiskProblem(mappings); (want == "") != (got == "") || !strings.Contains(got, want) {
-			t.Errorf("DiskProblem = %q, want %q", got, want)
+			t.Errorf("DiskProblem = %q, want a text with %q", got, want)
 		}
 	}
 }
 
-// TestDisksThatEC2Accepts: volumes within all limits have no problem.
+// TestDisksThatEC2Accepts: volumes within all limits have no problem. Several are exactly at a limit.
 func TestDisksThatEC2Accepts(t *testing.T) {
 	t.Parallel()
 	text := func(s string) *string { return &s }
@@ -111,7 +112,7 @@ func TestSnapshotProblem(t *testing.T) {
 	images := []ImageDisks{{ID: "ami-1", Name: "one", GiB: map[string]int64{"/dev/xvda": 2, "/dev/xvdb": 20}},
 		{ID: "ami-2", Name: "two", GiB: map[string]int64{"/dev/xvda": 4}}}
 	if got := SnapshotProblem(mappings, images[:1]); got != "" {
-		t.Error(got)
+		t.Errorf("SnapshotProblem = %q for an image of the volume's size, want no problem", got)
 	}
 	want := "spec.blockDeviceMappings[0].ebs.volumeSize is 2 GiB, and the image two (ami-2) needs at least 4 GiB on /dev/xvda: write 4Gi"
 	if got := SnapshotProblem(mappings, images); got != want {

@@ -8,13 +8,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// adaptSpreads adapts spread constraints to the pod's volumes. kube-scheduler decides by node selector and node
-// affinity, not by volumes, which nodes count for a spread. So pods that share a volume in one zone and are spread over
-// zones cannot all run, however many nodes the zone has.
+// adaptSpreads adapts spread constraints to the pod's volumes. kube-scheduler counts each node that matches the pod's
+// node selector and node affinity, even if the volumes exclude the node. So pods that share a volume in one zone and are
+// spread over zones cannot all run, however many nodes the zone has.
 //
 // affinity has the alternatives of node selector and node affinity. withVolumes has these alternatives, narrowed by the
 // volumes. A spread is not changed if the volumes allow all of its domains. Any other spread gets IgnoresNodeAffinity:
-// unlike in kube-scheduler, nodes that the affinity rejects are counted too. The result is the same as long as these
+// unlike in kube-scheduler, nodes that the affinity rejects are counted too. The result is the same as long as rejected
 // nodes have at least as many matching pods as the nodes that the volumes exclude.
 func adaptSpreads(spreads []cluster.Spread, affinity, withVolumes []requirements.Requirements) []cluster.Spread {
 	if slices.EqualFunc(affinity, withVolumes, sameRequirements) {

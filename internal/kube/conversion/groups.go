@@ -23,8 +23,8 @@ type Groups struct {
 
 // PodSelectors finds the Services and the controller that select a pod.
 type PodSelectors struct {
-	// services are indexed by namespace, then by one pair of their selector, "key=value". Each pod that a Service
-	// selects has this pair as a label.
+	// services are indexed by namespace, then by the first pair of their sorted selector, "key=value". Each pod that a
+	// Service selects has this pair as a label.
 	services map[string]map[string][]*corev1.Service
 	owners   map[string]*metav1.LabelSelector // by "namespace/Kind/name"
 }
@@ -76,7 +76,7 @@ func (g *PodSelectors) selector(pod *corev1.Pod) (cluster.Selector, bool) {
 		if found, ok := g.owners[OwnerKey(pod.Namespace, owner.Kind, owner.Name)]; ok {
 			own, problem := selectorOf(found)
 			switch {
-			case problem != "" || own.MatchesNothing:
+			case problem != "" || own.MatchesNothing: // kube-scheduler ignores this selector too
 			case owner.Kind == "ReplicationController":
 				maps.Copy(reqs, own.Labels) // where keys are equal, the controller's values replace those of the Services
 			default:

@@ -34,8 +34,8 @@ func ClassHash(class *awsv1.EC2NodeClass, authority string) (hash, version strin
 	return hash, drift.ClassVersion, nil
 }
 
-// Annotations on NodeClaims from which drift detection names the changed field. Only Joiner uses them. A NodeClaim of
-// Karpenter gets them when it matches its NodePool and EC2NodeClass.
+// Annotations on NodeClaims that let drift detection name the changed field. Only Joiner uses them. Joiner sets them on
+// a NodeClaim of Karpenter when the NodeClaim matches its NodePool and EC2NodeClass.
 const (
 	// AnnotationPoolParts on a NodeClaim is a set of short hashes, one for each field of the NodePool's template at the
 	// time when the NodeClaim was made.
@@ -81,7 +81,7 @@ func CurrentClassFields(class *awsv1.EC2NodeClass, authority string) (drift.Orig
 		return drift.Origin{}, fmt.Errorf("hash ec2nodeclass %s: %w", class.Name, err)
 	}
 	parts["amiFamily"], parts[drift.FieldAuthority] = drift.Short(class.Spec.ResolvedAMIFamily()), drift.Short(authority)
-	if k := class.Spec.Kubelet; k != nil && len(k.More) > 0 {
+	if k := class.Spec.Kubelet; k != nil && len(k.More) > 0 { // drift.Parts ignores More
 		more, err := drift.Hash(k.More)
 		if err != nil {
 			return drift.Origin{}, fmt.Errorf("hash ec2nodeclass %s: %w", class.Name, err)
@@ -113,15 +113,14 @@ func RecordedFields(claim *karpv1.NodeClaim, pool *karpv1.NodePool) (recordedPoo
 }
 
 // templateTexts returns the fields as texts by name, so that a message about drift can name the old and the new value.
-func templateTexts(taints, startup []corev1.Taint, ref *karpv1.NodeClassReference) map[string]string {
-	out := map[string]string{"taints": taintsText(taints), "startupTaints": taintsText(startup)}
+func templateTexts(taints, startupTaints []corev1.Taint, ref *karpv1.NodeClassReference) map[string]string {
+	out := map[string]string{"taints": taintsText(taints), "startupTaints": taintsText(startupTaints)}
 	if ref != nil {
 		out["nodeClassRef"] = ref.Name
 	}
 	return out
 }
 
-// taintsText returns the taints as one text, sorted.
 func taintsText(taints []corev1.Taint) string {
 	var out []string
 	for _, t := range taints {
@@ -131,7 +130,7 @@ func taintsText(taints []corev1.Taint) string {
 	return strings.Join(out, ", ")
 }
 
-// mapText returns the entries whose key is in keys, as text.
+// mapText returns the entries whose key is in keys, sorted by key: "a=1, b=2". It ignores the values of keys.
 func mapText(entries, keys map[string]string) string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
@@ -142,7 +141,6 @@ func mapText(entries, keys map[string]string) string {
 	return strings.Join(out, ", ")
 }
 
-// durationText returns the duration as text, or "Never" if there is none.
 func durationText(d karpv1.NillableDuration) string {
 	if d.Duration == nil {
 		return karpv1.Never

@@ -13,26 +13,25 @@ import (
 	"github.com/joiner-sh/joiner/internal/suggest"
 )
 
-// evictionSignals are the eviction signals of a kubelet.
 var evictionSignals = []string{
 	"memory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available", "imagefs.inodesFree", "pid.available",
 }
 
 // KubeletProblem returns the problems of spec.kubelet: values that the schema accepts, but the kubelet or the AMI
 // family does not. reason is the reason of the condition that reports the problems. Both results are empty if there is
-// no problem. KubeletProblem does not check the content of maps and lists, except for eviction thresholds.
+// no problem. KubeletProblem does not check the content of maps and lists, except in eviction settings.
 func KubeletProblem(class *awsv1.EC2NodeClass) (reason, message string) {
 	k := class.Spec.Kubelet
 	if k == nil {
 		return "", ""
 	}
-	problems := slices.Concat(otherSettingProblems(k), evictionProblems(k))
+	problems := slices.Concat(moreProblems(k), evictionProblems(k))
 	if len(problems) > 0 {
 		return awsv1.ReasonInvalidKubeletConfiguration, strings.Join(problems, "; ")
 	}
 	family := class.Spec.ResolvedAMIFamily()
 	if family == catalog.AL2023 || family == catalog.Custom {
-		return "", ""
+		return "", "" // nodeadm takes every kubelet setting; the user data of Custom is the user's
 	}
 	var unsupported []string
 	if names := slices.Sorted(maps.Keys(k.More)); len(names) > 0 {
@@ -51,8 +50,8 @@ func KubeletProblem(class *awsv1.EC2NodeClass) (reason, message string) {
 	return "", ""
 }
 
-// otherSettingProblems checks the settings that have no field in awsv1.KubeletConfiguration.
-func otherSettingProblems(k *awsv1.KubeletConfiguration) []string {
+// moreProblems checks k.More: the settings that have no field in awsv1.KubeletConfiguration.
+func moreProblems(k *awsv1.KubeletConfiguration) []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(k.More)) {
 		want, ok := shapeOf(name)

@@ -16,13 +16,13 @@ func TestKubeletProblem(t *testing.T) {
 	for name, c := range map[string]struct{ family, kubelet, reason, messagePart string }{
 		"empty":             {"AL2023", "{}", "", ""},
 		"known fields":      {"Bottlerocket", "{maxPods: 5, kubeReserved: {cpu: 1m}, evictionHard: {memory.available: 5%}}", "", ""},
-		"further fields":    {"AL2023", "{shutdownGracePeriod: 30s, memorySwap: {swapBehavior: LimitedSwap}, podPidsLimit: -1, seccompDefault: true, memoryThrottlingFactor: 0.9, allowedUnsafeSysctls: [net.a], cpuManagerPolicy: static}", "", ""},
+		"fields in More":    {"AL2023", "{shutdownGracePeriod: 30s, memorySwap: {swapBehavior: LimitedSwap}, podPidsLimit: -1, seccompDefault: true, memoryThrottlingFactor: 0.9, allowedUnsafeSysctls: [net.a], cpuManagerPolicy: static}", "", ""},
 		"null":              {"AL2023", "{podPidsLimit: null}", "", ""},
 		"two DNS servers":   {"AL2023", "{clusterDNS: [10.0.0.1, 10.0.0.2]}", "", ""},
-		"reclaim":           {"AL2023", "{evictionMinimumReclaim: {memory.available: 500Mi, nodefs.available: 5%}}", "", ""},
+		"minimum reclaim":   {"AL2023", "{evictionMinimumReclaim: {memory.available: 500Mi, nodefs.available: 5%}}", "", ""},
 		"custom AMI family": {"Custom", "{seccompDefault: true, clusterDNS: [10.0.0.1, 10.0.0.2]}", "", ""},
-		"taints":            {"AL2023", "{registerWithTaints: []}", invalid, "spec.kubelet.registerWithTaints: taints are the NodePool's"},
-		"unknown":           {"AL2023", "{maxPod: 3}", invalid, "spec.kubelet.maxPod: the kubelet has no such setting"},
+		"taints refused":    {"AL2023", "{registerWithTaints: []}", invalid, "spec.kubelet.registerWithTaints: taints are the NodePool's"},
+		"unknown field":     {"AL2023", "{maxPod: 3}", invalid, "spec.kubelet.maxPod: the kubelet has no such setting"},
 		"wrong case":        {"AL2023", "{seccompdefault: true}", invalid, "spec.kubelet.seccompdefault"},
 		"unknown, Custom":   {"Custom", "{maxPod: 3}", invalid, "spec.kubelet.maxPod"},
 		"not a number":      {"AL2023", `{podPidsLimit: "5"}`, invalid, `spec.kubelet.podPidsLimit: want a whole number, not "5"`},
@@ -54,7 +54,7 @@ func TestKubeletProblem(t *testing.T) {
 		}
 		reason, message := KubeletProblem(class)
 		if reason != c.reason || !strings.Contains(message, c.messagePart) || (reason == "") != (message == "") {
-			t.Errorf("%s: %s %q, want %s with %q", name, reason, message, c.reason, c.messagePart)
+			t.Errorf("%s: reason %q, message %q; want reason %q and a message with %q", name, reason, message, c.reason, c.messagePart)
 		}
 	}
 }

@@ -15,8 +15,8 @@ type shape string
 
 const (
 	aBoolean  shape = "true or false"
-	aNumber   shape = "a whole number"
-	aFraction shape = "a number"
+	anInteger shape = "a whole number"
+	aNumber   shape = "a number"
 	aText     shape = "a text"
 	aDuration shape = "a duration, for instance 30s"
 	aList     shape = "a list"
@@ -33,12 +33,12 @@ var furtherFields = map[shape]string{
 		mergeDefaultEvictionSettings protectKernelDefaults registerNode rotateCertificates runOnce seccompDefault
 		serializeImagePulls serverTLSBootstrap singleProcessOOMKill
 	`,
-	aNumber: `
+	anInteger: `
 		containerLogMaxFiles containerLogMaxWorkers eventBurst eventRecordQPS healthzPort iptablesDropBit
 		iptablesMasqueradeBit kubeAPIBurst kubeAPIQPS maxOpenFiles maxParallelImagePulls nodeLeaseDurationSeconds
 		nodeStatusMaxImages oomScoreAdj podPidsLimit port readOnlyPort registryBurst registryPullQPS
 	`,
-	aFraction: `
+	aNumber: `
 		memoryThrottlingFactor
 	`,
 	aText: `
@@ -87,7 +87,7 @@ func kubeletNames() []string {
 	return out
 }
 
-// accepts reports whether a value in JSON has the shape. null has every shape.
+// accepts reports whether a value in JSON has the shape. null has every shape, because it means an unset field.
 func (s shape) accepts(value []byte) bool {
 	decoder := json.NewDecoder(bytes.NewReader(value))
 	decoder.UseNumber()
@@ -102,7 +102,7 @@ func (s shape) accepts(value []byte) bool {
 		return s == aBoolean
 	case json.Number:
 		_, err := v.Int64()
-		return s == aFraction || s == aNumber && err == nil
+		return s == aNumber || s == anInteger && err == nil
 	case []any:
 		return s == aList
 	case map[string]any:

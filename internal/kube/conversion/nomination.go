@@ -7,7 +7,7 @@ import corev1 "k8s.io/api/core/v1"
 // Node is ready.
 const TaintNominations = "joiner.sh/awaiting-nominations"
 
-// NominationsTaint returns the taint with its effect.
+// NominationsTaint returns the taint TaintNominations.
 func NominationsTaint() corev1.Taint {
 	return corev1.Taint{Key: TaintNominations, Effect: corev1.TaintEffectNoSchedule}
 }

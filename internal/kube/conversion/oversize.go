@@ -15,7 +15,7 @@ const (
 	// maxAnnotationSize is the maximum length in bytes of an annotation that the cache keeps. The annotations that
 	// Joiner reads are a few characters long.
 	maxAnnotationSize = 1 << 10
-	// containerSize is what rulesSize adds for each container, in bytes, besides the container's fields.
+	// containerSize is what rulesSize adds for each container and each overhead resource, in bytes, besides its fields.
 	containerSize = 256
 	// volumeSize is what rulesSize adds for each volume with a claim, in bytes, besides the names.
 	volumeSize = 64
@@ -28,7 +28,8 @@ const (
 	AnnotationOversized = "joiner.sh/oversized"
 )
 
-// oversizeReason returns why the pod is too large to be planned for; empty for nearly all pods.
+// oversizeReason returns why the pod is too large to be planned for; empty if it is not. The size of a pod from the cache
+// is in AnnotationOversized, because Trim has dropped its rules.
 func oversizeReason(pod *corev1.Pod) string {
 	size := rulesSize(pod)
 	if recorded, err := strconv.Atoi(pod.Annotations[AnnotationOversized]); err == nil {
@@ -104,7 +105,7 @@ func trimAnnotations(pod *corev1.Pod) {
 		}
 	}
 	if textSize(pod.Annotations) > maxRulesSize {
-		pod.Annotations = nil // tens of thousands of short annotations
+		pod.Annotations = nil // too many short annotations
 	}
 }
 
@@ -121,10 +122,10 @@ func trimRules(pod *corev1.Pod) {
 	pod.Annotations[AnnotationOversized] = strconv.Itoa(size)
 	spec := &pod.Spec
 	spec.Affinity, spec.TopologySpreadConstraints, spec.Tolerations, spec.NodeSelector, spec.ResourceClaims = nil, nil, nil, nil, nil
-	if len(spec.SchedulingGates) > 1 {
+	if len(spec.SchedulingGates) > 1 { // one gate suffices for NeedsNode
 		spec.SchedulingGates = append([]corev1.PodSchedulingGate(nil), spec.SchedulingGates[0])
 	}
-	if textSize(pod.Labels) > maxRulesSize/4 {
+	if textSize(pod.Labels) > maxRulesSize/4 { // the quarter bounds the cached pod; selectors need the labels
 		pod.Labels = nil
 	}
 	if len(pod.OwnerReferences) > 1 {
@@ -141,7 +142,7 @@ func trimRules(pod *corev1.Pod) {
 }
 
 // mergeContainers replaces all containers, including init containers, by one container with the sum of their requests.
-// The sum is at least what kube-scheduler counts for the pod.
+// The sum is at least what kube-scheduler counts for the pod. Only cpu, memory and maxResources resources are kept.
 func mergeContainers(pod *corev1.Pod) {
 	requests := corev1.ResourceList{}
 	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {

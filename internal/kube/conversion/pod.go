@@ -71,7 +71,8 @@ func isOwnedBy(pod *corev1.Pod, kind string) bool {
 }
 
 // IsProtected reports whether the pod's annotation karpenter.sh/do-not-disrupt protects the pod at the time now. The
-// value is "true", or a duration from the pod's start; any other value has no effect.
+// value is "true", or a duration from the pod's start; any other value has no effect. A duration also protects a pod that
+// has not started.
 func IsProtected(pod *corev1.Pod, now time.Time) bool {
 	text, ok := pod.Annotations[karpv1.AnnotationDoNotDisrupt]
 	if !ok {
@@ -80,16 +81,16 @@ func IsProtected(pod *corev1.Pod, now time.Time) bool {
 	if text == "true" {
 		return true
 	}
-	span, err := time.ParseDuration(text)
-	if err != nil || span <= 0 {
+	duration, err := time.ParseDuration(text)
+	if err != nil || duration <= 0 {
 		return false
 	}
-	return pod.Status.StartTime == nil || now.Before(pod.Status.StartTime.Add(span))
+	return pod.Status.StartTime == nil || now.Before(pod.Status.StartTime.Add(duration))
 }
 
 // NeedsPlace reports whether the bound pod would need another node if its node terminated. DaemonSet pods and static
 // pods do not. A terminating pod needs another node only if it belongs to a StatefulSet, which creates a successor when
-// the pod has ended.
+// the pod has ended; other controllers create it earlier.
 func NeedsPlace(pod *corev1.Pod) bool {
 	return !IsFinished(pod) && !IsDaemonPod(pod) && !IsStatic(pod) &&
 		(pod.DeletionTimestamp == nil || isOwnedBy(pod, "StatefulSet"))
@@ -110,8 +111,8 @@ func PodValue(pod *corev1.Pod, refs References) cluster.Pod {
 		Priority:    Priority(pod),
 		Created:     pod.CreationTimestamp.Time,
 	}
-	if all := refs.Volumes.Attachments(pod); len(all) > 0 {
-		out.Requests = AddAttachments(out.Requests, all, all)
+	if attachments := refs.Volumes.Attachments(pod); len(attachments) > 0 {
+		out.Requests = AddAttachments(out.Requests, attachments, attachments)
 	}
 	out.Volumes = refs.Volumes.sharableClaims(pod)
 	if !refs.IgnorePreferences {

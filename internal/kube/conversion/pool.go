@@ -87,8 +87,8 @@ func isMisspeltClass(kind string) bool {
 // launched.
 //
 // A NodePool whose condition ValidationSucceeded is false for its current generation is not ready. UnreadyReason reads
-// the conditions of the node class itself. So a pool can be used as soon as its class is ready, before the pool's Ready
-// condition is written. live is false for manifests: a missing node class or Ready condition is then no reason.
+// the Ready condition of the class, not of the pool. So a pool can be used as soon as its class is ready, before the
+// pool's condition is written. live is false for manifests: a missing class or Ready condition is then no reason.
 func UnreadyReason(p *karpv1.NodePool, class *awsv1.EC2NodeClass, live bool) string {
 	ref := p.Spec.Template.Spec.NodeClassRef
 	if ref == nil {

@@ -88,7 +88,7 @@ func Quantities(a resources.Amounts) corev1.ResourceList {
 	return out
 }
 
-// floor is like whole, but rounds down.
+// floor is like whole, but rounds positive quantities down.
 func floor(q resource.Quantity) int64 {
 	v := whole(q)
 	if v > 0 && q.CmpInt64(v) < 0 {
@@ -97,7 +97,7 @@ func floor(q resource.Quantity) int64 {
 	return v
 }
 
-// floorMilli is like milli, but rounds down.
+// floorMilli is like milli, but rounds positive quantities down.
 func floorMilli(q resource.Quantity) int64 {
 	v := milli(q)
 	if v > 0 && q.Cmp(*resource.NewMilliQuantity(v, resource.DecimalSI)) < 0 {

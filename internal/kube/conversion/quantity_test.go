@@ -23,7 +23,7 @@ func TestHugeQuantities(t *testing.T) {
 			p := &karpv1.NodePool{}
 			p.Spec.Limits = corev1.ResourceList{corev1.ResourceName(name): q}
 			if got := limitsOf(p).Ceiling[name]; got != math.MaxInt64 {
-				t.Errorf("a limit of %s of %s is %d, want no limit", text, name, got)
+				t.Errorf("a limit of %s of %s is %d, want the largest int64", text, name, got)
 			}
 		}
 		p := &karpv1.NodePool{}

@@ -83,7 +83,7 @@ func impossibleAmount(list corev1.ResourceList) string {
 	for name, q := range list {
 		most := int64(maxAmount)
 		if name == corev1.ResourceCPU {
-			most /= 1000
+			most /= 1000 // from millicores to the cores of q
 		}
 		var why string
 		switch {
@@ -106,8 +106,8 @@ func isSidecar(c *corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
-// containerRequests returns the larger of the container's request in the spec and the amount in its status. If the node
-// has refused a resize, it returns the amount in the status.
+// containerRequests returns the largest of the container's request in the spec, and the allocated and the actual amount
+// in its status. If the node has refused a resize, the request in the spec does not count.
 func containerRequests(c *corev1.Container, statuses []corev1.ContainerStatus, refused bool) resources.Amounts {
 	request := RequestAmounts(c.Resources.Requests)
 	i := slices.IndexFunc(statuses, func(s corev1.ContainerStatus) bool { return s.Name == c.Name })

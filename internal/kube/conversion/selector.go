@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// maxValues is the maximum number of values of one requirement. There are about 1,300 instance types.
+// maxValues is the maximum number of values of one requirement. A list of all instance types, about 1,300, fits.
 const maxValues = 4096
 
 // selectorOf converts a selector. The text says why kube-scheduler would reject the selector; empty if it would not.
@@ -129,7 +129,6 @@ func isLabelKey(key string) bool {
 	return name != "" && isLabelValue(name)
 }
 
-// isLabelValue reports whether the text is a valid label value.
 func isLabelValue(value string) bool {
 	if len(value) > 63 {
 		return false

@@ -31,8 +31,8 @@ func (v *VolumeIndex) sharableClaims(pod *corev1.Pod) []string {
 }
 
 // DropUnsharedVolumes removes from the pods the claims that no other pod uses. Such claims restrict no other pod, and
-// would put each pod of a StatefulSet into a class of its own. DropUnsharedVolumes changes pods, which are the pods
-// without a node. users has the number of pods that use each claim.
+// would put each pod of a StatefulSet into a class of its own. DropUnsharedVolumes changes pods, which has the pods
+// without a node. users has the number of pods, with and without a node, that use each claim.
 func DropUnsharedVolumes(pods []cluster.Pod, users map[string]int) {
 	unshared := func(claim string) bool { return users[claim] < 2 }
 	for i := range pods {
@@ -69,7 +69,7 @@ func IsReadWriteOncePod(claim *corev1.PersistentVolumeClaim) bool {
 }
 
 // PrecedesForVolume reports whether a gets a ReadWriteOncePod claim before b: bound pods come first, then pods with a
-// higher priority, then older pods.
+// higher priority, then older pods, then by name.
 func PrecedesForVolume(a, b *corev1.Pod) bool {
 	if aBound, bBound := a.Spec.NodeName != "", b.Spec.NodeName != ""; aBound != bBound {
 		return aBound

@@ -41,7 +41,6 @@ func requestsFor(requests, limits corev1.ResourceList) corev1.ResourceList {
 	return out
 }
 
-// isRequested reports whether a container of the pod requests the resource.
 func isRequested(spec *corev1.PodSpec, name corev1.ResourceName) bool {
 	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range list {

@@ -48,7 +48,7 @@ func topologyOf(pod *corev1.Pod, refs References) topology {
 // anti-affinity. Real pods have a handful.
 const MaxTerms = 64
 
-// spreads reads the pod's own spread constraints.
+// spreads reads the pod's own spread constraints, up to the first invalid one. The text says why that one is invalid.
 func spreads(pod *corev1.Pod) ([]cluster.Spread, string) {
 	if n := len(pod.Spec.TopologySpreadConstraints); n > MaxTerms {
 		return nil, fmt.Sprintf("its topologySpreadConstraints are %d, more than %d", n, MaxTerms)
@@ -84,7 +84,7 @@ func spreadOf(c *corev1.TopologySpreadConstraint, labels requirements.Labels) (c
 	case c.MinDomains != nil && *c.MinDomains < 1:
 		return out, fmt.Sprintf(".minDomains is %d, less than 1", *c.MinDomains)
 	}
-	if c.MinDomains != nil && *c.MinDomains > 1 && !out.Soft { // a soft constraint cannot have minDomains
+	if c.MinDomains != nil && *c.MinDomains > 1 && !out.Soft { // the API server rejects minDomains with ScheduleAnyway
 		out.MinDomains = int(*c.MinDomains)
 	}
 	if out.IgnoresNodeAffinity, problem = policyIs(".nodeAffinityPolicy", c.NodeAffinityPolicy, corev1.NodeInclusionPolicyIgnore); problem != "" {
@@ -120,7 +120,7 @@ func podTerms(kind string, required []corev1.PodAffinityTerm, preferred []corev1
 	if n := len(required) + len(preferred); n > MaxTerms {
 		return nil, fmt.Sprintf("its %s has %d terms, more than %d", kind, n, MaxTerms)
 	}
-	var out, soft []cluster.Term
+	var out, weighted []cluster.Term
 	for i := range required {
 		term, problem := podTerm(&required[i], pod, spaces)
 		if problem != "" {
@@ -141,10 +141,10 @@ func podTerms(kind string, required []corev1.PodAffinityTerm, preferred []corev1
 			return out, fmt.Sprintf("its %s.preferredDuringSchedulingIgnoredDuringExecution[%d]%s", kind, i, problem)
 		}
 		term.Weight = int(weight)
-		soft = append(soft, term)
+		weighted = append(weighted, term)
 	}
-	slices.SortStableFunc(soft, func(a, b cluster.Term) int { return cmp.Compare(b.Weight, a.Weight) })
-	return append(out, soft...), ""
+	slices.SortStableFunc(weighted, func(a, b cluster.Term) int { return cmp.Compare(b.Weight, a.Weight) })
+	return append(out, weighted...), ""
 }
 
 // podTerm reads one term of the pod. The text says why the term is invalid; empty if it is valid. The caller puts the

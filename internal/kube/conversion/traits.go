@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// traits are the fields of a cluster.Pod that conversion computes and that refer to other memory. They take most of the
-// memory of a cluster.Pod. Pods of one owner usually have equal traits, and share them.
+// traits are the fields of a cluster.Pod that PodValue computes and whose content is outside the struct: texts and
+// slices. They take most of a cluster.Pod's memory. Pods of one owner usually have equal traits, and share them.
 type traits struct {
 	owner        string
 	extended     []resources.Extended
@@ -91,7 +91,7 @@ func (s *TraitSet) Drop(dropped *SharedTraits) {
 }
 
 // hash returns a hash of all fields, so that different traits rarely have the same hash. Users cannot provoke equal
-// hashes, because the seed is different in every process.
+// hashes, because the seed is random.
 func (s *TraitSet) hash(own *traits) uint64 {
 	sum := s.textHash(own.owner)
 	mix := func(numbers ...uint64) {

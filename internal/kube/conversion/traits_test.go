@@ -55,10 +55,10 @@ func TestTraitHashesDiffer(t *testing.T) {
 			distinct[stored.Share(&p, nil)] = true
 		}
 		if len(stored.byHash) != len(distinct) {
-			t.Errorf("%s: %d different traits have %d hashes", name, len(distinct), len(stored.byHash))
+			t.Errorf("%s: %d different traits have %d hashes, want one for each", name, len(distinct), len(stored.byHash))
 		}
 		if name != "permuted" && len(distinct) != pods {
-			t.Errorf("%s: %d different pods share %d traits", name, pods, len(distinct))
+			t.Errorf("%s: %d different pods have %d different traits, want %d", name, pods, len(distinct), pods)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubetest"
 )
 
+// TestTrim: Trim drops what Joiner does not read from a pod and a ReplicaSet, and accepts values that are no objects.
 func TestTrim(t *testing.T) {
 	t.Parallel()
 	pod := kubetest.WebPod("p")
@@ -25,7 +26,7 @@ func TestTrim(t *testing.T) {
 	}
 	if pod.ManagedFields != nil || pod.Annotations[lastApplied] != "" || pod.Annotations["kept"] != "x" ||
 		pod.Spec.Containers[0].Env != nil || len(pod.Spec.Volumes) != 0 {
-		t.Errorf("not trimmed: %+v", pod)
+		t.Errorf("pod %+v; want no managed fields, last applied configuration, env and volumes, and annotation kept", pod)
 	}
 	set := &appsv1.ReplicaSet{Spec: appsv1.ReplicaSetSpec{
 		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
@@ -35,7 +36,7 @@ func TestTrim(t *testing.T) {
 		t.Fatal(err)
 	}
 	if set.Spec.Template.Spec.Containers != nil || set.Spec.Selector.MatchLabels["app"] != "web" {
-		t.Errorf("not trimmed: %+v", set)
+		t.Errorf("ReplicaSet %+v; want no template, and the selector app=web", set)
 	}
 	if _, err := Trim("not an object"); err != nil {
 		t.Error(err)

@@ -14,7 +14,7 @@ import (
 // drops selectors longer than maxRulesSize: the API server accepts objects of 1.5 MiB, and users may create thousands.
 func trimObject(object any) {
 	switch v := object.(type) {
-	case *appsv1.ReplicaSet: // a Deployment keeps ten of them
+	case *appsv1.ReplicaSet: // by default, a Deployment keeps ten old ones
 		trimMeta(&v.ObjectMeta)
 		v.Spec = appsv1.ReplicaSetSpec{Replicas: v.Spec.Replicas, Selector: trimSelector(v.Spec.Selector)}
 	case *appsv1.StatefulSet:
@@ -115,7 +115,7 @@ func trimBudget(b *policyv1.PodDisruptionBudget) {
 	}
 }
 
-// trimPodLevelRequests keeps only CPU and memory of the pod-level requests.
+// trimPodLevelRequests keeps only CPU and memory of an oversized pod's pod-level requests.
 func trimPodLevelRequests(spec *corev1.PodSpec) {
 	if spec.Resources == nil {
 		return

@@ -15,8 +15,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubetest"
 )
 
-// writable returns, for each kind in the cache, a function that makes an object. The function also returns
-// pointers to the parts of the object that users of one namespace may write.
+// writable returns, for each cached kind that users create in namespaces, a function that makes an object. The function
+// also returns pointers to the parts of the object that the users may write.
 func writable() map[string]func() (client.Object, []any) {
 	return map[string]func() (client.Object, []any){
 		"Pod": func() (client.Object, []any) {
@@ -81,7 +81,7 @@ func TestTrimmedSize(t *testing.T) {
 func onlyParts(_ client.Object, parts []any) []any { return parts }
 
 // visitLists calls visit for each list and map below a type, with its path as field indexes. path is the path of the
-// type. It skips times, quantities and pod templates: writable returns the templates as parts.
+// type. It skips times, quantities and pod templates (writable returns these as parts), and pointers below four levels.
 func visitLists(t reflect.Type, path []int, visit func(path []int, name string)) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -151,5 +151,4 @@ func setText(v reflect.Value, text string) {
 	}
 }
 
-// sizeOf returns the size of an object in the API's encoding, in bytes.
 func sizeOf(o client.Object) int { return o.(interface{ Size() int }).Size() }

@@ -57,8 +57,8 @@ func ClaimName(pod *corev1.Pod, volume *corev1.Volume) string {
 }
 
 // claimPlaces returns where the claim's volume is, or where it may be created; nil means anywhere. The text says why
-// the pod cannot be planned. ephemeral is set for an ephemeral volume, whose claim must be controlled by the pod.
-func (v *VolumeIndex) claimPlaces(pod *corev1.Pod, name string, ephemeral bool) ([]requirements.Requirements, string) {
+// the pod cannot be planned. The pod must be the controller of the claim of an ephemeral volume.
+func (v *VolumeIndex) claimPlaces(pod *corev1.Pod, name string, isEphemeral bool) ([]requirements.Requirements, string) {
 	id := pod.Namespace + "/" + name
 	claim, ok := v.Claims[id]
 	switch {
@@ -70,7 +70,7 @@ func (v *VolumeIndex) claimPlaces(pod *corev1.Pod, name string, ephemeral bool) 
 		return nil, fmt.Sprintf("its volume claim %s is being deleted", name)
 	case claim.Status.Phase == corev1.ClaimLost:
 		return nil, fmt.Sprintf("the volume of its claim %s is lost", name)
-	case ephemeral && v.Live && !metav1.IsControlledBy(claim, pod):
+	case isEphemeral && v.Live && !metav1.IsControlledBy(claim, pod):
 		return nil, fmt.Sprintf("volume claim %s, which would be made for it, is there and is not its own", name)
 	}
 	if user := v.Single[id]; user != "" && user != pod.Namespace+"/"+pod.Name {
@@ -145,7 +145,7 @@ func volumeAffinity(volume *corev1.PersistentVolume) ([]requirements.Requirement
 	var out []requirements.Requirements
 	for i := range volume.Spec.NodeAffinity.Required.NodeSelectorTerms {
 		reqs, _ := narrow(requirements.Requirements{}, &volume.Spec.NodeAffinity.Required.NodeSelectorTerms[i])
-		if reqs != nil {
+		if reqs != nil { // nil: no node can satisfy the term
 			out = append(out, reqs)
 		}
 	}
