@@ -34,7 +34,6 @@ type profile struct {
 	PluginConfig  []pluginConfig `json:"pluginConfig"`
 }
 
-// pluginConfig has the arguments of one plugin.
 type pluginConfig struct {
 	Name string     `json:"name"`
 	Args spreadArgs `json:"args"`
@@ -53,7 +52,6 @@ const (
 	defaultingList   = "List"
 )
 
-// spreadPlugin is the name of the plugin whose arguments have the default constraints.
 const spreadPlugin = "PodTopologySpread"
 
 // ReadDefaultSpread reads the default spread constraints from YAML or JSON, in one of two forms:

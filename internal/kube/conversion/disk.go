@@ -33,7 +33,6 @@ var volumeTypes = map[string]volumeLimits{
 // iopsPerThroughput is how many IOPS a gp3 volume needs for each MiB/s of throughput.
 const iopsPerThroughput = 4
 
-// rootDevices are the device names of root volumes.
 var rootDevices = []string{"/dev/xvda", "/dev/sda1"}
 
 // DiskProblem describes the first problem in spec.blockDeviceMappings that the schema accepts, but for which EC2 would

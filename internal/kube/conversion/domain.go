@@ -9,8 +9,8 @@ import (
 )
 
 // adaptSpreads adapts spread constraints to the pod's volumes. kube-scheduler counts each node that matches the pod's
-// node selector and node affinity, even if the volumes exclude the node. So pods that share a volume in one zone and are
-// spread over zones cannot all run, however many nodes the zone has.
+// node selector and node affinity, even if the volumes exclude the node. So if pods share a volume in one zone and are
+// spread over zones, some cannot run, however many nodes the zone has.
 //
 // affinity has the alternatives of node selector and node affinity. withVolumes has these alternatives, narrowed by the
 // volumes. A spread is not changed if the volumes allow all of its domains. Any other spread gets IgnoresNodeAffinity:
@@ -46,7 +46,6 @@ func keepsAllValues(key string, affinity, withVolumes []requirements.Requirement
 	return len(affinity) > 0
 }
 
-// sameRequirements reports whether a and b have equal keys and values.
 func sameRequirements(a, b requirements.Requirements) bool {
 	return maps.EqualFunc(a, b, func(x, y requirements.Values) bool { return x.Compare(y) == 0 })
 }

@@ -166,7 +166,6 @@ func SetRecordedFields(claim *karpv1.NodeClaim, pool, class *drift.Origin) {
 	}
 }
 
-// recordParts writes the hashes of the fields into the annotation key; nil parts remove the annotation.
 func recordParts(annotations map[string]string, key string, parts map[string]string) {
 	if parts == nil {
 		delete(annotations, key)

@@ -28,8 +28,8 @@ const (
 	AnnotationOversized = "joiner.sh/oversized"
 )
 
-// oversizeReason returns why the pod is too large to be planned for; empty if it is not. The size of a pod from the cache
-// is in AnnotationOversized, because Trim has dropped its rules.
+// oversizeReason returns why the pod is too large to be planned for; empty if it is not. AnnotationOversized has the
+// size of the rules that Trim dropped.
 func oversizeReason(pod *corev1.Pod) string {
 	size := rulesSize(pod)
 	if recorded, err := strconv.Atoi(pod.Annotations[AnnotationOversized]); err == nil {
@@ -88,7 +88,6 @@ func rulesSize(pod *corev1.Pod) int {
 	return size
 }
 
-// textSize returns the length of all keys and values in bytes.
 func textSize(texts map[string]string) int {
 	size := 0
 	for k, v := range texts {

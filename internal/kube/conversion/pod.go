@@ -71,8 +71,8 @@ func isOwnedBy(pod *corev1.Pod, kind string) bool {
 }
 
 // IsProtected reports whether the pod's annotation karpenter.sh/do-not-disrupt protects the pod at the time now. The
-// value is "true", or a duration from the pod's start; any other value has no effect. A duration also protects a pod that
-// has not started.
+// value is "true", or a duration from the pod's start; any other value has no effect. A duration also protects a pod
+// that has not started.
 func IsProtected(pod *corev1.Pod, now time.Time) bool {
 	text, ok := pod.Annotations[karpv1.AnnotationDoNotDisrupt]
 	if !ok {

@@ -39,7 +39,6 @@ func Amounts(list corev1.ResourceList) resources.Amounts {
 // instances have 32 TiB of memory and a third of a PiB of disk. A sum of thousands of such amounts does not overflow.
 const maxAmount = 1 << 50
 
-// bounded limits the amount to the range from -maxAmount to maxAmount.
 func bounded(v int64) int64 { return min(max(v, -maxAmount), maxAmount) }
 
 // whole returns Quantity.Value, which rounds up, or the nearest int64 if the quantity is beyond the range of int64. For

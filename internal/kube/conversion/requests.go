@@ -101,7 +101,6 @@ func impossibleAmount(list corev1.ResourceList) string {
 	return first
 }
 
-// isSidecar reports whether an init container keeps running beside the containers.
 func isSidecar(c *corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
@@ -143,7 +142,6 @@ func overrideByPod(sum resources.Amounts, pod *corev1.Pod, refused bool) resourc
 	return sum
 }
 
-// isPodLevel reports whether pods can request the resource at pod level.
 func isPodLevel(name corev1.ResourceName) bool {
 	return name == corev1.ResourceCPU || name == corev1.ResourceMemory ||
 		strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)

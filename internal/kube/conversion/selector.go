@@ -99,7 +99,6 @@ func requirementText(key, operator string, values []string) string {
 	return fmt.Sprintf("%s %.100q", text, values)
 }
 
-// quotedUnlessKey returns the text unchanged if it is a valid label key, and quoted otherwise.
 func quotedUnlessKey(text string) string {
 	if isLabelKey(text) {
 		return text
@@ -143,7 +142,6 @@ func isLabelValue(value string) bool {
 	return true
 }
 
-// isDomain reports whether the text is a DNS subdomain.
 func isDomain(text string) bool {
 	if len(text) > 253 {
 		return false

@@ -88,7 +88,6 @@ func kubeletSettings(out *catalog.Settings, kubelet *awsv1.KubeletConfiguration)
 	return nil
 }
 
-// parseReserved parses the amounts of spec.kubelet.kubeReserved or spec.kubelet.systemReserved.
 func parseReserved(field string, quantities map[string]string) (map[string]int64, error) {
 	out := make(map[string]int64, len(quantities))
 	for _, name := range slices.Sorted(maps.Keys(quantities)) {
@@ -101,5 +100,4 @@ func parseReserved(field string, quantities map[string]string) (map[string]int64
 	return out, nil
 }
 
-// nestedVirtualizationOn is the value of spec.cpuOptions.nestedVirtualization that enables nested virtualization.
 const nestedVirtualizationOn = "enabled"

@@ -56,7 +56,6 @@ func (s *TraitSet) Share(pod *cluster.Pod, before *SharedTraits) *SharedTraits {
 	return shared
 }
 
-// findOrStore returns the stored traits that equal own. If there are none, it stores own.
 func (s *TraitSet) findOrStore(own traits) *SharedTraits {
 	hash := s.hash(&own)
 	for _, stored := range s.byHash[hash] {

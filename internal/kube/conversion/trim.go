@@ -34,7 +34,6 @@ func Trim(object any) (any, error) {
 	return object, nil
 }
 
-// trimPod drops the fields of a pod that Joiner does not read, and the rules of an oversized pod.
 func trimPod(v *corev1.Pod) {
 	trimContainers(v.Spec.Containers)
 	trimContainers(v.Spec.InitContainers)
@@ -49,7 +48,6 @@ func trimPod(v *corev1.Pod) {
 	trimRules(v)
 }
 
-// trimContainers keeps name, resources, ports and restart policy.
 func trimContainers(list []corev1.Container) {
 	for i := range list {
 		c := &list[i]
@@ -75,7 +73,6 @@ func trimVolumes(list []corev1.Volume) []corev1.Volume {
 	return out
 }
 
-// trimStatuses keeps name, readiness, state and resources.
 func trimStatuses(list []corev1.ContainerStatus) {
 	for i := range list {
 		s := &list[i]

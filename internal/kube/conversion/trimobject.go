@@ -56,7 +56,6 @@ func trimMeta(m *metav1.ObjectMeta, keys ...string) {
 	m.OwnerReferences = controllerOnly(m)
 }
 
-// controllerOnly returns the reference to the controller, as a list.
 func controllerOnly(m *metav1.ObjectMeta) []metav1.OwnerReference {
 	if owner := metav1.GetControllerOf(m); owner != nil {
 		return []metav1.OwnerReference{*owner}

@@ -9,6 +9,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
+// TestReadAuthMap: unknown fields are accepted; any other malformed content gives a problem in one line.
 func TestReadAuthMap(t *testing.T) {
 	t.Parallel()
 	row := []diagnosis.Mapping{{ARN: "arn:aws:iam::1:role/a", Username: "system:node:{{EC2PrivateDNSName}}", Groups: []string{"system:nodes"}}}
@@ -18,10 +19,10 @@ func TestReadAuthMap(t *testing.T) {
 		problem string
 	}{
 		"a row":             {"- rolearn: arn:aws:iam::1:role/a\n  username: system:node:{{EC2PrivateDNSName}}\n  groups: [system:nodes]\n", row, ""},
-		"more fields":       {"- rolearn: arn:aws:iam::1:role/a\n  username: system:node:{{EC2PrivateDNSName}}\n  groups:\n  - system:nodes\n  own: x\n", row, ""},
+		"unknown field":     {"- rolearn: arn:aws:iam::1:role/a\n  username: system:node:{{EC2PrivateDNSName}}\n  groups:\n  - system:nodes\n  own: x\n", row, ""},
 		"JSON":              {`[{"rolearn":"arn:aws:iam::1:role/a","username":"system:node:{{EC2PrivateDNSName}}","groups":["system:nodes"]}]`, row, ""},
 		"empty":             {"", nil, ""},
-		"none":              {"[]\n", nil, ""},
+		"empty list":        {"[]\n", nil, ""},
 		"not a list":        {"rolearn: x\n", nil, "cannot unmarshal"},
 		"unquoted braces":   {"- rolearn: x\n  username: {{SessionName}}\n", nil, "yaml"},
 		"groups not a list": {"- rolearn: x\n  groups: system:nodes\n", nil, "cannot unmarshal"},
@@ -32,10 +33,10 @@ func TestReadAuthMap(t *testing.T) {
 			t.Parallel()
 			got := ReadAuthMap(tt.text)
 			if diff := cmp.Diff(tt.want, got.Roles); diff != "" {
-				t.Error(diff)
+				t.Errorf("the roles differ (-want +got):\n%s", diff)
 			}
 			if (tt.problem == "") != (got.Problem == "") || !strings.Contains(got.Problem, tt.problem) || strings.Contains(got.Problem, "\n") {
-				t.Errorf("the problem is %q, want %q", got.Problem, tt.problem)
+				t.Errorf("the problem is %q, want one line with %q", got.Problem, tt.problem)
 			}
 		})
 	}

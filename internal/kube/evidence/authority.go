@@ -31,7 +31,6 @@ type authority struct {
 	denied bool
 }
 
-// readAuthority reads the ClusterRoles and ClusterRoleBindings.
 func readAuthority(ctx context.Context, api client.Reader) (authority, error) {
 	out := authority{accounts: map[string]bool{}}
 	writers := map[string]bool{}
@@ -70,7 +69,7 @@ func writesClaimStatus(r rbacv1.PolicyRule) bool {
 		slices.ContainsFunc(r.Verbs, func(v string) bool { return v == "patch" || v == "update" || v == "*" })
 }
 
-// add adds the ServiceAccounts of a binding to accounts, if the binding refers to one of the ClusterRoles in writers.
+// add adds the ServiceAccounts to which the binding gives one of the ClusterRoles in writers.
 func (a authority) add(b *rbacv1.ClusterRoleBinding, writers map[string]bool) {
 	if b.RoleRef.Kind != "ClusterRole" || !writers[b.RoleRef.Name] {
 		return
@@ -84,7 +83,7 @@ func (a authority) add(b *rbacv1.ClusterRoleBinding, writers map[string]bool) {
 
 // isInstallation reports whether a Deployment is an installation of a controller of NodeClaims.
 func (a authority) isInstallation(d *appsv1.Deployment) bool {
-	return a.accounts[d.Namespace+"/"+accountOf(d)] || a.isInKubeSystem(&d.ObjectMeta)
+	return a.accounts[d.Namespace+"/"+serviceAccountOf(d)] || a.isInKubeSystem(&d.ObjectMeta)
 }
 
 // isInKubeSystem reports whether an object has a controller's name and is in kube-system, where no tenant can write.
@@ -101,8 +100,7 @@ func (a authority) namespaces() []string {
 	return slices.Sorted(maps.Keys(out))
 }
 
-// accountOf returns the name of the ServiceAccount of a Deployment's pods.
-func accountOf(d *appsv1.Deployment) string {
+func serviceAccountOf(d *appsv1.Deployment) string {
 	return cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default")
 }
 
@@ -128,7 +126,6 @@ func (a authority) installations(ctx context.Context, api client.Reader) ([]*app
 	return out, nil
 }
 
-// sortInstallations sorts Deployments with replicas first, then Joiner before Karpenter.
 func sortInstallations(all []*appsv1.Deployment) {
 	rank := func(d *appsv1.Deployment) int {
 		n := 0
@@ -150,7 +147,7 @@ func (a authority) lookalikes(ctx context.Context, api client.Reader) ([]string,
 		return nil, nil
 	}
 	var out []string
-	const limit = 5000
+	const limit = 5000 // the names are only for an error message
 	_, err := readPages(ctx, api, limit, func() client.ObjectList { return &appsv1.DeploymentList{} }, func(l client.ObjectList) int {
 		list := l.(*appsv1.DeploymentList)
 		for i := range list.Items {
@@ -193,7 +190,6 @@ func oneIf(b bool) int {
 	return 0
 }
 
-// roleOf returns the IAM role in the annotation of a ServiceAccount; empty if it has none.
 func roleOf(a *corev1.ServiceAccount) string { return a.Annotations["eks.amazonaws.com/role-arn"] }
 
 func namespaceOfKey(key string) string {

@@ -16,8 +16,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// authorityFix is the fix in errors about a Deployment or Lease, if it cannot be checked whether it is the
-// controller's.
+// authorityFix is the fix in errors about a Deployment or Lease that may or may not be the controller's.
 const authorityFix = "get the permission to list clusterroles and clusterrolebindings, or set --controller NAMESPACE/NAME"
 
 // authority returns the result of readAuthority. It keeps a result without error for later calls.
@@ -54,7 +53,7 @@ func (r *Reader) Controller(ctx context.Context, chosen string,
 		return r.fromServiceAccount(ctx, auth)
 	}
 	c.Namespace, c.Deployment, c.Others, c.Tolerates = d.Namespace, d.Name, others, toleratedTaints(&d.Spec.Template.Spec)
-	c.Account, c.Settings = accountOf(d), containerVariables(&d.Spec.Template.Spec, settingVariables()...)
+	c.Account, c.Settings = serviceAccountOf(d), containerVariables(&d.Spec.Template.Spec, settingVariables()...)
 	for name, value := range electionArgs(&d.Spec.Template.Spec) { // flags override variables
 		if c.Settings == nil {
 			c.Settings = map[string]string{}
@@ -81,7 +80,7 @@ func (r *Reader) fromServiceAccount(ctx context.Context, auth authority) (c diag
 	if err != nil || len(accounts) == 0 {
 		return c, "", false, err
 	}
-	first := accounts[0]
+	first := accounts[0] // accounts with a role come first
 	if len(accounts) > 1 && roleOf(accounts[1]) != "" && roleOf(accounts[1]) != roleOf(first) {
 		return c, "", false,
 			fmt.Errorf("no Deployment is the controller, and several service accounts may be: %s/%s and %s/%s", first.Namespace, first.Name,
@@ -94,8 +93,7 @@ func (r *Reader) fromServiceAccount(ctx context.Context, auth authority) (c diag
 	return c, "serviceaccount " + first.Namespace + "/" + first.Name, true, nil
 }
 
-// installation returns the Deployment of the controller, or nil if there is none, and the names of the other
-// candidates.
+// installation returns the Deployment of the controller; nil if there is none. others names the other candidates.
 func (r *Reader) installation(ctx context.Context, auth authority, chosen string) (d *appsv1.Deployment, others []string, err error) {
 	if chosen != "" {
 		namespace, name, _ := strings.Cut(chosen, "/")
@@ -119,7 +117,7 @@ func (r *Reader) installation(ctx context.Context, auth authority, chosen string
 		}
 		return nil, nil, err
 	}
-	index := 0
+	index := 0 // Deployments with replicas come first
 	if isAmbiguous := len(all) > 1 && ptr.Deref(all[1].Spec.Replicas, 1) != 0; isAmbiguous {
 		if index, err = r.leaseHolder(ctx, all); err != nil {
 			return nil, nil, err
@@ -150,7 +148,7 @@ func (r *Reader) leaseHolder(ctx context.Context, all []*appsv1.Deployment) (int
 		if err != nil || !found || lease.Namespace != cmp.Or(settings[leaseNamespaceVariable], d.Namespace) {
 			continue
 		}
-		if pod, _, ok := strings.Cut(lease.Holder, "_"); ok && r.isPodOf(ctx, d, pod) {
+		if pod, _, ok := strings.Cut(lease.Holder, "_"); ok && r.isPodOf(ctx, d, pod) { // the holder is POD_UUID
 			return i, nil
 		}
 	}

@@ -41,7 +41,6 @@ func controllerAccount(namespace, name string) []client.Object {
 	}
 }
 
-// readerOf returns a Reader of a cluster with these objects.
 func readerOf(t *testing.T, leases []runtime.Object, objects ...client.Object) *Reader {
 	t.Helper()
 	scheme, err := kubeclient.Scheme()
@@ -109,6 +108,7 @@ func TestController(t *testing.T) {
 		return []runtime.Object{&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: LeaseName},
 			Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder}}}
 	}
+	// impostor has objects of tenants that are in the cluster of every case.
 	impostor := []client.Object{deployment("apps", "joiner", "joiner", 1), deployment("tenant", "karpenter", "", 3),
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "joiner",
 			Annotations: map[string]string{"eks.amazonaws.com/role-arn": "arn:aws:iam::111122223333:role/attacker"}}}}
@@ -116,7 +116,7 @@ func TestController(t *testing.T) {
 		objects []client.Object
 		leases  []runtime.Object
 		chosen  string
-		want    string // part of namespace/name of the Deployment (without Deployment, namespace/), or of the error
+		want    string // part of NAMESPACE/NAME of the Deployment (NAMESPACE/ if there is none), or of the error; or "none"
 		others  int
 	}{
 		"in kube-system": {objects: []client.Object{deployment("kube-system", "joiner", "", 1)}, want: "kube-system/joiner"},
@@ -200,11 +200,11 @@ func TestElectionArgs(t *testing.T) {
 		Args: []string{"controller", "--leader-election-name", "mine", "--disable-leader-election", "--cluster-name=prod"}}}}
 	want := map[string]string{"LEADER_ELECTION_NAME": "mine", "DISABLE_LEADER_ELECTION": "true"}
 	if diff := cmp.Diff(want, electionArgs(&spec)); diff != "" {
-		t.Error(diff)
+		t.Errorf("name as the next argument (-want +got):\n%s", diff)
 	}
 	spec.Containers[0].Args = []string{"--leader-election-name=other", "--disable-leader-election=false"}
 	want = map[string]string{"LEADER_ELECTION_NAME": "other", "DISABLE_LEADER_ELECTION": "false"}
 	if diff := cmp.Diff(want, electionArgs(&spec)); diff != "" {
-		t.Error(diff)
+		t.Errorf("values after = (-want +got):\n%s", diff)
 	}
 }

@@ -32,7 +32,7 @@ func (r *Reader) Events(ctx context.Context) (events []diagnosis.Event, cut stri
 	for _, kind := range []string{"NodeClaim", "NodePool", "EC2NodeClass"} {
 		isCut, err := r.eachEvent(ctx, metav1.NamespaceDefault, kind, maxEvents, func(e *corev1.Event) {
 			if e.Reason == string(kubeclient.ReasonNotJoining) || e.Reason == string(kubeclient.ReasonPreflightFailed) {
-				return // written by a diagnosis
+				return // Joiner's diagnosis wrote the event: no evidence
 			}
 			out = append(out, diagnosis.Event{
 				Kind:      kind,
@@ -89,7 +89,6 @@ func (r *Reader) eachEvent(ctx context.Context, namespace, kind string, limit in
 // any value.
 func writerOf(e *corev1.Event) string { return cmp.Or(e.ReportingController, e.Source.Component) }
 
-// lastSeen returns when the event was last observed.
 func lastSeen(e *corev1.Event) metav1.Time {
 	switch {
 	case e.Series != nil && !e.Series.LastObservedTime.IsZero():
@@ -109,8 +108,8 @@ type PodEvent struct {
 	Message string // without secrets
 }
 
-// isOf reports whether the event is about the pod with this UID, and from a component that writes pod events: the
-// kubelet or a scheduler.
+// isOf reports whether the event is about the pod with this UID, and By is the kubelet or a scheduler. scheduler is the
+// pod's; it may be empty.
 func (e PodEvent) isOf(uid, scheduler string) bool {
 	return uid != "" && e.UID == uid &&
 		slices.Contains([]string{"kubelet", corev1.DefaultSchedulerName, "fargate-scheduler", cmp.Or(scheduler, "kubelet")}, e.By)

@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// failingReader returns the same error for each Get.
 type failingReader struct {
 	client.Reader
 	err error
@@ -27,8 +26,8 @@ func TestUnreadAccount(t *testing.T) {
 	t.Parallel()
 	accounts := schema.GroupResource{Resource: "serviceaccounts"}
 	for name, c := range map[string]struct {
-		err    error
-		unseen int
+		err        error
+		wantUnseen int
 	}{
 		"missing":   {apierrors.NewNotFound(accounts, "karpenter"), 0},
 		"forbidden": {apierrors.NewForbidden(accounts, "karpenter", errors.New("no")), 1},
@@ -37,8 +36,8 @@ func TestUnreadAccount(t *testing.T) {
 			"metadata": map[string]any{"namespace": "kube-system", "name": "karpenter"},
 			"spec":     map[string]any{"template": map[string]any{"spec": map[string]any{"serviceAccountName": "karpenter"}}}}}
 		out, unseen, err := (&Reader{objects: failingReader{err: c.err}}).accounts(t.Context(), []*unstructured.Unstructured{deployment})
-		if err != nil || len(out) != 0 || len(unseen) != c.unseen {
-			t.Errorf("%s: accounts %v, unseen %v, error %v; want no account, and the number of unseen of this case", name, out, unseen, err)
+		if err != nil || len(out) != 0 || len(unseen) != c.wantUnseen {
+			t.Errorf("%s: accounts %v, unseen %v, error %v; want no account and %d unseen", name, out, unseen, err, c.wantUnseen)
 		}
 		for _, u := range unseen {
 			if !u.Asked || u.What != "service account kube-system/karpenter" {

@@ -49,17 +49,15 @@ func MigrationInput(objects []*unstructured.Unstructured) (migration.Installatio
 	return m.out, m.installed, cmp.Or(m.err, err)
 }
 
-// migrationBuilder collects the results of MigrationInput.
 type migrationBuilder struct {
 	out         migration.Installation
 	installed   []InstalledController
-	roles       map[string]string                                    // IAM role by namespace and name of the service account
+	roles       map[string]string                                    // IAM role by "namespace/name" of the service account
 	foreign     map[string]bool                                      // names of NodePools whose node class is no EC2NodeClass
 	definitions map[string]*apiextensionsv1.CustomResourceDefinition // by name
 	err         error                                                // the first error
 }
 
-// add adds an object to the result; it ignores objects of other kinds.
 func (m *migrationBuilder) add(o *unstructured.Unstructured) {
 	gvk := o.GroupVersionKind()
 	switch gvk.GroupKind() {
@@ -86,7 +84,6 @@ func (m *migrationBuilder) add(o *unstructured.Unstructured) {
 	}
 }
 
-// addKarpenterObject adds an object of Karpenter's API; it ignores other objects.
 func (m *migrationBuilder) addKarpenterObject(o *unstructured.Unstructured, kind schema.GroupKind) {
 	switch kind {
 	case schema.GroupKind{Group: karpv1.Group, Kind: "NodePool"}:
@@ -109,7 +106,7 @@ func (m *migrationBuilder) addKarpenterObject(o *unstructured.Unstructured, kind
 // decode converts o into object. If it fails, it records the error and returns false.
 func (m *migrationBuilder) decode(o *unstructured.Unstructured, object client.Object) bool {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, object); err != nil {
-		var d manifest.Decoder
+		var d manifest.Decoder // formats the error
 		d.Unreadable(manifest.Document{File: "-"}, o.GetKind()+" "+o.GetName(), err)
 		m.err = cmp.Or(m.err, d.Errs[0])
 		return false

@@ -10,7 +10,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/migration"
 )
 
-// TestMigrationInput converts objects that Karpenter has written.
+// TestMigrationInput converts objects that Karpenter has written. The result lacks the Deployment web, and the Nodes
+// and NodeClaims that belong to no NodePool with an EC2NodeClass.
 func TestMigrationInput(t *testing.T) {
 	t.Parallel()
 	objects, err := ReadManifests([]string{"-"}, strings.NewReader(karpenterManifest))

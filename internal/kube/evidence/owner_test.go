@@ -43,7 +43,7 @@ func TestOwners(t *testing.T) {
 		}
 		owner := ownerName(pod)
 		if _, ok := fix.Workload("tenant", owner); ok || !strings.Contains(owner, ".example.com/") {
-			t.Errorf("%s: %q is taken for a workload", file, owner)
+			t.Errorf("%s: owner %q, workload %t; want an owner of group example.com, and no workload", file, owner, ok)
 		}
 	}
 }

@@ -8,20 +8,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// pageSize is the number of objects per request.
-const pageSize = 500
+const pageSize = 500 // objects per request
 
-// Limits on the objects read of one kind. A tenant may create thousands of objects, and must not be able to hide the
-// objects of others with them.
+// Limits on the objects read of one kind. A tenant may create thousands of objects, and must not hide the objects of
+// other tenants with them.
 const (
 	maxObjects = 20_000
 	maxPods    = 100_000
 )
 
-// pages lists the objects of a kind page by page, until the end or until limit objects were read. It calls take for
-// each page; take returns the number of objects in the page. isCut reports whether more objects may exist: if limit was
-// reached, or if a page after the first could not be read before the deadline of ctx or the expiry of its token. A
-// Reader of informers (clientset is nil) reads all objects at once.
+// pages lists the objects of a kind page by page, until the end or until limit objects were read. list returns an empty
+// list. take is called for each page and returns the number of its objects. isCut reports whether more objects may
+// exist: if limit was reached, or if a page after the first could not be read before the deadline of ctx or the expiry
+// of its token. A Reader of informers (clientset is nil) reads all objects at once.
 func (r *Reader) pages(ctx context.Context, limit int, list func() client.ObjectList, take func(client.ObjectList) int,
 	options ...client.ListOption) (isCut bool, err error) {
 	if r.clientset == nil {
@@ -58,10 +57,10 @@ func readPages(ctx context.Context, api client.Reader, limit int, list func() cl
 	}
 }
 
-// cutNote says how many objects of a list were read; it is empty if all were read. kind is the plural of the kind.
-func cutNote(isCut bool, read int, kind string) string {
+// cutNote says how many objects of a list were read; it is empty if all were read.
+func cutNote(isCut bool, read int, kinds string) string {
 	if !isCut {
 		return ""
 	}
-	return fmt.Sprintf("only the first %d %s were read", read, kind)
+	return fmt.Sprintf("only the first %d %s were read", read, kinds)
 }

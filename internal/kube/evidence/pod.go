@@ -17,7 +17,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/diagnosis"
 )
 
-// maxShownPods is the maximum number of pods that Pods returns: a larger number adds no information.
+// maxShownPods is the maximum number of pods that Pods returns: more pods rarely show a new cause.
 const maxShownPods = 300
 
 // Pods returns pods that do not run, with the messages of their conditions and containers, sorted by namespace and
@@ -40,6 +40,7 @@ func (r *Reader) Pods(ctx context.Context) (pods []diagnosis.Pod, cut string, er
 		}
 	}
 	list := func() client.ObjectList { return &corev1.PodList{} }
+	// kube-system is read first, so that pods of tenants cannot use up maxPods before it.
 	if _, err := r.pages(ctx, maxPods, list, take(""), client.InNamespace(metav1.NamespaceSystem)); err != nil {
 		return nil, "", err
 	}
@@ -199,7 +200,7 @@ func hasControllerName(meta *metav1.ObjectMeta) bool {
 	return slices.Contains(names, meta.Labels[appLabel]) || slices.Contains(names, meta.Name)
 }
 
-// toleratedTaints returns the taints that the pod tolerates. It ignores operators.
+// toleratedTaints returns the pod's tolerations as taints, without their operators.
 func toleratedTaints(spec *corev1.PodSpec) []diagnosis.Taint {
 	var out []diagnosis.Taint
 	for _, t := range spec.Tolerations {

@@ -36,11 +36,11 @@ type Reader struct {
 	authMaps  client.Reader        // reads the ConfigMap aws-auth from the API server; set only if clientset is nil
 
 	mu    sync.Mutex
-	known *authority // nil until first read
+	known *authority // the result of readAuthority; nil until it succeeds
 }
 
 // NewCacheReader returns a Reader for use in the controller. It reads the controller's informers, and the ConfigMap
-// aws-auth from the API server. The caller must not call Home, Events, PodEvents, Lease, Pods and Controller.
+// aws-auth from the API server. The caller must not call Home, Events, PodEvents, Lease, Pods or Controller.
 func NewCacheReader(cache, live client.Reader) *Reader {
 	return &Reader{objects: cache, authMaps: live}
 }
@@ -221,7 +221,7 @@ func setInstanceFields(out *diagnosis.Class, spec *awsv1.EC2NodeClassSpec) {
 			out.Keys = append(out.Keys, *m.EBS.KMSKeyID)
 		}
 		if m.EBS != nil && m.EBS.VolumeSize != nil && (m.RootVolume || len(spec.BlockDeviceMappings) == 1) {
-			out.RootGiB, out.RootIndex = int(m.EBS.VolumeSize.Value()>>30), i
+			out.RootGiB, out.RootIndex = int(m.EBS.VolumeSize.Value()>>30), i // a single volume counts as root volume
 		}
 	}
 }

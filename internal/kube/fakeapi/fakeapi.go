@@ -33,11 +33,11 @@ import (
 	karpv1alpha1 "github.com/joiner-sh/joiner/api/karpenter/v1alpha1"
 )
 
-// New returns a client of an in-memory API server with these objects, and with the indexes that index registers. Create
-// sets a UID, as a real API server does. hooks replace single calls; a call inside a hook goes to the server.
+// New returns a client of an in-memory API server with these objects, and with the indexes that index registers. hooks
+// replace single calls; a call inside a hook goes to the server. Without a hook, Create sets a UID, as API servers do.
 //
-// The server is controller-runtime's fake client without managed fields, whose update takes most of the time of a write,
-// and with an apiCache before its reads.
+// The server is controller-runtime's fake client. It keeps no managed fields, because their update takes most of the
+// time of a write. Reads go through an apiCache.
 func New(t testing.TB, scheme *runtime.Scheme, index func(context.Context, client.FieldIndexer) error, hooks interceptor.Funcs,
 	objects ...client.Object) client.WithWatch {
 	t.Helper()
@@ -169,7 +169,6 @@ func (c *apiCache) takeStale(r schema.GroupVersionResource) map[client.ObjectKey
 	return stale
 }
 
-// get serves a Get from the cache if the object is there and current.
 func (c *apiCache) get(ctx context.Context, server client.WithWatch, key client.ObjectKey, o client.Object,
 	opts ...client.GetOption) error {
 	if !isTyped(o) {
@@ -189,7 +188,6 @@ func (c *apiCache) get(ctx context.Context, server client.WithWatch, key client.
 	return nil
 }
 
-// list serves a List of objects with a Go type from the cache.
 func (c *apiCache) list(ctx context.Context, server client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 	if !isTyped(list) {
 		return server.List(ctx, list, opts...)

@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// TestReadsSeeWrites: after a first List has filled the cache, Get and List show each later write, also one that names
-// only the metadata, and the end of an object whose last finalizer is removed.
+// TestReadsSeeWrites: after a first List has filled the cache, Get and List show each later write. The writes include a
+// deletion that names only the metadata, and the removal of the last finalizer, which ends the object.
 func TestReadsSeeWrites(t *testing.T) {
 	ctx := t.Context()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", Finalizers: []string{"test/f"}},
@@ -33,7 +33,7 @@ func TestReadsSeeWrites(t *testing.T) {
 		var got corev1.Pod
 		err := c.Get(ctx, client.ObjectKeyFromObject(pod), &got)
 		if apierrors.IsNotFound(err) != (want == 0) || want == 1 && (err != nil || got.Spec.NodeName != node) {
-			t.Errorf("%s: Get returns a pod on node %q and error %v", step, got.Spec.NodeName, err)
+			t.Errorf("%s: Get returns a pod on node %q and error %v, want %d pods on node %q", step, got.Spec.NodeName, err, want, node)
 		}
 	}
 	do := func(err error) {

@@ -16,7 +16,7 @@ import (
 
 // WriteEvent writes one event immediately, for a process that exits before an EventWriter could write it. An existing
 // event with the same object, reason and message is kept. So a process that restarts repeatedly emits the event once an
-// hour, because the API server keeps events for an hour.
+// hour, because by default the API server keeps events for an hour.
 func WriteEvent(ctx context.Context, live client.Client, about client.Object, reason Reason, message string) error {
 	gvk, err := apiutil.GVKForObject(about, live.Scheme())
 	if err != nil {

@@ -17,7 +17,6 @@ import (
 // DefinitionState is the result of comparing a CRD of the cluster with the program's, one of the constants below.
 type DefinitionState string
 
-// The states.
 const (
 	DefinitionMissing         DefinitionState = "missing" // the cluster has no such CRD
 	DefinitionSame            DefinitionState = "same"    // the cluster's CRD has the program's revision
@@ -80,8 +79,9 @@ func (s DefinitionComparison) Summary() string {
 		return fmt.Sprintf("left as it is: objects may be stored as %s, which this program does not know; update each of them to store it as v1, then remove the other versions from status.storedVersions of the definition", strings.Join(s.Unknown, ", "))
 	case DefinitionUnknownFields:
 	}
-	fields := strings.Join(s.Unknown[:min(3, len(s.Unknown))], ", ")
-	if more := len(s.Unknown) - 3; more > 0 {
+	const maxShown = 3
+	fields := strings.Join(s.Unknown[:min(maxShown, len(s.Unknown))], ", ")
+	if more := len(s.Unknown) - maxShown; more > 0 {
 		fields += fmt.Sprintf(" and %d more", more)
 	}
 	return s.byResult("taken over at"+revisionText(ours)+", which removed these fields: ",
@@ -89,10 +89,8 @@ func (s DefinitionComparison) Summary() string {
 		s.byResult("", "; objects would lose them; `joiner crds apply --force` takes it over")
 }
 
-// revisionText returns the end of a message: " revision 7".
 func revisionText(n int) string { return fmt.Sprintf(" revision %d", n) }
 
-// byResult returns installed if the program has installed its own CRD, else pending.
 func (s DefinitionComparison) byResult(installed, pending string) string {
 	if s.Installed {
 		return installed
@@ -178,5 +176,4 @@ func listKind(d *apiextensionsv1.CustomResourceDefinition) schema.GroupVersionKi
 	return schema.GroupVersionKind{Group: d.Spec.Group, Version: d.Spec.Versions[0].Name, Kind: d.Spec.Names.ListKind}
 }
 
-// isNoKind reports whether the API server does not serve the kind.
 func isNoKind(err error) bool { return meta.IsNoMatchError(err) }

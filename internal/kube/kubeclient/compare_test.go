@@ -26,7 +26,7 @@ func TestCompareDefinitions(t *testing.T) {
 	for name, c := range map[string]struct {
 		change                 func(*apiextensionsv1.CustomResourceDefinition) // nil: the CRD is missing
 		want                   DefinitionState
-		missing, outdated, all bool   // whether the CRD is installed, by selection
+		missing, outdated, all bool   // whether SelectMissing, SelectOutdated and SelectAll install the CRD
 		summary                string // part of the text
 	}{
 		"missing":       {nil, DefinitionMissing, true, true, true, "would be created at revision"},
@@ -53,7 +53,7 @@ func TestCompareDefinitions(t *testing.T) {
 		}
 		got := CompareDefinition(own, found)
 		if got.State != c.want || !strings.Contains(got.Summary(), c.summary) {
-			t.Errorf("%s: %s, %q; want %s and %q", name, got.State, got.Summary(), c.want, c.summary)
+			t.Errorf("%s: state %s, summary %q; want %s and a summary with %q", name, got.State, got.Summary(), c.want, c.summary)
 		}
 		if missing, outdated, all := got.isSelected(SelectMissing, false), got.isSelected(SelectOutdated, false),
 			got.isSelected(SelectAll, false); missing != c.missing || outdated != c.outdated || all != c.all {

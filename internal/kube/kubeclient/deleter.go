@@ -27,8 +27,8 @@ type Deletion struct {
 	Joined     bool   // the condition Registered is true
 
 	uid     types.UID
-	version string
-	kind    schema.GroupVersionKind
+	version string // metadata.resourceVersion
+	gvk     schema.GroupVersionKind
 }
 
 // DryRunDelete makes a server-side dry run of the deletion. found is false if the object does not exist.
@@ -44,10 +44,10 @@ func (p *Patcher) DryRunDelete(ctx context.Context, kind, name string) (d Deleti
 // requests.
 func (p *Patcher) tryDeleteOnce(ctx context.Context, kind, name string) (d Deletion, found bool, err error) {
 	d = Deletion{Kind: kind, Name: name}
-	if d.kind, err = p.client.RESTMapper().KindFor(schema.GroupVersionResource{Resource: kind}); err != nil {
+	if d.gvk, err = p.client.RESTMapper().KindFor(schema.GroupVersionResource{Resource: kind}); err != nil {
 		return d, false, fmt.Errorf("find the kind %s: %w", kind, err)
 	}
-	o := PatchDryRun{kind: d.kind}.emptyObject(Patch{Name: name})
+	o := PatchDryRun{kind: d.gvk}.emptyObject(Patch{Name: name})
 	if err := p.client.Get(ctx, client.ObjectKeyFromObject(o), o); apierrors.IsNotFound(err) {
 		return d, false, nil
 	} else if err != nil {
@@ -80,26 +80,26 @@ func claimStatus(o *unstructured.Unstructured) (providerID string, isJoined bool
 func (p *Patcher) Delete(ctx context.Context, d Deletion) error {
 	latest := d
 	return retry.OnError(retry.DefaultBackoff, isChanged, func() error {
-		changed := p.delete(ctx, latest)
-		if !isChanged(changed) {
-			return changed
+		deleteErr := p.delete(ctx, latest)
+		if !isChanged(deleteErr) {
+			return deleteErr
 		}
 		again, found, err := p.tryDeleteOnce(ctx, d.Kind, d.Name)
 		switch {
 		case err != nil || !found:
 			return err
 		case again.uid != d.uid || again.ProviderID != d.ProviderID || again.Joined != d.Joined:
-			return errors.New(changed.Error()) // not a changedError, so that it is not retried
+			return errors.New(deleteErr.Error()) // not a changedError, so that it is not retried
 		}
 		latest = again
-		return changed
+		return deleteErr
 	})
 }
 
 // delete deletes the object if it still has the UID and the version in d. An object that is already gone is not an
 // error.
 func (p *Patcher) delete(ctx context.Context, d Deletion, options ...client.DeleteOption) error {
-	o := PatchDryRun{kind: d.kind}.emptyObject(Patch{Name: d.Name})
+	o := PatchDryRun{kind: d.gvk}.emptyObject(Patch{Name: d.Name})
 	err := p.client.Delete(ctx, o, append(options, client.Preconditions{UID: &d.uid, ResourceVersion: &d.version})...)
 	if apierrors.IsNotFound(err) {
 		return nil

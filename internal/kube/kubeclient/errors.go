@@ -12,7 +12,6 @@ import (
 // NextStep is the caller's next step after a call to the API server, one of the constants below.
 type NextStep string
 
-// The next steps.
 const (
 	NoError      NextStep = "GoOn"   // there was no error
 	Reread       NextStep = "Reread" // another client changed the object: read it and decide again
@@ -63,7 +62,6 @@ func IsUndiscovered(err error) bool {
 	return apierrors.IsForbidden(err) && serverMessage(err) == "unknown"
 }
 
-// serverMessage returns the message of an API server's error response; empty if it has none.
 func serverMessage(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -87,7 +87,6 @@ const (
 	ReasonPreflightFailed  Reason = "PreflightFailed"   // a preflight check found a problem in the EC2NodeClass; the message names the problem
 )
 
-// isWarning reports whether events with the reason are warnings.
 func (r Reason) isWarning() bool {
 	switch r {
 	case ReasonFailedScheduling, ReasonNoCompatibleInstanceTypes, ReasonInsufficientCapacity, ReasonLaunchFailed,
@@ -137,7 +136,6 @@ type EventWriter struct {
 	series     map[eventKey]series    // by object and reason, without the message
 }
 
-// eventKey identifies an event.
 type eventKey struct {
 	uid     types.UID
 	name    string // "namespace/name", because not every object has a UID
@@ -176,12 +174,11 @@ type series struct {
 	variants int       // number of messages that got a suffix
 }
 
-// maxVariants is the maximum number of messages of a series that get a suffix. These are the first messages that differ
-// from the first message of the series. The recorder merges all others into the event of the first message. seriesLife
-// is the time after which a new series starts.
 const (
+	// maxVariants is the maximum number of messages of a series that get a suffix: the first ones that differ from the
+	// first message of the series. The recorder merges all others into the event of the first message.
 	maxVariants = 3
-	seriesLife  = 10 * time.Minute
+	seriesLife  = 10 * time.Minute // after this time, a new series starts
 )
 
 // variant returns a suffix for the action, so that messages with the same reason about the same object have different
@@ -251,7 +248,7 @@ func (w *EventWriter) markEmitted(key eventKey) bool {
 // has expired, all are dropped. A repeated event does less harm than growing memory.
 const maxRemembered = 50_000
 
-// dropOld drops the expired entries; all entries if none has expired. The caller must hold the lock.
+// dropOld makes room as maxRemembered says. The caller must hold the lock.
 func (w *EventWriter) dropOld(now time.Time) {
 	for key, until := range w.suppressed {
 		if !now.Before(until) {
@@ -275,7 +272,8 @@ func cut(text string, n int) string {
 	return text[:end] + "…"
 }
 
-// printable replaces control characters that a terminal would interpret, because messages quote texts of users.
+// printable replaces all characters that are not printable, except line breaks: messages quote texts of users, and a
+// terminal would interpret control characters.
 func printable(message string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || unicode.IsPrint(r) {

@@ -39,20 +39,20 @@ func TestEventWriter(t *testing.T) {
 		"Normal Nominated Provisioning 100% sure",
 	}
 	if diff := cmp.Diff(want, events); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("the events differ (-want +got):\n%s", diff)
 	}
 }
 
 func TestCut(t *testing.T) {
 	t.Parallel()
-	for _, n := range []int{8, 9, 10, 11} {
+	for _, n := range []int{8, 9, 10, 11} { // ä has two bytes, … three
 		got := cut(strings.Repeat("ä", 20), n)
 		if len(got) > n || !strings.HasSuffix(got, "…") || strings.ContainsRune(got, '\uFFFD') {
 			t.Errorf("cut to %d bytes: %q, want whole characters and …", n, got)
 		}
 	}
 	if got := cut("short", 10); got != "short" {
-		t.Errorf("a short text is cut to %q", got)
+		t.Errorf("the text %q is cut to %q, want no change", "short", got)
 	}
 }
 

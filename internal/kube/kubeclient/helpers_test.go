@@ -25,7 +25,6 @@ func webPod(name, app string) *corev1.Pod {
 	}
 }
 
-// fakeServer returns an API server in memory with these objects; see fakeapi.New.
 func fakeServer(t *testing.T, hooks interceptor.Funcs, objects ...client.Object) client.WithWatch {
 	t.Helper()
 	scheme, err := Scheme()

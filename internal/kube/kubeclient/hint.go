@@ -15,7 +15,7 @@ func Hint(err error) string {
 	if err == nil {
 		return ""
 	}
-	for _, hint := range []func(error) string{answerHint, credentialsHint, certificateHint, proxyHint, networkHint} {
+	for _, hint := range []func(error) string{responseHint, credentialsHint, certificateHint, proxyHint, networkHint} {
 		if text := hint(err); text != "" {
 			return text
 		}
@@ -23,8 +23,7 @@ func Hint(err error) string {
 	return ""
 }
 
-// answerHint explains the response of a server.
-func answerHint(err error) string {
+func responseHint(err error) string {
 	text := err.Error()
 	switch {
 	case meta.IsNoMatchError(err):
@@ -68,7 +67,6 @@ func credentialsHint(err error) string {
 	return "run the program that the kubeconfig's user names under exec, and see what it reports"
 }
 
-// certificateHint explains a server certificate that cannot be verified.
 func certificateHint(err error) string {
 	if !errors.As(err, new(*tls.CertificateVerificationError)) {
 		return ""

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestInternalHint: an internal error of the API server is distinguished from that of a webhook.
+// TestInternalHint: an internal error gives a hint about the API server, or about the webhook that the error names.
 func TestInternalHint(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
