@@ -125,7 +125,7 @@ func defaultsOf(profiles []profile) (DefaultSpread, error) {
 	return out, nil
 }
 
-// setDefaults sets the constraints that kube-scheduler uses if none are listed. path is the path of a, for errors.
+// setDefaults sets the constraints of the defaultingType System. path is the path of the arguments, for errors.
 func (a *spreadArgs) setDefaults(path string) error {
 	switch a.DefaultingType {
 	case "", defaultingSystem:

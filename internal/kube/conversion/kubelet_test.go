@@ -59,8 +59,8 @@ func TestKubeletProblem(t *testing.T) {
 	}
 }
 
-// TestBootOf: additional kubelet settings have the same form in user data, however the user formats them.
-func TestBootOf(t *testing.T) {
+// TestMoreInUserData: the kubelet settings in More have the same form in user data, however the user formats them.
+func TestMoreInUserData(t *testing.T) {
 	t.Parallel()
 	var got []string
 	for _, text := range []string{`{"memorySwap":{"b":1.50,"a":10000000000000000001}}`,

@@ -124,7 +124,8 @@ func trimRules(pod *corev1.Pod) {
 	if len(spec.SchedulingGates) > 1 { // one gate suffices for NeedsNode
 		spec.SchedulingGates = append([]corev1.PodSchedulingGate(nil), spec.SchedulingGates[0])
 	}
-	if textSize(pod.Labels) > maxRulesSize/4 { // the quarter bounds the cached pod; selectors need the labels
+	// Smaller labels stay, because selectors need them. A quarter leaves room for the requests and the owner.
+	if textSize(pod.Labels) > maxRulesSize/4 {
 		pod.Labels = nil
 	}
 	if len(pod.OwnerReferences) > 1 {

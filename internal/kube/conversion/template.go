@@ -31,7 +31,7 @@ func DefaultRequests(spec *corev1.PodSpec) {
 	}
 }
 
-// requestsFor returns the requests. A resource that has only a limit gets the limit as its request.
+// requestsFor returns the requests, and the limits of the resources without a request.
 func requestsFor(requests, limits corev1.ResourceList) corev1.ResourceList {
 	if len(limits) == 0 {
 		return requests

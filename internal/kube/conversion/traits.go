@@ -167,7 +167,7 @@ func flags(values ...bool) uint64 {
 	return n
 }
 
-// scatter mixes the bits of n, so that a difference in one bit affects all bits.
+// scatter mixes the bits of n, so that a difference in one bit affects many bits. The multiplier is from degski's hash.
 func scatter(n uint64) uint64 {
 	n ^= n >> 32
 	n *= 0xd6e8feb86659fd93

@@ -16,7 +16,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// authorityFix is the fix in errors about a Deployment or Lease that may or may not be the controller's.
+// authorityFix is the fix if it cannot be checked whether a Deployment or Lease is the controller's.
 const authorityFix = "get the permission to list clusterroles and clusterrolebindings, or set --controller NAMESPACE/NAME"
 
 // authority returns the result of readAuthority. It keeps a result without error for later calls.

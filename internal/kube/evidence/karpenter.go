@@ -113,7 +113,7 @@ func emptyList(gv schema.GroupVersion, kind string) *unstructured.UnstructuredLi
 }
 
 // isOfKarpenter reports whether the object is of Karpenter or Joiner. It checks Deployments by name and label and CRDs
-// by name; Karpenter's queries select the other objects.
+// by name. The queries of Reader.Karpenter select all other objects.
 func isOfKarpenter(o *unstructured.Unstructured) bool {
 	switch o.GetKind() {
 	case "Deployment":

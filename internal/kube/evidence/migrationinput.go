@@ -213,6 +213,7 @@ func checkObject(o *unstructured.Unstructured, conditions []metav1.Condition) mi
 	tree := o.DeepCopy().Object
 	out.Unknown = pruning.PruneWithOptions(tree, compiled.Structural, true,
 		structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+	// Controllers write the status, not the user.
 	out.Unknown = slices.DeleteFunc(out.Unknown, func(path string) bool { return strings.HasPrefix(path, "status.") })
 	slices.Sort(out.Unknown)
 	for _, e := range compiled.Admit(tree) {

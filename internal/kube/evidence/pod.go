@@ -25,12 +25,12 @@ const maxShownPods = 300
 // share. cut says how many pods were read or are returned; it is empty if all were read and are returned.
 func (r *Reader) Pods(ctx context.Context) (pods []diagnosis.Pod, cut string, err error) {
 	read, out := 0, []diagnosis.Pod{}
-	take := func(skip string) func(client.ObjectList) int {
+	take := func(skippedNamespace string) func(client.ObjectList) int {
 		return func(l client.ObjectList) int {
 			list := l.(*corev1.PodList)
 			for i := range list.Items {
 				p := &list.Items[i]
-				if messages := failureMessages(p); p.Namespace != skip && p.DeletionTimestamp == nil &&
+				if messages := failureMessages(p); p.Namespace != skippedNamespace && p.DeletionTimestamp == nil &&
 					(p.Status.Phase == corev1.PodPending || len(messages) > 0) {
 					out = append(out, diagnosisPod(p, messages))
 				}
@@ -59,7 +59,6 @@ func (r *Reader) Pods(ctx context.Context) (pods []diagnosis.Pod, cut string, er
 	return out, cut, nil
 }
 
-// diagnosisPod converts a pod, with the last maxMessages of the messages.
 func diagnosisPod(p *corev1.Pod, messages []string) diagnosis.Pod {
 	return diagnosis.Pod{
 		Namespace: p.Namespace,
@@ -191,7 +190,6 @@ func electionArgs(spec *corev1.PodSpec) map[string]string {
 	return out
 }
 
-// appLabel is the label by which an installation of Joiner or Karpenter is recognized.
 const appLabel = "app.kubernetes.io/name"
 
 // hasControllerName reports whether the object has the name or the app label of Joiner or Karpenter.

@@ -105,22 +105,22 @@ type apiCache struct {
 type objectsByKey map[client.ObjectKey]client.Object
 
 type indexKey struct {
-	kind  schema.GroupVersionResource
-	field string
+	resource schema.GroupVersionResource
+	field    string
 }
 
 // IndexField implements client.FieldIndexer.
 func (c *apiCache) IndexField(_ context.Context, o client.Object, field string, extract client.IndexerFunc) error {
-	kind, _, err := c.kindOf(o)
+	resource, _, err := c.resourceOf(o)
 	if err != nil {
 		return err
 	}
-	c.indexes[indexKey{kind, field}] = extract
+	c.indexes[indexKey{resource, field}] = extract
 	return nil
 }
 
-// kindOf returns the resource of an object, or of the objects of a list, and the kind of these objects.
-func (c *apiCache) kindOf(o runtime.Object) (schema.GroupVersionResource, schema.GroupVersionKind, error) {
+// resourceOf returns the resource and the kind of an object, or of the objects of a list.
+func (c *apiCache) resourceOf(o runtime.Object) (schema.GroupVersionResource, schema.GroupVersionKind, error) {
 	kind, err := apiutil.GVKForObject(o, c.scheme)
 	if err != nil {
 		return schema.GroupVersionResource{}, kind, err
@@ -174,7 +174,7 @@ func (c *apiCache) get(ctx context.Context, server client.WithWatch, key client.
 	if !isTyped(o) {
 		return server.Get(ctx, key, o, opts...)
 	}
-	resource, _, err := c.kindOf(o)
+	resource, _, err := c.resourceOf(o)
 	if err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func (c *apiCache) list(ctx context.Context, server client.WithWatch, list clien
 	if !isTyped(list) {
 		return server.List(ctx, list, opts...)
 	}
-	resource, kind, err := c.kindOf(list)
+	resource, kind, err := c.resourceOf(list)
 	if err != nil {
 		return err
 	}

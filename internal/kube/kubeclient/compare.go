@@ -17,6 +17,7 @@ import (
 // DefinitionState is the result of comparing a CRD of the cluster with the program's, one of the constants below.
 type DefinitionState string
 
+// The states.
 const (
 	DefinitionMissing         DefinitionState = "missing" // the cluster has no such CRD
 	DefinitionSame            DefinitionState = "same"    // the cluster's CRD has the program's revision
@@ -151,13 +152,13 @@ func unknownFields(list []string, path string, ours, theirs *apiextensionsv1.JSO
 		return list
 	}
 	for _, name := range slices.Sorted(maps.Keys(theirs.Properties)) {
-		field, at := theirs.Properties[name], strings.TrimPrefix(path+"."+name, ".")
+		field, fieldPath := theirs.Properties[name], strings.TrimPrefix(path+"."+name, ".")
 		known, ok := ours.Properties[name]
 		if !ok {
-			list = append(list, at)
+			list = append(list, fieldPath)
 			continue
 		}
-		list = unknownFields(list, at, &known, &field)
+		list = unknownFields(list, fieldPath, &known, &field)
 	}
 	if ours.Items != nil && theirs.Items != nil {
 		list = unknownFields(list, path+"[]", ours.Items.Schema, theirs.Items.Schema)

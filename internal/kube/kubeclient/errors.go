@@ -12,6 +12,7 @@ import (
 // NextStep is the caller's next step after a call to the API server, one of the constants below.
 type NextStep string
 
+// The next steps.
 const (
 	NoError      NextStep = "GoOn"   // there was no error
 	Reread       NextStep = "Reread" // another client changed the object: read it and decide again

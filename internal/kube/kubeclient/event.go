@@ -147,7 +147,7 @@ type eventKey struct {
 const (
 	repeatAfter           = 2 * time.Minute
 	repeatSchedulingAfter = 5 * time.Minute
-	repeatRepairAfter     = 15 * time.Minute
+	repeatRepairAfter     = 15 * time.Minute // also for reasons that Karpenter does not have
 )
 
 // maxNote is the maximum length of an event's note that the server accepts, in bytes.

@@ -16,7 +16,6 @@ import (
 
 var testTime = time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC)
 
-// webPod returns a running pod in namespace a.
 func webPod(name, app string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, Labels: map[string]string{"app": app}},

@@ -34,7 +34,7 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	for _, index := range []struct {
 		object client.Object
 		field  string
-		key    func(client.Object) string
+		value  func(client.Object) string
 	}{
 		{&corev1.Pod{}, IndexPodNode, func(o client.Object) string { return o.(*corev1.Pod).Spec.NodeName }},
 		{&corev1.Node{}, IndexNodeProvider, func(o client.Object) string { return o.(*corev1.Node).Spec.ProviderID }},
@@ -50,8 +50,8 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 		}},
 	} {
 		extract := func(o client.Object) []string {
-			if key := index.key(o); key != "" {
-				return []string{key}
+			if value := index.value(o); value != "" {
+				return []string{value}
 			}
 			return nil
 		}
