@@ -36,13 +36,13 @@ func NewPodSelectors(g Groups) *PodSelectors {
 		if len(s.Spec.Selector) == 0 {
 			continue // the Service selects no pod
 		}
-		first := slices.Min(slices.Collect(maps.Keys(s.Spec.Selector)))
+		firstKey := slices.Min(slices.Collect(maps.Keys(s.Spec.Selector)))
 		byPair := out.services[s.Namespace]
 		if byPair == nil {
 			byPair = map[string][]*corev1.Service{}
 			out.services[s.Namespace] = byPair
 		}
-		pair := first + "=" + s.Spec.Selector[first]
+		pair := firstKey + "=" + s.Spec.Selector[firstKey]
 		byPair[pair] = append(byPair[pair], s)
 	}
 	for _, c := range g.Controllers {

@@ -60,7 +60,7 @@ func moreProblems(k *awsv1.KubeletConfiguration) []string {
 			out = append(out, "spec.kubelet.registerWithTaints: taints are the NodePool's: set spec.template.spec.taints there")
 		case !ok:
 			text := fmt.Sprintf("spec.kubelet.%s: the kubelet has no such setting", name)
-			if near := suggest.Nearest(name, kubeletNames()); near != "" {
+			if near := suggest.Nearest(name, kubeletFieldNames()); near != "" {
 				text += " (did you mean " + near + "?)"
 			}
 			out = append(out, text)

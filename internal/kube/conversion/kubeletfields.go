@@ -77,8 +77,7 @@ func shapeOf(field string) (shape, bool) {
 	return "", false
 }
 
-// kubeletNames returns the names of all fields that spec.kubelet may have.
-func kubeletNames() []string {
+func kubeletFieldNames() []string {
 	var out []string
 	for _, names := range furtherFields {
 		out = append(out, strings.Fields(names)...)

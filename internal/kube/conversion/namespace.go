@@ -25,15 +25,15 @@ const MaxNamespaceSelections = 1_000_000
 
 // NewNamespaces returns the namespaces with their labels, including kubernetes.io/metadata.name, which the API server
 // sets. live is false for manifests, which often omit Namespaces. NewNamespaces then adds the pods' namespaces that are
-// missing in spaces, with only the label kubernetes.io/metadata.name.
-func NewNamespaces(spaces []*corev1.Namespace, pods []*corev1.Pod, live bool) *Namespaces {
+// missing in list, with only the label kubernetes.io/metadata.name.
+func NewNamespaces(list []*corev1.Namespace, pods []*corev1.Pod, live bool) *Namespaces {
 	out := &Namespaces{
 		labels: map[string]requirements.Labels{},
 		found:  map[string][]string{},
 		single: map[string][]string{},
 		spent:  map[string]int{},
 	}
-	for _, n := range spaces {
+	for _, n := range list {
 		labels := n.Labels
 		if labels[corev1.LabelMetadataName] != n.Name {
 			labels = maps.Clone(labels)

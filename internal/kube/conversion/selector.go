@@ -13,9 +13,9 @@ import (
 // maxValues is the maximum number of values of one requirement. A list of all instance types, about 1,300, fits.
 const maxValues = 4096
 
-// selectorOf converts a selector. The text says why kube-scheduler would reject the selector; empty if it would not.
-// The caller puts the selector's path before the text. A nil selector selects nothing.
-func selectorOf(s *metav1.LabelSelector) (cluster.Selector, string) {
+// selectorOf converts a selector. problem says why kube-scheduler would reject the selector; empty if it would not.
+// The caller puts the selector's path before problem. A nil selector selects nothing.
+func selectorOf(s *metav1.LabelSelector) (out cluster.Selector, problem string) {
 	if s == nil {
 		return cluster.Selector{MatchesNothing: true}, ""
 	}

@@ -116,13 +116,13 @@ func policyIs(field string, value *corev1.NodeInclusionPolicy, policy corev1.Nod
 // podTerms reads the terms of kind, "podAffinity" or "podAntiAffinity". The text says why a term is invalid. As in
 // kube-scheduler, an invalid required term discards all terms.
 func podTerms(kind string, required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm,
-	pod *corev1.Pod, spaces *Namespaces) ([]cluster.Term, string) {
+	pod *corev1.Pod, namespaces *Namespaces) ([]cluster.Term, string) {
 	if n := len(required) + len(preferred); n > MaxTerms {
 		return nil, fmt.Sprintf("its %s has %d terms, more than %d", kind, n, MaxTerms)
 	}
 	var out, weighted []cluster.Term
 	for i := range required {
-		term, problem := podTerm(&required[i], pod, spaces)
+		term, problem := podTerm(&required[i], pod, namespaces)
 		if problem != "" {
 			return nil, fmt.Sprintf("its %s.requiredDuringSchedulingIgnoredDuringExecution[%d]%s", kind, i, problem)
 		}
@@ -130,7 +130,7 @@ func podTerms(kind string, required []corev1.PodAffinityTerm, preferred []corev1
 	}
 	for i := range preferred {
 		weight := preferred[i].Weight
-		term, problem := podTerm(&preferred[i].PodAffinityTerm, pod, spaces)
+		term, problem := podTerm(&preferred[i].PodAffinityTerm, pod, namespaces)
 		switch {
 		case weight < 1 || weight > 100:
 			problem = fmt.Sprintf(".weight is %d, not between 1 and 100", weight)
@@ -149,7 +149,7 @@ func podTerms(kind string, required []corev1.PodAffinityTerm, preferred []corev1
 
 // podTerm reads one term of the pod. The text says why the term is invalid; empty if it is valid. The caller puts the
 // term's path before the text.
-func podTerm(t *corev1.PodAffinityTerm, pod *corev1.Pod, spaces *Namespaces) (cluster.Term, string) {
+func podTerm(t *corev1.PodAffinityTerm, pod *corev1.Pod, namespaces *Namespaces) (cluster.Term, string) {
 	out := cluster.Term{Key: StableKey(t.TopologyKey)}
 	if !isLabelKey(t.TopologyKey) {
 		return out, fmt.Sprintf(".topologyKey is %.100q, which is no label", t.TopologyKey)
@@ -163,7 +163,7 @@ func podTerm(t *corev1.PodAffinityTerm, pod *corev1.Pod, spaces *Namespaces) (cl
 	narrowSelector(&out.Selector, t.MismatchLabelKeys, pod.Labels, false)
 	switch {
 	case len(t.Namespaces) == 0 && t.NamespaceSelector == nil:
-		out.Namespaces = spaces.listOf(pod.Namespace)
+		out.Namespaces = namespaces.listOf(pod.Namespace)
 	case t.NamespaceSelector == nil:
 		out.Namespaces = sortedNames(t.Namespaces)
 	default:
@@ -172,7 +172,7 @@ func podTerm(t *corev1.PodAffinityTerm, pod *corev1.Pod, spaces *Namespaces) (cl
 			return out, ".namespaceSelector" + problem
 		}
 		if out.AllNamespaces = len(selector.Labels) == 0; !out.AllNamespaces {
-			found, ok := spaces.matching(selector, pod.Namespace)
+			found, ok := namespaces.matching(selector, pod.Namespace)
 			if !ok {
 				return out, ".namespaceSelector is one of too many: pods of namespace " + pod.Namespace +
 					" have more different namespaceSelectors than Joiner evaluates"

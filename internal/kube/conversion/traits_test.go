@@ -40,7 +40,7 @@ func TestTraitHashesDiffer(t *testing.T) {
 		"namespace": func(p *cluster.Pod, i int) {
 			p.Affinity = []cluster.Term{{Key: "zone", Namespaces: []string{fmt.Sprint(i)}}}
 		},
-		"permuted": func(p *cluster.Pod, i int) {
+		"values of ten keys": func(p *cluster.Pod, i int) {
 			p.Required = []requirements.Requirements{{}}
 			for k := range 10 { // the value of key k is v10 if bit k of i is set, else "v" and k
 				p.Required[0][fmt.Sprint("k", k)] = requirements.OneOf(fmt.Sprint("v", i>>k&1*10+k*(1-i>>k&1)))
@@ -57,7 +57,7 @@ func TestTraitHashesDiffer(t *testing.T) {
 		if len(stored.byHash) != len(distinct) {
 			t.Errorf("%s: %d different traits have %d hashes, want one for each", name, len(distinct), len(stored.byHash))
 		}
-		if name != "permuted" && len(distinct) != pods {
+		if name != "values of ten keys" && len(distinct) != pods {
 			t.Errorf("%s: %d different pods have %d different traits, want %d", name, pods, len(distinct), pods)
 		}
 	}

@@ -65,7 +65,7 @@ func (v *VolumeIndex) claimPlaces(pod *corev1.Pod, name string, isEphemeral bool
 	case !ok && v.Live:
 		return nil, fmt.Sprintf("its volume claim %s does not exist", name)
 	case !ok:
-		return nil, "" // probably created later by a controller
+		return nil, "" // a controller may create it later
 	case claim.DeletionTimestamp != nil:
 		return nil, fmt.Sprintf("its volume claim %s is being deleted", name)
 	case claim.Status.Phase == corev1.ClaimLost:
