@@ -9,7 +9,7 @@ import (
 // maker creates and registers metrics. The methods with names in the plural create metrics with labels.
 type maker struct {
 	registry prometheus.Registerer
-	err      error // errors of all registrations, joined; nil if there were none
+	err      error // errors of all registrations, joined
 }
 
 func (r *maker) register(m prometheus.Collector) {
@@ -64,7 +64,7 @@ func (r *maker) summaries(name, help string, labels ...string) *prometheus.Summa
 	return m
 }
 
-// objectives returns the quantiles of summaries, each with the error that is tolerated.
+// objectives returns the quantiles of summaries, each with its tolerated error.
 func objectives() map[float64]float64 {
 	return map[float64]float64{0: 0.01, 0.5: 0.01, 0.9: 0.01, 0.99: 0.01, 1: 0.01}
 }
@@ -82,10 +82,9 @@ func stages() []float64 {
 	return []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 1, 2, 5, 10, 30}
 }
 
-// scores returns buckets for the score of a move. Balanced requires 0.5, other policies 0.02.
+// scores returns buckets for the score of a move. The consolidation policy Balanced requires 0.5, others 0.02.
 func scores() []float64 { return []float64{0.02, 0.05, 0.1, 0.25, 0.33, 0.5, 1, 2, 5, 10} }
 
-// powers returns the powers of 2 from 1 to maximum.
 func powers(maximum float64) []float64 {
 	var out []float64
 	for b := 1.0; b <= maximum; b *= 2 {

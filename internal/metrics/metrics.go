@@ -30,7 +30,7 @@ type Metrics struct {
 type Scheduling struct {
 	// Duration is the duration of one plan in seconds, including the snapshot, by controller.
 	Duration *prometheus.HistogramVec
-	// Unschedulable is the number of unschedulable pods of the last plan, by controller.
+	// Unschedulable is the number of unplaced pods of the last plan, by controller.
 	Unschedulable *prometheus.GaugeVec
 	// Ignored is the number of pending pods that cannot be planned.
 	Ignored prometheus.Gauge
@@ -138,10 +138,9 @@ type Interruptions struct {
 	Left *prometheus.CounterVec
 }
 
-// Extra has further metrics that Karpenter does not have.
+// Extra has the other metrics that Karpenter does not have.
 type Extra struct {
-	// Stage is the duration of a stage between a pending pod and CreateFleet, in seconds, by stage; see the Stage
-	// constants.
+	// Stage is the duration in seconds of a stage between a pending pod and CreateFleet, by stage: a Stage constant.
 	Stage *prometheus.HistogramVec
 	// Join is the time in seconds from the creation of a NodeClaim to a step, by step (launched, registered,
 	// initialized) and nodepool.
@@ -151,7 +150,7 @@ type Extra struct {
 	JoinFailures *prometheus.CounterVec
 	// Diagnoses counts collections of evidence about nodes that do not join.
 	Diagnoses prometheus.Counter
-	// Refused is the number of unschedulable pods of the last plan, by the code of their first reason.
+	// Refused is the number of unplaced pods of the last plan, by the code of their first reason.
 	Refused *prometheus.GaugeVec
 	// Costly is the number of pods that wait for a separate plan, because the work for their scheduling rules exceeds
 	// their share of a plan's work limit.
@@ -189,14 +188,14 @@ type Extra struct {
 	// Untagged is the number of instances of deleted NodeClaims that lost their tags. The controller does not terminate
 	// an instance without its tags.
 	Untagged prometheus.Gauge
-	// Proven is 1 if a mark, such as the API server's endpoint, proves that the EKS cluster with the configured name is
-	// the controller's own, else 0, by mark.
+	// Proven is 1 if a mark proves that the EKS cluster with the configured name is the controller's own, else 0, by
+	// mark. A mark is for example the API server's endpoint.
 	Proven *prometheus.GaugeVec
 	// ForeignTerminations counts instances of NodeClaims that neither Joiner nor AWS terminated, by nodepool and how.
 	// Values of the label how are `call` (another client called TerminateInstances), `within` (a process on the
 	// instance shut it down) and `unknown`.
 	ForeignTerminations *prometheus.CounterVec
-	// Failures counts errors of the loops, by loop and next (action): `Retry`, `Tell` (report the error to the user) or
+	// Failures counts errors of the loops, by loop and next (step): `Retry`, `Tell` (report the error to the user) or
 	// `Reject` (the API server rejects the object).
 	Failures *prometheus.CounterVec
 	// CallWait is how long a call to EC2 waited for the rate limit, in seconds, by action. Each retry is a separate
@@ -259,14 +258,15 @@ func (r *maker) claims() Claims {
 }
 
 func (r *maker) nodes() Nodes {
-	days := []float64{900, 1800, 3600, 7200, 14400, 28800, 86400, 172800, 432000, 864000, 1296000, 2592000}
+	lifetimes := []float64{900, 1800, 3600, 7200, 14400, 28800, 86400, 172800, 432000, 864000, 1296000, 2592000} // 15 minutes to 30 days
 	return Nodes{
 		Created:     r.counters("karpenter_nodes_created_total", "Nodes that have registered.", "nodepool"),
 		Terminated:  r.counters("karpenter_nodes_terminated_total", "Nodes that were removed.", "nodepool", "zone"),
 		Drained:     r.counters("karpenter_nodes_drained_total", "Nodes that were drained before they were removed.", "nodepool"),
 		Termination: r.summaries("karpenter_nodes_termination_duration_seconds", "From the deletion of a Node to its removal.", "nodepool"),
-		Lifetime:    r.histograms("karpenter_nodes_lifetime_duration_seconds", "From the creation of a Node to its removal.", days, "nodepool"),
-		Count:       r.gauge("karpenter_cluster_state_node_count", "Nodes in the last snapshot, including NodeClaims that have not joined."),
+		Lifetime: r.histograms("karpenter_nodes_lifetime_duration_seconds", "From the creation of a Node to its removal.",
+			lifetimes, "nodepool"),
+		Count: r.gauge("karpenter_cluster_state_node_count", "Nodes in the last snapshot, including NodeClaims that have not joined."),
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// TestNew checks that all metrics can be registered together, also in two registries, and that they have the names in
-// dashboards.
+// TestNew checks that all metrics can be registered together, also in two registries, and that metrics of the
+// dashboards have the names below.
 func TestNew(t *testing.T) {
 	t.Parallel()
 	for range 2 {

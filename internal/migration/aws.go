@@ -17,14 +17,14 @@ func instances(in Installation) []Finding {
 	if in.Instances == nil {
 		return nil
 	}
-	owners := map[string]Owner{} // by ID; instances that have not ended
+	owners := map[string]Owner{} // by ID, of the instances that have not ended
 	for _, i := range in.Instances {
 		if !i.Ended {
 			owners[i.ID] = i.Owner
 		}
 	}
 	var out []Finding
-	var gone []string                 // NodeClaims
+	var gone []string                 // NodeClaims whose instance is gone
 	var sameName, otherOwner []string // instance IDs
 	untagged := map[string][]string{} // IDs of untagged instances, by NodePool
 	claimed := map[string]bool{}
@@ -70,7 +70,7 @@ func instances(in Installation) []Finding {
 }
 
 // unclaimedInstances checks the instances with the cluster's name tag: it finds those without a NodeClaim, and counts
-// those that can be adopted. claimed has the instance IDs of the NodeClaims.
+// those that a NodeClaim adopts. claimed has the instance IDs of the NodeClaims.
 func (in Installation) unclaimedInstances(claimed map[string]bool) []Finding {
 	var out []Finding
 	var unclaimed, sameName []string
@@ -123,11 +123,11 @@ func permissions(in Installation) []Finding {
 		}
 	}
 	var out []Finding
-	report := func(all map[source][]string, finding func(subject, format string, args ...any) Finding, says string) {
+	report := func(all map[source][]string, finding func(subject, format string, args ...any) Finding, format string) {
 		for _, from := range slices.SortedFunc(maps.Keys(all), func(a, b source) int {
 			return strings.Compare(a.policy+" "+a.statement, b.policy+" "+b.statement)
 		}) {
-			out = append(out, finding("statement "+from.statement, says, firstNames(all[from])).
+			out = append(out, finding("statement "+from.statement, format, firstNames(all[from])).
 				withCommand("attach Joiner's policy "+fix.Escape(from.policy)+" to the role: ",
 					fix.SplitWords("joiner render iam-policy --cluster-name NAME --account ID --region REGION"), joinedWord(fix.Flag(from.policy))))
 		}

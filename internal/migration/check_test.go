@@ -34,7 +34,7 @@ func TestHealthy(t *testing.T) {
 	r := Check(healthy())
 	for _, f := range r.Findings {
 		if f.Weight != Stays && f.Subject != "Grafana dashboards of Karpenter" {
-			t.Errorf("found %+v, want only the weight Stays", f)
+			t.Errorf("found %+v, want weight Stays", f)
 		}
 	}
 	for _, want := range []string{"1 NodeClaim is taken over with its instance: nothing is replaced", "nothing is drifted",
@@ -46,15 +46,15 @@ func TestHealthy(t *testing.T) {
 	if !r.Go {
 		t.Error("Go is false, want true")
 	}
-	over := strings.Join(r.Steps.Over, "\n")
+	handover := strings.Join(r.Steps.Over, "\n")
 	for _, want := range []string{"--namespace karpenter scale deployment/karpenter --replicas=0", "helm get values karp ",
 		"serviceAccount.name=karpenter"} {
-		if !strings.Contains(over, want) {
-			t.Errorf("the steps lack %q:\n%s", want, over)
+		if !strings.Contains(handover, want) {
+			t.Errorf("the steps lack %q:\n%s", want, handover)
 		}
 	}
-	if back := r.Steps.Back[len(r.Steps.Back)-1]; !strings.HasSuffix(back, "scale deployment/karpenter --replicas=3") {
-		t.Errorf("the last step back is %q, want three replicas of Karpenter", back)
+	if last := r.Steps.Back[len(r.Steps.Back)-1]; !strings.HasSuffix(last, "scale deployment/karpenter --replicas=3") {
+		t.Errorf("the last step back is %q, want --replicas=3 for Karpenter", last)
 	}
 }
 
@@ -67,7 +67,7 @@ func TestFindings(t *testing.T) {
 		wantSays string
 		wantFix  string
 	}{
-		"before v1": {func(in *Installation) { in.Controllers[0].Version = "0.37.8" }, Stops,
+		"Karpenter before v1": {func(in *Installation) { in.Controllers[0].Version = "0.37.8" }, Stops,
 			"predates the v1 API", "upgrade Karpenter"},
 		"a digest is no version": {func(in *Installation) { in.Controllers[0].Version = "sha256" }, Stays, "all settings", ""},
 		"no lease": {func(in *Installation) { in.Controllers[0].Lease = "" }, Differs, "no leader election",
@@ -96,9 +96,9 @@ func TestFindings(t *testing.T) {
 			"spec.weight: 200", "correct it"},
 		"unknown field": {func(in *Installation) { in.Classes[0].Unknown = []string{"spec.new"} }, Differs,
 			"does not know spec.new", "take it out"},
-		"not ready":    {func(in *Installation) { in.Classes[0].NotReady = "no subnets" }, Differs, "not ready now: no subnets", ""},
-		"foreign pool": {func(in *Installation) { in.Pools[0].Foreign = true }, Stays, "neither Karpenter nor Joiner serves it", ""},
-		"in flight": {func(in *Installation) { in.Claims[0].ProviderID = "" }, Stops, "would launch another instance",
+		"not ready":      {func(in *Installation) { in.Classes[0].NotReady = "no subnets" }, Differs, "not ready now: no subnets", ""},
+		"other provider": {func(in *Installation) { in.Pools[0].Foreign = true }, Stays, "neither Karpenter nor Joiner serves it", ""},
+		"not launched": {func(in *Installation) { in.Claims[0].ProviderID = "" }, Stops, "would launch another instance",
 			"wait --for=condition=Launched nodeclaim/apps-1"},
 		"being deleted":          {func(in *Installation) { in.Claims[0].Deleting = true }, Differs, "being deleted", ""},
 		"expired":                {func(in *Installation) { in.Claims[0].Expires = now.Add(-time.Second) }, Differs, "expireAfter", ""},
@@ -131,7 +131,7 @@ func TestFindings(t *testing.T) {
 		"not permitted, not needed": {func(in *Installation) {
 			in.Permissions = append(in.Permissions, Permission{Statement: "Shift", Policy: "reading", Action: "a:B", Optional: true})
 		}, Differs, "needed only by a setting that is off", "reading"},
-		"unseen": {func(in *Installation) { in.Unseen = []Unseen{{What: "EC2", Why: "no credentials"}} }, Unknown, "no credentials", ""},
+		"no access": {func(in *Installation) { in.Unseen = []Unseen{{What: "EC2", Why: "no credentials"}} }, Unknown, "no credentials", ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -145,7 +145,7 @@ func TestFindings(t *testing.T) {
 			}
 			f := r.Findings[i]
 			if f.Weight != test.want || !strings.Contains(f.Fix, test.wantFix) || r.Go != (test.want != Stops) {
-				t.Errorf("found %+v, go: %v; want %s, a fix with %q, and go unless it is stops", f, r.Go, test.want, test.wantFix)
+				t.Errorf("found %+v, go: %v; want %s, a fix with %q, and go unless the weight is stops", f, r.Go, test.want, test.wantFix)
 			}
 			if f.Weight != Stays && i > 0 && r.Findings[0].Weight == Stays {
 				t.Error("a finding with the weight Stays comes before a heavier one")
@@ -178,6 +178,6 @@ func TestOrder(t *testing.T) {
 		t.Errorf("found %+v, and %+v with the input in another order", first.Findings, second.Findings)
 	}
 	if f := first.Findings[0]; f.Subject != "NodeClaim a, b, c and 1 more" || f.Fix != "kubectl wait --for=condition=Launched nodeclaim/a nodeclaim/b nodeclaim/c nodeclaim/d --timeout=5m" {
-		t.Errorf("the first finding is %+v, want all launching NodeClaims, sorted", f)
+		t.Errorf("the first finding is %+v, want the 4 NodeClaims without instance, sorted", f)
 	}
 }

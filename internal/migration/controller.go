@@ -80,8 +80,8 @@ func settings(in Installation) []Finding {
 		if c.Problem != "" {
 			out = append(out, stops(c.subject(), "Joiner would not start with these settings: %s", c.Problem))
 		}
-		for _, i := range c.Ignored {
-			out = append(out, differs(c.subject(), "%s is %s: %s", i.Setting, i.Value, i.Says))
+		for _, s := range c.Ignored {
+			out = append(out, differs(c.subject(), "%s is %s: %s", s.Setting, s.Value, s.Says))
 		}
 		if c.Problem != "" {
 			continue
@@ -119,7 +119,7 @@ type selfReference struct {
 func values(in Installation) []Finding {
 	var out []Finding
 	for _, ref := range selfReferences() {
-		if path, ok := in.setPath(ref.path); ok {
+		if path, ok := in.valuePath(ref.path); ok {
 			out = append(out, differs("value "+path, "%s", ref.why).withCommand("helm install … ", ref.flags))
 		}
 	}
@@ -134,9 +134,9 @@ func values(in Installation) []Finding {
 	return out
 }
 
-// setPath returns the path of a value that was set: path itself or, if path ends with a dot, the first path below it.
-// The second result reports whether there is one.
-func (in Installation) setPath(path string) (string, bool) {
+// valuePath returns the path of a value that was set and is not empty: path itself or, if path ends with a dot, the
+// first path below it by name. The second result is false if there is none.
+func (in Installation) valuePath(path string) (string, bool) {
 	found := ""
 	for p, v := range in.Values {
 		isAtPath := p == path || strings.HasSuffix(path, ".") && strings.HasPrefix(p, path)

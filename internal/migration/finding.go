@@ -53,14 +53,14 @@ func Check(in Installation) Report {
 		return cmp.Or(cmp.Compare(a.Weight.order(), b.Weight.order()), cmp.Compare(checkOrder(a.Check), checkOrder(b.Check)),
 			cmp.Compare(a.Subject, b.Subject), cmp.Compare(a.Says, b.Says))
 	})
-	stops := slices.ContainsFunc(all, func(f Finding) bool { return f.Weight == Stops })
+	hasStop := slices.ContainsFunc(all, func(f Finding) bool { return f.Weight == Stops })
 	var hidden []string
 	for _, u := range in.Unseen {
 		if u.Asked {
 			hidden = append(hidden, u.What)
 		}
 	}
-	return Report{Go: !stops && len(hidden) == 0, Hidden: hidden, Cluster: in.Cluster, Findings: all, Steps: StepsFor(in)}
+	return Report{Go: !hasStop && len(hidden) == 0, Hidden: hidden, Cluster: in.Cluster, Findings: all, Steps: StepsFor(in)}
 }
 
 type check struct {
@@ -68,7 +68,7 @@ type check struct {
 	find func(Installation) []Finding
 }
 
-// checks returns all checks, the most important first.
+// checks returns all checks, the most important first. Findings of equal weight have this order.
 func checks() []check {
 	return []check{
 		{"controllers", controllers},
@@ -91,7 +91,6 @@ func checkOrder(name string) int {
 	return slices.IndexFunc(checks(), func(c check) bool { return c.name == name })
 }
 
-// order returns the rank of the weight; 0 is the heaviest.
 func (w Weight) order() int { return slices.Index([]Weight{Stops, Differs, Unknown, Stays}, w) }
 
 // stops, differs, unknown and stays return a finding with the weight of the same name.
@@ -111,8 +110,7 @@ func stays(format string, args ...any) Finding {
 	return Finding{Weight: Stays, Says: fmt.Sprintf(format, args...)}
 }
 
-// withFix returns f with the text of a fix, in which string arguments are escaped. Commands are added with
-// withCommand.
+// withFix returns f with a fix in words; string arguments are escaped. For commands, use withCommand.
 func (f Finding) withFix(format string, args ...any) Finding {
 	for i, a := range args {
 		if text, ok := a.(string); ok {
@@ -143,7 +141,6 @@ func identifiers(texts []string, of func(string) fix.Value) []fix.Value {
 	return out
 }
 
-// joinedWord returns a list with one word, joined from parts.
 func joinedWord(parts ...fix.Value) []fix.Value { return []fix.Value{fix.Join(parts...)} }
 
 func unseen(in Installation) []Finding {
@@ -154,7 +151,7 @@ func unseen(in Installation) []Finding {
 	return out
 }
 
-// firstNames returns up to three different names, sorted, and the number of the others.
+// firstNames returns up to three different names, sorted, and the number of the others: "a, b, c and 1 more".
 func firstNames(names []string) string {
 	const maxNames = 3
 	names = slices.Compact(slices.Sorted(slices.Values(names)))

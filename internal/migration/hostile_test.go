@@ -16,7 +16,6 @@ import (
 // marker is part of every hostile text.
 const marker = "pwn3d"
 
-// hostileTexts returns names, tags and values that try to change a printed command.
 func hostileTexts() []string {
 	return []string{
 		"x;touch " + marker + ";#",
@@ -32,8 +31,8 @@ func hostileTexts() []string {
 	}
 }
 
-// visitTexts calls use for each string in v and for each key of a map, but not for the values of maps. set replaces the
-// string.
+// visitTexts calls use for each string in v and for each key of a map, but not for the values of maps. path is where
+// the string is. set replaces the string.
 func visitTexts(v reflect.Value, path string, use func(path, text string, set func(string))) {
 	switch v.Kind() {
 	case reflect.String:
@@ -83,8 +82,8 @@ func troubledInstallations() map[string]Installation {
 		in.Definitions[0].Held, in.Nodes[0].Disrupted = true, true
 	})
 	change("claims", func(in *Installation) {
-		in.Claims = append(in.Claims, Claim{Name: "flying", Pool: "apps"},
-			Claim{Name: "strange", Pool: "apps", UID: "uid-2", ProviderID: "aws:///a/i-5"},
+		in.Claims = append(in.Claims, Claim{Name: "launching", Pool: "apps"},
+			Claim{Name: "foreign", Pool: "apps", UID: "uid-2", ProviderID: "aws:///a/i-5"},
 			Claim{Name: "drifted", Pool: "apps", Drifted: "NodePoolDrifted", ProviderID: "aws:///a/i-6"},
 			Claim{Name: "stale", Pool: "apps", PoolHash: "7", PoolHashVersion: "v3", ProviderID: "aws:///a/i-7"})
 	})
@@ -137,7 +136,7 @@ func TestHostileInstallation(t *testing.T) {
 	}
 }
 
-// lineProblem describes what is wrong with a line that users paste into a shell; empty: nothing.
+// lineProblem returns what is wrong with a line that users paste into a shell; empty: nothing is wrong.
 func lineProblem(line string) string {
 	if strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return "has characters that a terminal acts on, or a second line"
@@ -153,7 +152,7 @@ func lineProblem(line string) string {
 		switch {
 		case err != nil:
 			return "is not valid shell: " + err.Error()
-		case program == "#" && len(file.Stmts) > 0, program != "#" && len(file.Stmts) != 1: // a comment has none
+		case program == "#" && len(file.Stmts) > 0, program != "#" && len(file.Stmts) != 1: // a comment has no command
 			return fmt.Sprintf("has %d commands", len(file.Stmts))
 		}
 		hasCommand = hasCommand || program != "#"
@@ -163,12 +162,12 @@ func lineProblem(line string) string {
 			}
 		}
 	}
-	active := []string{"$(touch", "`touch", ";touch", "&& touch", "'" + marker} // must not be in any line
+	harmful := []string{"$(touch", "`touch", ";touch", "&& touch", "'" + marker} // must not be in any line
 	if hasCommand {
 		// These are harmless in a sentence.
-		active = append(active, "--kubeconfig=", "--all "+marker, "Key="+marker)
+		harmful = append(harmful, "--kubeconfig=", "--all "+marker, "Key="+marker)
 	}
-	for _, text := range active {
+	for _, text := range harmful {
 		if strings.Contains(line, text) {
 			return "has " + text
 		}

@@ -113,8 +113,7 @@ func claims(in Installation) []Finding {
 // nodes checks the Nodes with the label of a NodePool: whether each has a NodeClaim, and whether Karpenter is about to
 // replace the Node.
 func nodes(in Installation) []Finding {
-	claimed := map[string]bool{}
-	deleting := map[string]bool{}
+	claimed, deleting := map[string]bool{}, map[string]bool{} // by provider ID
 	for _, c := range in.Claims {
 		claimed[c.ProviderID], deleting[c.ProviderID] = true, c.Deleting
 	}
@@ -156,16 +155,16 @@ func drift(in Installation) []Finding {
 		classOf[c.Name] = c
 	}
 	marked := map[string][]string{} // names of the NodeClaims with the condition Drifted, by its reason
-	stale := []string{}             // names of the NodeClaims without this condition whose hash is outdated
+	outdated := []string{}          // names of the NodeClaims without this condition whose hash is outdated
 	for _, c := range in.Claims {
-		p, class := poolOf[c.Pool], classOf[c.Class]
+		pool, class := poolOf[c.Pool], classOf[c.Class]
 		switch {
 		case c.Deleting:
 		case c.Drifted != "":
 			marked[c.Drifted] = append(marked[c.Drifted], c.Name)
-		case hashesDiffer(p.Hash, p.HashVersion, c.PoolHash, c.PoolHashVersion),
+		case hashesDiffer(pool.Hash, pool.HashVersion, c.PoolHash, c.PoolHashVersion),
 			hashesDiffer(class.Hash, class.HashVersion, c.ClassHash, c.ClassHashVersion):
-			stale = append(stale, c.Name)
+			outdated = append(outdated, c.Name)
 		}
 	}
 	var out []Finding
@@ -175,12 +174,12 @@ func drift(in Installation) []Finding {
 			withCommand("to postpone that: ", fix.SplitWords("kubectl annotate nodepool"), identifiers(poolsOf(in, names), fix.Name),
 				fix.SplitWords("joiner.sh/drift=observe")))
 	}
-	if len(stale) > 0 {
-		out = append(out, differs("NodeClaim "+firstNames(stale), "%s made before the last change of the NodePool or EC2NodeClass; Karpenter would replace %s, and so does Joiner", form(len(stale), "it was", "they were"), form(len(stale), "it", "them")).
-			withCommand("to postpone that: ", fix.SplitWords("kubectl annotate nodepool"), identifiers(poolsOf(in, stale), fix.Name),
+	if len(outdated) > 0 {
+		out = append(out, differs("NodeClaim "+firstNames(outdated), "%s made before the last change of the NodePool or EC2NodeClass; Karpenter would replace %s, and so does Joiner", form(len(outdated), "it was", "they were"), form(len(outdated), "it", "them")).
+			withCommand("to postpone that: ", fix.SplitWords("kubectl annotate nodepool"), identifiers(poolsOf(in, outdated), fix.Name),
 				fix.SplitWords("joiner.sh/drift=observe")))
 	}
-	if len(in.Claims) > 0 && len(marked) == 0 && len(stale) == 0 {
+	if len(in.Claims) > 0 && len(marked) == 0 && len(outdated) == 0 {
 		out = append(out, stays("nothing is drifted: hashes and their versions match Karpenter's"))
 	}
 	return out

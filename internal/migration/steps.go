@@ -20,7 +20,7 @@ const (
 	defaultNamespace = "kube-system"
 	defaultName      = "karpenter"
 	defaultReplicas  = 2
-	valuesFile       = "karpenter-values.yaml"
+	valuesFile       = "karpenter-values.yaml" // written by the steps
 )
 
 // StepsFor returns the commands for an installation, with the names, replicas and service account of its first
@@ -40,7 +40,7 @@ func StepsFor(in Installation) Steps {
 		fix.SplitWords("--wait --values "+valuesFile+" --set serviceAccount.create=false --set"),
 		joinedWord(fix.Text("serviceAccount.name="), fix.Name(c.Account)))
 	for _, ref := range selfReferences() {
-		if _, ok := in.setPath(ref.path); ok {
+		if _, ok := in.valuePath(ref.path); ok {
 			install = append(install, ref.flags...)
 		}
 	}
@@ -53,10 +53,11 @@ func StepsFor(in Installation) Steps {
 			fix.SplitWords("--timeout=2m"))
 	}
 	karpenter, joiner := fix.Name(c.Name), fix.Text("joiner")
-	values := slices.Concat(fix.SplitWords("helm get values"), joinedWord(fix.Name(cmp.Or(c.Release, defaultName))), namespaceFlag, fix.SplitWords("--output yaml"))
+	getValues := slices.Concat(fix.SplitWords("helm get values"), joinedWord(fix.Name(cmp.Or(c.Release, defaultName))), namespaceFlag,
+		fix.SplitWords("--output yaml"))
 	return Steps{
 		// The pods' label has the chart's name, whatever the name of the Deployment is.
-		Over: stepLines(scale(karpenter, 0), waitGone(fix.Text(defaultName)), fix.Run(values...).To(valuesFile), fix.Run(install...)),
+		Over: stepLines(scale(karpenter, 0), waitGone(fix.Text(defaultName)), fix.Run(getValues...).To(valuesFile), fix.Run(install...)),
 		Check: []string{
 			"kubectl get nodepools,ec2nodeclasses,nodeclaims",
 			"kubectl get nodes --label-columns karpenter.sh/nodepool",
@@ -70,8 +71,8 @@ func kubectl(words ...[]fix.Value) fix.Step {
 	return fix.Run(append(fix.SplitWords("kubectl"), slices.Concat(words...)...)...)
 }
 
-// stepLines returns the steps as lines. If an identifier in a step is invalid, the lines are only comments that name
-// the identifier, because an incomplete list of commands would be unsafe.
+// stepLines returns the steps as lines. If an identifier in any step is invalid, all lines are comments that name the
+// identifier, because an incomplete list of commands would be unsafe.
 func stepLines(steps ...fix.Step) []string {
 	return strings.Split(fix.New("the hand-over", steps...).String(), "\n")
 }

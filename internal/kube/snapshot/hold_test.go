@@ -19,15 +19,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubetest"
 )
 
-// withDoNotDisrupt gives the pod the annotation do-not-disrupt with this value.
 func withDoNotDisrupt(value string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Annotations = map[string]string{karpv1.AnnotationDoNotDisrupt: value}
 	}
 }
 
-// budgetOf returns a budget of namespace a that selects the pods of an app, or all pods if app is "". Its status allows
-// this number of disruptions now.
+// budgetOf returns a PodDisruptionBudget of namespace a that selects the pods of the app, or all pods if app is "".
+// allowed is the number of disruptions that its status allows now.
 func budgetOf(name, app string, allowed int32, changes ...func(*policyv1.PodDisruptionBudget)) *policyv1.PodDisruptionBudget {
 	selector := &metav1.LabelSelector{}
 	if app != "" {
@@ -50,17 +49,17 @@ func TestHolds(t *testing.T) {
 	alwaysAllow := func(b *policyv1.PodDisruptionBudget) {
 		b.Spec.UnhealthyPodEvictionPolicy = ptr.To(policyv1.AlwaysAllow)
 	}
-	tolerates := func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} }
+	toleratesAll := func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} }
 	daemon := func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "DaemonSet" }
-	done := func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }
-	ending := func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: kubetest.BlockingTime} }
+	finished := func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }
+	terminating := func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: kubetest.BlockingTime} }
 	const noRoom = "pod a/x has no room in PodDisruptionBudget a/b (0 allowed; owner Deployment a/web)"
 	for name, c := range map[string]struct {
 		pods    []*corev1.Pod
 		budgets []*policyv1.PodDisruptionBudget
 		want    string
 	}{
-		"nothing": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web")}},
+		"a pod that nothing protects": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web")}},
 		"a budget with room": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web")},
 			budgets: []*policyv1.PodDisruptionBudget{budgetOf("b", "web", 1)}},
 		"a budget without room": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web")},
@@ -72,11 +71,11 @@ func TestHolds(t *testing.T) {
 		"a DaemonSet pod": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", daemon)},
 			budgets: []*policyv1.PodDisruptionBudget{budgetOf("b", "web", 0)},
 			want:    "pod a/x has no room in PodDisruptionBudget a/b (0 allowed; owner DaemonSet a/web-5d4f)"},
-		"a pod that tolerates the taint": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", tolerates)},
+		"a pod that tolerates every taint": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", toleratesAll)},
 			budgets: []*policyv1.PodDisruptionBudget{budgetOf("b", "web", 0)}},
-		"a finished pod": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", done)},
+		"a finished pod": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", finished)},
 			budgets: []*policyv1.PodDisruptionBudget{budgetOf("b", "web", 0)}},
-		"an ending pod": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", ending, withDoNotDisrupt("true"))},
+		"a terminating pod": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", terminating, withDoNotDisrupt("true"))},
 			budgets: []*policyv1.PodDisruptionBudget{budgetOf("b", "web", 0)}},
 		"not ready, eviction refused": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", notReady)},
 			budgets: []*policyv1.PodDisruptionBudget{budgetOf("b", "web", 0)}, want: noRoom},
@@ -91,8 +90,8 @@ func TestHolds(t *testing.T) {
 		},
 		"the annotation": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", withDoNotDisrupt("true"))},
 			want: "pod a/x has the annotation karpenter.sh/do-not-disrupt (owner Deployment a/web)"},
-		"the annotation on a tolerating pod": {
-			pods: []*corev1.Pod{kubetest.BoundPod("x", "web", withDoNotDisrupt("true"), tolerates)},
+		"the annotation on a pod that tolerates every taint": {
+			pods: []*corev1.Pod{kubetest.BoundPod("x", "web", withDoNotDisrupt("true"), toleratesAll)},
 			want: "pod a/x has the annotation karpenter.sh/do-not-disrupt (owner Deployment a/web)",
 		},
 		"a duration": {
@@ -101,7 +100,7 @@ func TestHolds(t *testing.T) {
 		},
 		"an expired duration": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", withDoNotDisrupt("1h"))}},
 		"an invalid duration": {pods: []*corev1.Pod{kubetest.BoundPod("x", "web", withDoNotDisrupt("please"))}},
-		"endless before limited": {
+		"a block without an end is reported first": {
 			pods: []*corev1.Pod{kubetest.BoundPod("a", "api", withDoNotDisrupt("2h")), kubetest.BoundPod("x", "web"),
 				kubetest.BoundPod("y", "web")}, budgets: []*policyv1.PodDisruptionBudget{budgetOf("b", "web", 0)}, want: noRoom,
 		},
@@ -112,10 +111,10 @@ func TestHolds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for range 2 {
+			for range 2 { // in both orders
 				got, ok := Objects{Pods: c.pods, Budgets: c.budgets}.BlockingPods(kubetest.BlockingTime)["n"]
 				if ok != (c.want != "") || ok && got.String() != c.want {
-					t.Errorf("blocked by %q, want %q", got, c.want)
+					t.Errorf("blocked by %q, want %q (empty: not blocked)", got, c.want)
 				}
 				slices.Reverse(c.pods)
 				slices.Reverse(c.budgets)
@@ -132,7 +131,7 @@ func TestEvictionCosts(t *testing.T) {
 	priority := func(n int32) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Spec.Priority = &n } }
 	for name, c := range map[string]struct {
 		change func(*corev1.Pod)
-		want   float64 // 1 + deletion cost/134217728 + priority/(1<<25)
+		want   float64 // 1 + deletion cost/2^27 + priority/2^25, but from 0 to 10
 	}{
 		"ordinary":                 {func(*corev1.Pod) {}, 1},
 		"a deletion cost":          {deletion("134217728"), 2},
@@ -186,7 +185,7 @@ func TestBlockers(t *testing.T) {
 		budgets []*policyv1.PodDisruptionBudget
 		want    []string // kind, budgets: why (workloads; pods)
 	}{
-		"nothing": {pods: twoPods, budgets: []*policyv1.PodDisruptionBudget{budgetOf("b", "web", 1)}},
+		"a budget with room": {pods: twoPods, budgets: []*policyv1.PodDisruptionBudget{budgetOf("b", "web", 1)}},
 		"maxUnavailable 0": {pods: twoPods, budgets: []*policyv1.PodDisruptionBudget{budgetOf("b", "web", 0, maxUnavailable("0"))},
 			want: []string{"NeverAllows a/b: maxUnavailable 0 never allows a disruption (Deployment a/web; a/x a/y)"}},
 		"maxUnavailable 0%": {pods: twoPods, budgets: []*policyv1.PodDisruptionBudget{budgetOf("b", "web", 0, maxUnavailable("0%"))},
@@ -200,7 +199,7 @@ func TestBlockers(t *testing.T) {
 		"minAvailable 50% of 1": {pods: twoPods[:1],
 			budgets: []*policyv1.PodDisruptionBudget{budgetOf("b", "web", 0, minAvailable("50%"))},
 			want:    []string{"NeedsAll a/b: minAvailable 50% requires all of its pods (1) (Deployment a/web; a/x)"}},
-		"the status has another number of pods": {
+		"minAvailable 2, and the status expects 3 pods": {
 			pods: twoPods, budgets: []*policyv1.PodDisruptionBudget{budgetOf("b", "web", 1, minAvailable("2"),
 				func(b *policyv1.PodDisruptionBudget) { b.Status.ExpectedPods = 3 })},
 		},
@@ -209,7 +208,7 @@ func TestBlockers(t *testing.T) {
 				func(b *policyv1.PodDisruptionBudget) { b.Spec.MaxUnavailable = nil })},
 			want: []string{"NeverAllows a/b: a PodDisruptionBudget with neither minAvailable nor maxUnavailable never allows a disruption (Deployment a/web; a/x a/y)"},
 		},
-		"an empty selector": {
+		"a budget of all pods": {
 			pods: append(twoPods, kubetest.BoundPod("z", "api")), budgets: []*policyv1.PodDisruptionBudget{budgetOf("all", "", 0, maxUnavailable("0"))},
 			want: []string{"NeverAllows a/all: maxUnavailable 0 never allows a disruption; a/all selects every pod of its namespace (Deployment a/api Deployment a/web; a/x a/y a/z)"},
 		},
@@ -249,7 +248,7 @@ func TestBlockers(t *testing.T) {
 	}
 	counts := Deadlocks([]Blocker{{Kind: RequiresAllPods}, {Kind: TooFewHealthy}, {Kind: RequiresAllPods}})
 	if !maps.Equal(counts, map[BlockerKind]int{RequiresAllPods: 2, NeverAllows: 0, MultipleBudgets: 0}) {
-		t.Errorf("the deadlocks by kind are %v, want 2 of NeedsAll", counts)
+		t.Errorf("the deadlocks by kind are %v, want 2 RequiresAllPods and 0 of the two other kinds", counts)
 	}
 }
 
@@ -264,9 +263,9 @@ func TestWorkloadOfInvalidOwner(t *testing.T) {
 			ref.Controller = ptr.To(true)
 			p.OwnerReferences = []metav1.OwnerReference{ref}
 		})
-		hold := Objects{Pods: []*corev1.Pod{pod}}.BlockingPods(kubetest.BlockingTime)["n"].String()
-		if len(hold) > 500 || strings.ContainsFunc(hold, func(r rune) bool { return !unicode.IsPrint(r) }) {
-			t.Errorf("%.80q: the text is not one short printable line: %.300q", ref.Kind+ref.Name, hold)
+		text := Objects{Pods: []*corev1.Pod{pod}}.BlockingPods(kubetest.BlockingTime)["n"].String()
+		if len(text) > 500 || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			t.Errorf("%.80q: the text is not one short printable line: %.300q", ref.Kind+ref.Name, text)
 		}
 	}
 }

@@ -9,18 +9,18 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
-// Ledger remembers the NodeClaims in flight: those whose pods kube-scheduler still has time to bind. A claim of this
-// process is in the ledger even if the informers do not list it yet.
+// Ledger remembers the NodeClaims in flight: those whose plan period is not over, so that kube-scheduler still has time
+// to bind their pods. A claim of this process is in the ledger even if the informers do not list it yet.
 //
-// It prevents duplicate launches. The cache lags behind Joiner's own writes, usually by milliseconds. A plan that reads
-// the cache too early sees pending pods without their claim, and would launch again. Waiting for the cache would let
-// one slow claim stop all others. Reading from the API server would cost a full list per plan. So the Reader adds the
-// recorded claims to the claims of the cache until the cache has them.
+// The ledger prevents duplicate launches. The cache lags behind Joiner's own writes, usually by milliseconds. A plan
+// that reads the cache too early sees pending pods without their claim, and would launch again. Waiting for the cache
+// would let one slow claim stop all others. Reading from the API server would cost a full list per plan. So the Reader
+// adds the recorded claims to the claims of the cache until the cache has them.
 //
 // After a restart the ledger is empty. The first snapshot fills it from the cache, which is complete by then. The
 // annotation conversion.AnnotationPods of a claim names its pods.
 //
-// The zero value is an empty ledger. Its methods may be called concurrently.
+// The zero value is an empty ledger. All methods may be called concurrently.
 type Ledger struct {
 	mu          sync.Mutex
 	entries     map[types.UID]entry // entries by UID of the claim
@@ -30,7 +30,7 @@ type Ledger struct {
 // entry is one claim in flight.
 type entry struct {
 	claim   *karpv1.NodeClaim // as the API server returned it; never changed
-	created time.Time         // when the claim was created
+	created time.Time         // creation time of the claim
 	seen    uint64            // the value of comparisons when the cache last had the claim; 0: the cache never had it
 	isOwn   bool              // this process created the claim
 }
@@ -42,7 +42,6 @@ func (l *Ledger) Record(now time.Time, claim *karpv1.NodeClaim) {
 	l.put(claim.UID, entry{claim: claim, created: now, isOwn: true})
 }
 
-// put stores the entry. The caller must hold the lock.
 func (l *Ledger) put(uid types.UID, e entry) {
 	if l.entries == nil {
 		l.entries = map[types.UID]entry{}
@@ -101,8 +100,8 @@ func (l *Ledger) updateFromCache(now time.Time, claims []*karpv1.NodeClaim) (lat
 	}
 	for uid, e := range l.entries {
 		switch {
-		case e.seen == l.comparisons:
-		case e.seen > 0:
+		case e.seen == l.comparisons: // the cache has the claim
+		case e.seen > 0: // the claim was deleted
 			delete(l.entries, uid)
 		case now.Sub(e.created) > cacheLag:
 			overdue = append(overdue, e.claim)

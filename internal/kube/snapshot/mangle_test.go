@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubetest"
 )
 
-// TestMangledPods converts 5,000 pods, made from those of podSeeds by dropping fields and by replacing values by
+// TestMangledPods converts 5,000 pods made from those of podSeeds: fields are dropped, and values replaced by
 // nonsense. A fuzzer rarely produces such pods.
 func TestMangledPods(t *testing.T) {
 	t.Parallel()
@@ -41,7 +41,7 @@ func TestMangledPods(t *testing.T) {
 			if value.Unplannable != "" {
 				rejected++
 			}
-			kubetest.Render(o.Snapshot(view))
+			kubetest.Render(o.Snapshot(view)) // must not panic
 		}
 		if t.Failed() {
 			t.Fatalf("the pod is %s", kubetest.Marshal(t, pod))

@@ -12,9 +12,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubetest"
 )
 
-// TestManyNamespaceSelectors: the pods of namespace tenant have thousands of different namespace selectors, each of
-// which matches nearly all namespaces. Only some of these pods are planned. The pods of namespace alike have as many
-// selectors, but few different ones. All of them are planned.
+// TestManyNamespaceSelectors: the pods of namespace tenant have 2,000 different namespace selectors.
+// conversion.MaxNamespaceSelections allows 998 of them, so only 19 of the 40 pods can be planned. The pods of
+// namespace alike have as many selectors, but only 50 different ones: all of them can be planned.
 func TestManyNamespaceSelectors(t *testing.T) {
 	t.Parallel()
 	const spaces, pods, terms = 1_002, 40, 50 // two of the namespaces contain the pods
@@ -22,32 +22,33 @@ func TestManyNamespaceSelectors(t *testing.T) {
 	for i := range spaces - 2 {
 		o.Namespaces = append(o.Namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("ns", i)}})
 	}
-	selecting := func(namespace, name string, valueOf func(term int) string) *corev1.Pod {
+	podOf := func(namespace, name string, valueOf func(term int) string) *corev1.Pod {
 		pod := kubetest.SmallPod()
 		pod.Namespace, pod.Name = namespace, name
-		apart := &corev1.PodAntiAffinity{}
-		for x := range terms {
-			apart.RequiredDuringSchedulingIgnoredDuringExecution = append(apart.RequiredDuringSchedulingIgnoredDuringExecution,
+		var affinityTerms []corev1.PodAffinityTerm
+		for term := range terms {
+			affinityTerms = append(affinityTerms,
 				corev1.PodAffinityTerm{
 					TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
 					NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier",
-						Operator: metav1.LabelSelectorOpNotIn, Values: []string{valueOf(x)}}}}})
+						Operator: metav1.LabelSelectorOpNotIn, Values: []string{valueOf(term)}}}}})
 		}
-		pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: apart}
+		pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: affinityTerms}}
 		return pod
 	}
 	for i := range pods {
-		o.Pods = append(o.Pods, selecting("tenant", fmt.Sprintf("p%02d", i), func(term int) string { return fmt.Sprint("x", i, "-", term) }))
-		o.Pods = append(o.Pods, selecting("alike", fmt.Sprintf("p%02d", i), func(term int) string { return fmt.Sprint("y", term) }))
+		o.Pods = append(o.Pods, podOf("tenant", fmt.Sprintf("p%02d", i), func(term int) string { return fmt.Sprint("x", i, "-", term) }))
+		o.Pods = append(o.Pods, podOf("alike", fmt.Sprintf("p%02d", i), func(term int) string { return fmt.Sprint("y", term) }))
 	}
-	refused, lists := 0, map[*string]bool{} // the lists of namespaces, by the address of their first element
+	unplannable, lists := 0, map[*string]bool{} // the lists of namespaces, by the address of their first element
 	for _, pod := range o.Snapshot(View{Now: kubetest.BlockingTime}).Pods {
 		if strings.Contains(pod.Unplannable, ".namespaceSelector is one of too many") && pod.Namespace == "tenant" {
-			refused++
+			unplannable++
 			continue
 		}
 		if pod.Unplannable != "" {
-			t.Errorf("%s/%s is refused: %s", pod.Namespace, pod.Name, pod.Unplannable)
+			t.Errorf("%s/%s cannot be planned: %s", pod.Namespace, pod.Name, pod.Unplannable)
 		}
 		for _, term := range pod.AntiAffinity {
 			if len(term.Namespaces) > 0 {
@@ -55,10 +56,11 @@ func TestManyNamespaceSelectors(t *testing.T) {
 			}
 		}
 	}
-	// Each term of a pod is compared with each namespace.
-	if want := pods - conversion.MaxNamespaceSelections/spaces/terms; refused != want {
-		t.Errorf("%d of the tenant's pods are refused, want %d", refused, want)
+	// Each term of a pod is compared with each namespace (spaces).
+	if want := pods - conversion.MaxNamespaceSelections/spaces/terms; unplannable != want {
+		t.Errorf("%d pods of tenant cannot be planned, want %d", unplannable, want)
 	}
+	// Planned pods of tenant need one list per term, pods of alike one per different term.
 	if len(lists) > conversion.MaxNamespaceSelections/spaces+terms {
 		t.Errorf("the pods have %d different lists of namespaces, want equal selectors to share one", len(lists))
 	}

@@ -93,8 +93,8 @@ func pairsOf(claims []*karpv1.NodeClaim, nodes []*corev1.Node) []pair {
 	return out
 }
 
-// view returns the pair as a node without pods. drivers has the CSINodes by Node name; they limit the node's volumes.
-func (p pair) view(drivers map[string]*storagev1.CSINode, market catalog.Market) nodeView {
+// view returns the pair as a node without pods. csiNodes, by Node name, limit the node's volumes.
+func (p pair) view(csiNodes map[string]*storagev1.CSINode, market catalog.Market) nodeView {
 	var v nodeView
 	switch {
 	case p.isUnaccepted:
@@ -104,7 +104,7 @@ func (p pair) view(drivers map[string]*storagev1.CSINode, market catalog.Market)
 	default:
 		v = claimView(p.claim, p.node, market)
 	}
-	v.limitVolumes(drivers[v.value.Name], market)
+	v.limitVolumes(csiNodes[v.value.Name], market)
 	return v
 }
 
@@ -245,7 +245,6 @@ func offeredTypes(c *karpv1.NodeClaim, market catalog.Market) []*catalog.Type {
 	return out
 }
 
-// byTypeName compares a type with a name, for a binary search.
 func byTypeName(t catalog.Type, name string) int { return strings.Compare(t.Name, name) }
 
 // expectedLabels returns the labels that the node of a claim without an instance will probably have.
@@ -276,7 +275,7 @@ func withHostname(labels requirements.Labels, name string) requirements.Labels {
 	return out
 }
 
-// filled returns a, with every missing amount taken from b.
+// filled returns a, with every missing or zero amount taken from b.
 func filled(a, b resources.Amounts) resources.Amounts {
 	for _, name := range b.Names() {
 		if a.Of(name) == 0 {
@@ -286,7 +285,6 @@ func filled(a, b resources.Amounts) resources.Amounts {
 	return a
 }
 
-// isDisrupted reports whether the taints include karpenter.sh/disrupted, which a node gets before it is drained.
 func isDisrupted(taints []corev1.Taint) bool {
 	return slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.Key == karpv1.TaintDisrupted })
 }
@@ -315,8 +313,7 @@ func lastingTaints(taints, startup []corev1.Taint) []requirements.Taint {
 	return conversion.Taints(lasting)
 }
 
-// IsEphemeral reports whether Kubernetes, the cloud provider or Joiner puts the taint on new nodes and later removes
-// it.
+// IsEphemeral reports whether Kubernetes, the cloud provider or Joiner puts the taint on new nodes only for a while.
 func IsEphemeral(t *corev1.Taint) bool {
 	switch t.Key {
 	case corev1.TaintNodeNotReady:
@@ -337,23 +334,23 @@ func IsEphemeral(t *corev1.Taint) bool {
 // counted once.
 func (n *nodeView) addUsage(b *builder, pod *corev1.Pod, requests resources.Amounts, ports []cluster.HostPort) {
 	if all := b.references.Volumes.Attachments(pod); len(all) > 0 {
-		fresh := slices.DeleteFunc(slices.Clone(all), func(a conversion.Attachment) bool { return n.attached[a] })
+		added := slices.DeleteFunc(slices.Clone(all), func(a conversion.Attachment) bool { return n.attached[a] })
 		if n.attached == nil {
 			n.attached = map[conversion.Attachment]bool{}
 		}
-		for _, a := range fresh {
+		for _, a := range added {
 			n.attached[a] = true
 		}
-		requests = conversion.AddAttachments(requests, all, fresh)
+		requests = conversion.AddAttachments(requests, all, added)
 	}
 	n.value.Requested = n.value.Requested.Add(requests)
 	n.value.HostPorts = conversion.MergeHostPorts(n.value.HostPorts, ports)
 }
 
 // limitVolumes sets the node's attach limits to those that its CSI drivers report. If the EBS driver of a new node has
-// not reported yet, it takes the known limit of the instance type.
-func (n *nodeView) limitVolumes(drivers *storagev1.CSINode, market catalog.Market) {
-	v, reported := &n.value, conversion.AttachLimits(drivers)
+// not reported yet, limitVolumes takes the known limit of the instance type.
+func (n *nodeView) limitVolumes(csiNode *storagev1.CSINode, market catalog.Market) {
+	v, reported := &n.value, conversion.AttachLimits(csiNode)
 	for _, e := range reported.Extended {
 		v.Allocatable = v.Allocatable.With(e.Name, e.Value)
 	}

@@ -22,12 +22,12 @@ type nodeState struct {
 	claims map[string]*karpv1.NodeClaim // NodeClaims by name
 	market catalog.Market               // the market of the last snapshot
 
-	slots    []*nodeEntry          // the slots in the order of the snapshot
-	views    []*nodeView           // withoutPods of each of slots
-	isPaired bool                  // the slots have all current claims and Nodes
-	late     []*karpv1.NodeClaim   // claims in slots that no informer event had reported before the last snapshot
-	byClaim  map[string]*nodeEntry // slots by claim name
-	byNode   map[string]*nodeEntry // slots by Node name
+	slots    []*slot             // the slots in the order of the snapshot
+	views    []*nodeView         // withoutPods of each slot, in the same order
+	isPaired bool                // the slots have all current claims and Nodes
+	late     []*karpv1.NodeClaim // claims in slots that no informer event had reported before the last snapshot
+	byClaim  map[string]*slot    // slots by claim name
+	byNode   map[string]*slot    // slots by Node name
 
 	listed []cluster.Node // the nodes of the last snapshot
 
@@ -44,30 +44,30 @@ func newNodeState(pods *podState) *nodeState {
 	return &nodeState{pods: pods, nodes: map[string]*corev1.Node{}, claims: map[string]*karpv1.NodeClaim{}}
 }
 
-// nodeEntry, a slot, is a node of the snapshot with the inputs that it was computed from. It is computed again only
-// when an input changes.
-type nodeEntry struct {
+// slot is a node of the snapshot with the inputs that it was computed from. It is computed again only when an input
+// changes.
+type slot struct {
 	pair // the current claim and Node
 
-	withoutPods  nodeView
-	barePair     pair               // the pair that withoutPods was computed from
-	bareDrivers  *storagev1.CSINode // the CSINode that withoutPods was computed from
-	bareRevision uint64             // nodeState.marketRevision of withoutPods; 0: never computed
+	withoutPods     nodeView
+	computedPair    pair               // the pair that withoutPods was computed from
+	computedCSINode *storagev1.CSINode // the CSINode that withoutPods was computed from
+	marketRevision  uint64             // nodeState.marketRevision of withoutPods; 0: never computed
 
-	withPods        nodeView
-	isFullCurrent   bool          // withPods was computed from the current withoutPods
-	fullRevision    uint64        // host.revision when withPods was computed
-	budgetsRevision uint64        // nodeState.budgetsRevision of withPods
-	hasTimedPod     bool          // a pod of the node is protected for a limited time
-	nominated       []unplacedPod // pods that are nominated for the node and not bound yet
-	coming          []unplacedPod // pods that the node was launched for and that are not bound to it yet
-	withoutRoom     []unplacedPod // the pods of coming that the node has no room for any more
-	leaving         []unplacedPod // the pods of the node that need another node
-	shared          []string      // the volume claims of the node's pods that other pods may also use
+	withPods          nodeView
+	isWithPodsCurrent bool          // withPods was computed from the current withoutPods
+	hostRevision      uint64        // host.revision of withPods
+	budgetsRevision   uint64        // nodeState.budgetsRevision of withPods
+	hasTimedPod       bool          // a pod of the node is protected for a limited time
+	nominated         []unplacedPod // pods that are nominated for the node and not bound yet
+	coming            []unplacedPod // pods that the node was launched for and that are not bound to it yet
+	withoutRoom       []unplacedPod // the pods of coming that the node has no room for any more
+	leaving           []unplacedPod // the pods of the node that need another node
+	shared            []string      // the volume claims of the node's pods that other pods may also use
 
 	// value is withPods plus the DaemonSet pods that the node does not run yet.
 	value           cluster.Node
-	daemonsRevision uint64 // nodeState.daemonsRevision when value was computed
+	daemonsRevision uint64 // nodeState.daemonsRevision of value
 	isValueCurrent  bool   // value was computed from the current withPods
 	isListed        bool   // value is in nodeState.listed
 	listIndex       int    // the index of value in nodeState.listed
@@ -79,8 +79,7 @@ type unplacedPod struct {
 	value  *cluster.Pod
 }
 
-// putNode stores a Node. If the change affects the pairing of Nodes with claims, the next snapshot makes all pairs
-// again.
+// putNode stores a Node. If its pairing with a claim may change, the next snapshot makes all pairs again.
 func (s *nodeState) putNode(n *corev1.Node) {
 	before := s.nodes[n.Name]
 	s.nodes[n.Name] = n
@@ -96,8 +95,7 @@ func (s *nodeState) dropNode(n *corev1.Node) {
 	s.isPaired = false
 }
 
-// putClaim stores a claim. If the change affects the pairing of claims with Nodes, the next snapshot makes all pairs
-// again.
+// putClaim stores a claim. If its pairing with a Node may change, the next snapshot makes all pairs again.
 func (s *nodeState) putClaim(c *karpv1.NodeClaim) {
 	before := s.claims[c.Name]
 	s.claims[c.Name] = c
@@ -121,7 +119,7 @@ func (s *nodeState) assignSlots(late []*karpv1.NodeClaim) {
 		return // events have updated the slots in place
 	}
 	s.isPaired, s.late = true, late
-	s.byClaim, s.byNode = make(map[string]*nodeEntry, len(s.claims)), make(map[string]*nodeEntry, len(s.nodes))
+	s.byClaim, s.byNode = make(map[string]*slot, len(s.claims)), make(map[string]*slot, len(s.nodes))
 	type names struct{ claim, node string }
 	nameOf := func(p pair) (out names) {
 		if p.claim != nil {
@@ -132,7 +130,7 @@ func (s *nodeState) assignSlots(late []*karpv1.NodeClaim) {
 		}
 		return out
 	}
-	before := make(map[names]*nodeEntry, len(s.slots))
+	before := make(map[names]*slot, len(s.slots))
 	for _, x := range s.slots {
 		before[nameOf(x.pair)] = x
 	}
@@ -141,7 +139,7 @@ func (s *nodeState) assignSlots(late []*karpv1.NodeClaim) {
 		name := nameOf(p)
 		x := before[name]
 		if x == nil {
-			x = &nodeEntry{}
+			x = &slot{}
 		}
 		delete(before, name)
 		x.pair = p
@@ -158,7 +156,7 @@ func (s *nodeState) assignSlots(late []*karpv1.NodeClaim) {
 	}
 }
 
-// setMarket sets the market. A change of prices alone is no new revision, because nodes are computed only from types.
+// setMarket sets the market. A change of prices alone does not change the revision: nodes are computed only from types.
 func (s *nodeState) setMarket(market catalog.Market) {
 	if s.marketRevision == 0 || !maps.EqualFunc(market, s.market, areSameTypes) {
 		s.marketRevision++
@@ -171,7 +169,7 @@ func (s *nodeState) setBudgets(budgets budgetIndex) {
 	s.budgetsRevision++
 }
 
-// setDaemons sets the DaemonSets. It is a new revision only if a DaemonSet has changed.
+// setDaemons sets the DaemonSets. The revision grows only if a DaemonSet has changed.
 func (s *nodeState) setDaemons(daemons []cluster.Daemon) {
 	if !reflect.DeepEqual(daemons, s.daemons) {
 		s.daemons = daemons
@@ -194,17 +192,17 @@ func areSameLists(a, b []catalog.Type) bool {
 	})
 }
 
-// computeBare computes withoutPods of each slot whose inputs have changed, and sorts the slots.
-func (s *nodeState) computeBare(drivers map[string]*storagev1.CSINode) {
+// computeWithoutPods computes withoutPods of each slot whose inputs have changed, and sorts the slots by name.
+func (s *nodeState) computeWithoutPods(csiNodes map[string]*storagev1.CSINode) {
 	for _, x := range s.slots {
-		if x.bareRevision == s.marketRevision && x.barePair == x.pair && x.bareDrivers == drivers[x.withoutPods.value.Name] {
+		if x.marketRevision == s.marketRevision && x.computedPair == x.pair && x.computedCSINode == csiNodes[x.withoutPods.value.Name] {
 			continue
 		}
-		x.withoutPods = x.pair.view(drivers, s.market)
-		x.bareRevision, x.barePair, x.bareDrivers = s.marketRevision, x.pair, drivers[x.withoutPods.value.Name]
-		x.isFullCurrent = false
+		x.withoutPods = x.pair.view(csiNodes, s.market)
+		x.marketRevision, x.computedPair, x.computedCSINode = s.marketRevision, x.pair, csiNodes[x.withoutPods.value.Name]
+		x.isWithPodsCurrent = false
 	}
-	byID := func(a, b *nodeEntry) int { return byNodeID(&a.withoutPods.value, &b.withoutPods.value) }
+	byID := func(a, b *slot) int { return byNodeID(&a.withoutPods.value, &b.withoutPods.value) }
 	if !slices.IsSortedFunc(s.slots, byID) {
 		slices.SortFunc(s.slots, byID)
 	}
@@ -216,20 +214,20 @@ func (s *nodeState) computeBare(drivers map[string]*storagev1.CSINode) {
 
 // addPods computes withPods: withoutPods plus the pods that are bound to the node, nominated for it, or planned for it
 // (coming). It does nothing if withPods is current and none of these pods has changed.
-func (s *nodeState) addPods(x *nodeEntry, b *builder, nominated, coming []unplacedPod) {
+func (s *nodeState) addPods(x *slot, b *builder, nominated, coming []unplacedPod) {
 	var h host
 	if x.node != nil && s.pods.hosts[x.node.Name] != nil {
 		h = *s.pods.hosts[x.node.Name]
 	}
-	// Which pods may be evicted from a terminating node also depends on the time and the budgets.
+	// Which pods may be evicted from a terminating node also depends on the time and on PodDisruptionBudgets.
 	mayEvictionsDiffer := x.withoutPods.isTerminating && (x.hasTimedPod || x.budgetsRevision != s.budgetsRevision)
-	if x.isFullCurrent && x.fullRevision == h.revision && slices.Equal(x.nominated, nominated) &&
+	if x.isWithPodsCurrent && x.hostRevision == h.revision && slices.Equal(x.nominated, nominated) &&
 		slices.Equal(x.coming, coming) && !mayEvictionsDiffer {
 		return
 	}
 	before := x.withPods.residents
 	x.withPods, x.leaving, x.shared, x.hasTimedPod, x.isValueCurrent = x.withoutPods, nil, nil, false, false
-	x.withPods.value.Pods = slices.Grow(x.withPods.value.Pods, h.countMovable()+len(nominated)+len(coming)) // the most that it can need
+	x.withPods.value.Pods = slices.Grow(x.withPods.value.Pods, h.countMovable()+len(nominated)+len(coming))
 	for _, p := range h.pods {
 		if !conversion.NeedsPlace(p.object) {
 			x.withPods.addUnmovable(b, p.object)
@@ -252,11 +250,10 @@ func (s *nodeState) addPods(x *nodeEntry, b *builder, nominated, coming []unplac
 	}
 	h.shareValues(x.withPods.value.Pods)
 	s.kinds.dropAll(before)
-	x.isFullCurrent, x.fullRevision, x.budgetsRevision = true, h.revision, s.budgetsRevision
+	x.isWithPodsCurrent, x.hostRevision, x.budgetsRevision = true, h.revision, s.budgetsRevision
 	x.nominated, x.coming = nominated, coming
 }
 
-// countMovable returns how many pods of the host would need another node if the host terminated.
 func (h *host) countMovable() int {
 	n := 0
 	for _, p := range h.pods {
@@ -285,7 +282,7 @@ func isTimed(pod *corev1.Pod) bool {
 }
 
 // addDaemons computes value, unless it is current: withPods plus the DaemonSet pods that the node does not run yet.
-func (s *nodeState) addDaemons(x *nodeEntry) {
+func (s *nodeState) addDaemons(x *slot) {
 	if !x.isValueCurrent || x.daemonsRevision != s.daemonsRevision {
 		x.value = x.withPods.withDaemonPods(s.daemons)
 		x.isValueCurrent, x.isListed, x.daemonsRevision = true, false, s.daemonsRevision

@@ -20,18 +20,18 @@ func TestNonsense(t *testing.T) {
 		return `"topologySpreadConstraints":[{"topologyKey":"a","maxSkew":1,"whenUnsatisfiable":"DoNotSchedule"},` +
 			`{"topologyKey":"zone","maxSkew":1,"whenUnsatisfiable":"DoNotSchedule",` + more + `}]`
 	}
-	apart := func(term string) string {
+	avoids := func(term string) string {
 		return `"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[` + term + `]}}`
 	}
-	prefers := func(term string) string {
+	prefersPods := func(term string) string {
 		return `"affinity":{"podAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":[` + term + `]}}`
 	}
-	nodes := func(expression string) string {
+	onNodes := func(expression string) string {
 		return `"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[` +
 			expression + `]}]}}}`
 	}
-	const firstApart = "its podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]"
-	const firstPreferred = "its podAffinity.preferredDuringSchedulingIgnoredDuringExecution[0]"
+	const firstTerm = "its podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]"
+	const firstPreference = "its podAffinity.preferredDuringSchedulingIgnoredDuringExecution[0]"
 	for spec, want := range map[string]string{
 		`"containers":[{"resources":{"requests":{"cpu":"-1"}}}]`:                "its containers[0].resources.requests.cpu is -1, less than nothing",
 		`"containers":[{},{"resources":{"requests":{"memory":"9999999E"}}}]`:    "its containers[1].resources.requests.memory is 9999999E, more than any instance type has",
@@ -39,9 +39,9 @@ func TestNonsense(t *testing.T) {
 		`"overhead":{"cpu":"2P"}`:                    "its overhead.cpu is 2P, more than any instance type has",
 		`"resources":{"requests":{"memory":"-1Gi"}}`: "its resources.requests.memory is -1Gi, less than nothing",
 
-		nodes(`{"key":"a","operator":"Nearly","values":["b"]}`): `its node affinity has a term that no node can satisfy: a Nearly ["b"]`,
-		nodes(`{"key":"a","operator":"Gt","values":["many"]}`):  `its node affinity has a term that no node can satisfy: a Gt ["many"]`,
-		nodes(`{"key":"a","operator":"In","values":[` + many +
+		onNodes(`{"key":"a","operator":"Nearly","values":["b"]}`): `its node affinity has a term that no node can satisfy: a Nearly ["b"]`,
+		onNodes(`{"key":"a","operator":"Gt","values":["many"]}`):  `its node affinity has a term that no node can satisfy: a Gt ["many"]`,
+		onNodes(`{"key":"a","operator":"In","values":[` + many +
 			`]}`): "its node affinity has a term that no node can satisfy: a In with 10000 values",
 		`"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[` +
 			strings.Repeat("{},", 999) + `{}]}}}`: "its required node affinity has 1000 terms, more than 256",
@@ -58,20 +58,20 @@ func TestNonsense(t *testing.T) {
 		`"topologySpreadConstraints":[` + strings.Repeat("{},", 99) +
 			`{}]`: "its topologySpreadConstraints are 100, more than 64",
 
-		apart(`{"topologyKey":""}`): firstApart + `.topologyKey is "", which is no label`,
-		apart(`{"topologyKey":"a","labelSelector":{"matchExpressions":[{"key":"a","operator":"Like","values":["b"]}]}}`): firstApart + `.labelSelector.matchExpressions[0] is invalid: a Like ["b"]`,
-		apart(`{"topologyKey":"a","labelSelector":{"matchExpressions":[{"key":"a","operator":"In"}]}}`): firstApart +
+		avoids(`{"topologyKey":""}`): firstTerm + `.topologyKey is "", which is no label`,
+		avoids(`{"topologyKey":"a","labelSelector":{"matchExpressions":[{"key":"a","operator":"Like","values":["b"]}]}}`): firstTerm + `.labelSelector.matchExpressions[0] is invalid: a Like ["b"]`,
+		avoids(`{"topologyKey":"a","labelSelector":{"matchExpressions":[{"key":"a","operator":"In"}]}}`): firstTerm +
 			`.labelSelector.matchExpressions[0] is invalid: a In []`,
-		apart(`{"topologyKey":"a","labelSelector":{"matchExpressions":[{"key":"a","operator":"Exists","values":["b"]}]}}`): firstApart + `.labelSelector.matchExpressions[0] is invalid: a Exists ["b"]`,
-		apart(`{"topologyKey":"a","namespaceSelector":{"matchLabels":{"":"b"}}}`): firstApart +
+		avoids(`{"topologyKey":"a","labelSelector":{"matchExpressions":[{"key":"a","operator":"Exists","values":["b"]}]}}`): firstTerm + `.labelSelector.matchExpressions[0] is invalid: a Exists ["b"]`,
+		avoids(`{"topologyKey":"a","namespaceSelector":{"matchLabels":{"":"b"}}}`): firstTerm +
 			`.namespaceSelector.matchLabels has "": "b", which no label can be`,
-		prefers(`{"weight":0,"podAffinityTerm":{"topologyKey":"a"}}`): firstPreferred +
+		prefersPods(`{"weight":0,"podAffinityTerm":{"topologyKey":"a"}}`): firstPreference +
 			".weight is 0, not between 1 and 100",
-		prefers(`{"weight":101,"podAffinityTerm":{"topologyKey":"a"}}`): firstPreferred +
+		prefersPods(`{"weight":101,"podAffinityTerm":{"topologyKey":"a"}}`): firstPreference +
 			".weight is 101, not between 1 and 100",
-		prefers(`{"weight":1,"podAffinityTerm":{}}`): firstPreferred +
+		prefersPods(`{"weight":1,"podAffinityTerm":{}}`): firstPreference +
 			`.podAffinityTerm.topologyKey is "", which is no label`,
-		apart(strings.Repeat(`{},`, 99) +
+		avoids(strings.Repeat(`{},`, 99) +
 			`{}`): "its podAntiAffinity has 100 terms, more than 64",
 
 		`"resourceClaims":[{"name":"gpu"}]`: "it asks for devices by resource claim gpu, which this version does not plan for yet",
@@ -83,8 +83,8 @@ func TestNonsense(t *testing.T) {
 	}
 }
 
-// TestNonsenseLeavesTheRest: an invalid constraint of a pod does not affect its valid constraints, whether the pod is
-// pending or a resident.
+// TestNonsenseLeavesTheRest: an invalid constraint of a pod does not affect its valid constraints of other kinds,
+// whether the pod is pending or a resident (stays on its node).
 func TestNonsenseLeavesTheRest(t *testing.T) {
 	t.Parallel()
 	pod := podWith(t, `"topologySpreadConstraints":[{"topologyKey":"","maxSkew":1,"whenUnsatisfiable":"DoNotSchedule"}],
@@ -100,11 +100,10 @@ func TestNonsenseLeavesTheRest(t *testing.T) {
 	// As in kube-scheduler, an invalid term discards all terms of its kind.
 	both := podWith(t, `"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"rack"},{"topologyKey":""}]}}`)
 	if terms := conversion.RequiredAntiAffinity(both, references); terms != nil {
-		t.Errorf("the resident avoids %+v, want nothing", terms)
+		t.Errorf("with an invalid second term, the resident avoids %+v, want nothing", terms)
 	}
 }
 
-// podWith returns a pod with the fields of a spec.
 func podWith(t *testing.T, spec string) *corev1.Pod {
 	t.Helper()
 	pod := &corev1.Pod{}

@@ -34,7 +34,7 @@ type Objects struct {
 	StorageClasses []*storagev1.StorageClass
 	Budgets        []*policyv1.PodDisruptionBudget
 	Namespaces     []*corev1.Namespace
-	CSINodes       []*storagev1.CSINode // have the attach limits of nodes
+	CSINodes       []*storagev1.CSINode // they have the attach limits of Nodes
 
 	// Groups are the Services and workload controllers of pods. Without View.DefaultSpread they are not needed.
 	Groups conversion.Groups
@@ -96,11 +96,11 @@ func (o Objects) Snapshot(view View) cluster.Snapshot {
 
 // nodesOf returns the nodes without pods, in no particular order.
 func nodesOf(o Objects, market catalog.Market) []*nodeView {
-	drivers := conversion.CSINodesByName(o.CSINodes)
+	csiNodes := conversion.CSINodesByName(o.CSINodes)
 	pairs := pairsOf(o.Claims, o.Nodes)
 	out := make([]*nodeView, len(pairs))
 	for i, p := range pairs {
-		v := p.view(drivers, market)
+		v := p.view(csiNodes, market)
 		out[i] = &v
 	}
 	return out
@@ -118,8 +118,8 @@ func sortPods(pods []cluster.Pod) {
 	slices.SortFunc(pods, func(a, b cluster.Pod) int { return byPodID(&a, &b) })
 }
 
-// Settings returns the settings of each node class that a NodePool names, by name of the class. The error joins one
-// error for each class with an invalid field.
+// Settings returns the settings of each node class that a NodePool names, by name of the class; zero settings for a
+// class that does not exist. The error joins one error for each class with an invalid field.
 func (o Objects) Settings() (map[string]catalog.Settings, error) {
 	out := map[string]catalog.Settings{}
 	for _, p := range o.Pools {

@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// Each of these selects some workloads of workloadPod: plainPods those without constraints on other pods, spreadPods
+// Each of these mixes has some workloads of workloadPod: plainPods those without constraints on other pods, spreadPods
 // those that are spread over zones and hosts, and mixedPods all.
 var (
 	plainPods  = podMix{"plain", []int{0, 4, 5, 6, 7, 8, 9}, false}
@@ -27,12 +27,12 @@ var (
 type podMix struct {
 	name         string
 	digits       []int // the last digits of the workloads' numbers
-	isSpreadHard bool  // the spread over hosts is required, too
+	isSpreadHard bool  // the spread over hosts is required, not only preferred
 }
 
 // BenchmarkPlan, with 5,000 nodes and 150,000 pods, should take under 100 ms in one thread for a snapshot and a plan
-// for 100 new pods. It has three cases: every node has room for some of the pods, one node in 20 has, or no node has,
-// so that new instances are needed for all pods.
+// for 100 new pods. Every node has room for some of the pods (roomy), one in 20 has (nearly-full), or no node has
+// (full), so that all pods need new instances.
 func BenchmarkPlan(b *testing.B) {
 	o := largeCluster(largeClusterNodes)
 	market := inZonesOf(o, generalMarket(b))
@@ -44,10 +44,10 @@ func BenchmarkPlan(b *testing.B) {
 	}{{"full", 0}, {"nearly-full", 20}, {"roomy", 1}} {
 		w.widen(o, room.every)
 		w.state.snapshot(kubetest.Noon, market, nil)
-		for _, pods := range []podMix{plainPods, spreadPods, mixedPods} {
+		for _, mix := range []podMix{plainPods, spreadPods, mixedPods} {
 			for _, workloads := range []int{10, 100} {
-				b.Run(fmt.Sprint(room.name, "/", pods.name, "-", workloads), func(b *testing.B) {
-					benchNewPods(b, w, market, pods.pods(workloads), room.every == 0)
+				b.Run(fmt.Sprint(room.name, "/", mix.name, "-", workloads), func(b *testing.B) {
+					benchNewPods(b, w, market, mix.pods(workloads), room.every == 0)
 				})
 			}
 		}
@@ -72,8 +72,7 @@ func inZonesOf(o Objects, market catalog.Market) catalog.Market {
 	return out
 }
 
-// widen gives room for three more pods to each node whose index is a multiple of every. If every is 0, it changes no
-// node.
+// widen gives room for three more pods to each node whose index is a multiple of every, or to no node if every is 0.
 func (w *stateTester) widen(o Objects, every int) {
 	put := w.feeds[reflect.TypeFor[*corev1.Node]()].put
 	for i, n := range o.Nodes {
@@ -81,19 +80,19 @@ func (w *stateTester) widen(o Objects, every int) {
 			continue
 		}
 		wide := n.DeepCopy()
-		wide.Status.Allocatable["cpu"] = resource.MustParse("18")
+		wide.Status.Allocatable["cpu"] = resource.MustParse("18") // 15.89 before
 		wide.Status.Capacity["cpu"] = resource.MustParse("18")
 		put(wide)
 	}
 }
 
-// pods returns 100 pods of the given number of workloads.
-func (a podMix) pods(workloads int) []*corev1.Pod {
+func (m podMix) pods(workloads int) []*corev1.Pod {
 	var out []*corev1.Pod
 	for i := range 100 {
 		n := i % workloads
-		pod := workloadPod(n/len(a.digits)*10+a.digits[n%len(a.digits)], fmt.Sprint("new-", i))
-		if a.isSpreadHard {
+		// the nth workload whose number ends with one of the digits
+		pod := workloadPod(n/len(m.digits)*10+m.digits[n%len(m.digits)], fmt.Sprint("new-", i))
+		if m.isSpreadHard {
 			for j := range pod.Spec.TopologySpreadConstraints {
 				pod.Spec.TopologySpreadConstraints[j].WhenUnsatisfiable = corev1.DoNotSchedule
 			}
@@ -123,7 +122,8 @@ func benchNewPods(b *testing.B, w *stateTester, market catalog.Market, pods []*c
 			feed.drop(pod)
 		}
 		if len(snapshot.Pods) != len(pods) || len(plan.Refusals) > 0 || mustLaunch != (len(plan.PlannedNodes) > 0) {
-			b.Fatalf("%d pods, %d planned nodes, refused %v", len(snapshot.Pods), len(plan.PlannedNodes), plan.Refusals)
+			b.Fatalf("%d pods, want 100; %d planned nodes, want some: %t; refused %v, want none",
+				len(snapshot.Pods), len(plan.PlannedNodes), mustLaunch, plan.Refusals)
 		}
 	}
 	b.ReportMetric(float64(plan.Steps), "steps")

@@ -44,9 +44,9 @@ func planPeriodOf(claim *karpv1.NodeClaim) planPeriod {
 
 // hasRoomFor reports whether the node still has room for a pod that it was launched for. kube-scheduler does not know
 // the plan: it binds any pod that fits to a ready node. If another pod uses the planned room, the planned pod must get
-// another node in the same snapshot, often the node that was launched for the other pod. Otherwise that node would seem
-// empty and would be removed. All bound pods must be counted before the call. A node without movable pods still has the
-// planned room.
+// another node in the same snapshot, often the node that was launched for the other pod. Otherwise the other pod's
+// node would seem empty and would be removed. Call hasRoomFor when all bound pods are counted. A node without movable
+// pods still has the planned room.
 func (n *nodeView) hasRoomFor(pod *cluster.Pod) bool {
 	return !n.hasMovablePods || n.value.Requested.Add(pod.Requests).Fits(n.value.Allocatable)
 }
@@ -59,7 +59,7 @@ func plannedNodesAt(nodes []*nodeView, now time.Time) plannedNodes {
 	out := plannedNodes{}
 	for i, n := range nodes {
 		if n.value.Leaving || n.value.Cordoned() || !n.planPeriod.isActive(now) {
-			continue // kube-scheduler will not bind the pods to this node, or had time to bind them
+			continue // kube-scheduler will not bind the planned pods to this node, or had time to do so
 		}
 		for id := range strings.SplitSeq(n.claim.Annotations[conversion.AnnotationPods], ",") {
 			namespace, name, _ := strings.Cut(id, "/")
@@ -77,8 +77,8 @@ func byAge(a, b *karpv1.NodeClaim) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }
 
-// of returns the index of the node that the pod is planned for; false if there is none. A pod that is younger than the
-// claim is not the planned pod, but another pod with the same name.
+// of returns the index in nodes of the node that the pod is planned for; false if there is none. A pod that is younger
+// than the claim is not the planned pod, but another pod with its name.
 func (p plannedNodes) of(pod *cluster.Pod, nodes []*nodeView) (int, bool) {
 	i, ok := p[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}]
 	if !ok || pod.Created.After(nodes[i].value.Created) {

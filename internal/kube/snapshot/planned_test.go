@@ -16,12 +16,12 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// TestPlannedRoomIsGone: kube-scheduler may bind any pod to a new node. If the node then has no room any more for a pod
-// that it was launched for, this pod must be planned again immediately. Otherwise another node, which has room for the
-// pod now, would seem empty and would be removed.
+// TestPlannedRoomIsGone: kube-scheduler may bind any pod to a new node. If the new node then lacks room for a pod that
+// it was launched for, this pod must be planned again immediately. Otherwise another node, which has room for the pod
+// now, would seem empty and would be removed.
 func TestPlannedRoomIsGone(t *testing.T) {
 	t.Parallel()
-	const whole, half, little = "1200m", "900m", "100m" // of a node with 1930m
+	const whole, half, little = "1200m", "900m", "100m" // of the 1930m of the node
 	type pods map[string]string                         // CPU requests by pod
 	cases := map[string]struct {
 		bound   pods     // bound to the node
@@ -84,7 +84,6 @@ func TestPlannedRoomIsGone(t *testing.T) {
 	}
 }
 
-// ids returns the sorted "namespace/name" of the pods.
 func ids(names map[string]string) []string {
 	var out []string
 	for name := range names {

@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 )
 
-// podState has the pods of a state: the Node of each pod, and the pod's value for the solver.
+// podState has the pods of a state, each with its Node and its value for the solver.
 type podState struct {
 	references conversion.References          // the objects that pods refer to
 	pods       map[client.ObjectKey]*podEntry // pods by namespace and name
@@ -59,7 +59,7 @@ func newPodState(references conversion.References) *podState {
 	}
 }
 
-// valueOf returns the pod as the solver sees it. The value is never changed.
+// valueOf returns the pod as the solver sees it. A value is replaced, but never changed.
 func (s *podState) valueOf(p *podEntry) *cluster.Pod {
 	if p.value == nil {
 		value := conversion.PodValue(p.object, s.references)
@@ -113,7 +113,7 @@ func (s *podState) place(p *podEntry) {
 			s.users[d] = map[*podEntry]struct{}{}
 		}
 		s.users[d][p] = struct{}{}
-		s.markContested(d)
+		s.markSingleUser(d)
 	}
 	if set, ok := conversion.DaemonSetUID(pod); ok {
 		if s.daemonPods[set] == nil {
@@ -148,7 +148,7 @@ func (s *podState) unplace(p *podEntry) {
 		if delete(s.users[d], p); len(s.users[d]) == 0 {
 			delete(s.users, d)
 		}
-		s.markContested(d)
+		s.markSingleUser(d)
 	}
 	if set, ok := conversion.DaemonSetUID(pod); ok {
 		if delete(s.daemonPods[set], p); len(s.daemonPods[set]) == 0 {
@@ -175,7 +175,6 @@ func (s *podState) nextRevision() uint64 {
 	return s.revisions
 }
 
-// findNewest finds the newest pod of the DaemonSet among all of its pods.
 func (s *podState) findNewest(set types.UID) {
 	delete(s.newest, set)
 	for p := range s.daemonPods[set] {
@@ -199,9 +198,9 @@ func (s *podState) invalidatePod(p *podEntry) {
 	}
 }
 
-// markContested marks the volume claim of d, if d is a dependency on a volume claim. The next refresh determines the
-// claim's single user again. Only claims with the access mode ReadWriteOncePod have a single user.
-func (s *podState) markContested(d dependency) {
+// markSingleUser marks the volume claim of d, if d is a dependency on one: refresh then finds its single user again.
+// Only claims with the access mode ReadWriteOncePod have a single user.
+func (s *podState) markSingleUser(d dependency) {
 	if d.kind == onClaim {
 		s.staleSingleUsers[d.name] = true
 	}
@@ -227,7 +226,7 @@ func (s *podState) resolveSingleUser(id string) {
 	s.invalidate(d)
 }
 
-// refresh finds the single user of each contested volume claim, and the newest pod of each DaemonSet that has lost its
+// refresh finds the single user of each marked volume claim, and the newest pod of each DaemonSet that has lost its
 // newest pod. It reports whether the newest pod of any DaemonSet may have changed.
 func (s *podState) refresh() (isNewestChanged bool) {
 	for id := range s.staleSingleUsers {
@@ -245,13 +244,13 @@ func (s *podState) refresh() (isNewestChanged bool) {
 
 // queue holds pods in order of their names. Adding and removing a pod does not sort the whole queue again.
 type queue struct {
-	pods    []*podEntry // sorted by namespace and name
-	added   []*podEntry // added since the last call of sorted
-	anyGone bool        // the lists have pods that are no longer queued
+	pods       []*podEntry // sorted by namespace and name
+	added      []*podEntry // added since the last call of sorted
+	hasDropped bool        // pods or added has pods that are no longer queued
 }
 
-// queued is the state of a pod in a queue: whether it is queued (in), and whether pods or added has it (listed). A
-// removed pod is listed until the next call of sorted.
+// queued is the state of a pod in a queue. in: it is queued. listed: queue.pods or queue.added has it. A dropped pod is
+// listed until the next call of sorted.
 type queued struct{ in, listed bool }
 
 func (q *queue) add(p *podEntry) {
@@ -261,22 +260,21 @@ func (q *queue) add(p *podEntry) {
 	}
 }
 
-// drop removes the pod from the queue, if it is queued.
 func (q *queue) drop(p *podEntry) {
 	if p.queued.in {
-		p.queued.in, q.anyGone = false, true
+		p.queued.in, q.hasDropped = false, true
 	}
 }
 
 // sorted returns the queued pods in order of namespace and name.
 func (q *queue) sorted() []*podEntry {
-	if q.anyGone {
+	if q.hasDropped {
 		isGone := func(p *podEntry) bool {
 			p.queued.listed = p.queued.in
 			return !p.queued.in
 		}
 		q.pods, q.added = slices.DeleteFunc(q.pods, isGone), slices.DeleteFunc(q.added, isGone)
-		q.anyGone = false
+		q.hasDropped = false
 	}
 	if len(q.added) > 0 {
 		slices.SortFunc(q.added, byEntryID)

@@ -29,10 +29,10 @@ type Reader struct {
 	// Informers report changes, so that a snapshot need not list all objects. It is the manager's cache. If nil, each
 	// snapshot lists the objects of Cache.
 	Informers Informers
-	// Live reads from the API server. It is used for claims that the cache does not show in time. If nil, such claims
-	// are assumed to exist.
+	// Live reads from the API server. It is used for claims that the cache does not show in time, and by PodsNow. If
+	// nil, such claims are assumed to exist.
 	Live client.Reader
-	// Ledger holds the claims that the Writer created; nil for none.
+	// Ledger holds the claims that the Writer created. Nil: claims that the cache lacks are ignored.
 	Ledger *Ledger
 
 	// DefaultSpread, IgnorePreferences and RelaxMinValues are copied to the View of each snapshot.
@@ -106,9 +106,9 @@ func (r *Reader) listObjects(ctx context.Context) (Objects, error) {
 		namespaces     corev1.NamespaceList
 		csiNodes       storagev1.CSINodeList
 		lists          = []client.ObjectList{
-			// Nodes are listed before pods. If a pod is bound to a new Node in between, the snapshot has the pod
-			// without a node, and the plan may have one node too many. In the other order, the snapshot would have the
-			// Node without the pod, and the room of the pod would be used twice.
+			// Nodes are listed before pods. If a pod is bound to a new Node in between, the pod seems to have no
+			// node, and the plan may have one node too many. In the other order, the Node would seem to have room that
+			// the pod uses, and the plan would use the room again.
 			&nodes, &claims, &pods, &daemonSets, &pools, &classes, &volumeClaims, &volumes, &storageClasses, &budgets,
 			&namespaces, &csiNodes,
 		}
@@ -244,7 +244,7 @@ func pointers[T any](items []T) []*T {
 	return out
 }
 
-// kindOfList returns the kind of the objects in a list, for a message.
+// kindOfList returns the kind of the objects in the list, for a message: "Pod".
 func kindOfList(list client.ObjectList) string {
 	_, name, _ := strings.Cut(fmt.Sprintf("%T", list), ".")
 	return strings.TrimSuffix(name, "List")

@@ -18,8 +18,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubetest"
 )
 
-// TestClaimGoneBeforeSeen: a claim that is deleted before the cache has it never appears in the cache. The reader must
-// ask the API server about the claim; otherwise the claim's pods would wait forever.
+// TestClaimGoneBeforeSeen: a claim that is deleted before the cache has it never appears in the cache. After cacheLag,
+// the reader must ask the API server about the claim; otherwise the claim's pods would wait forever.
 func TestClaimGoneBeforeSeen(t *testing.T) {
 	t.Parallel()
 	c := kubetest.FakeClient(t, interceptor.Funcs{}, kubetest.PendingPod("p"))
@@ -30,11 +30,11 @@ func TestClaimGoneBeforeSeen(t *testing.T) {
 	r := &Reader{Cache: c, Live: c, Ledger: ledger}
 	s, err := r.Snapshot(t.Context(), kubetest.Noon.Add(cacheLag), nil)
 	if err != nil || len(s.Pods) != 0 || len(s.Nodes) != 1 {
-		t.Errorf("after cacheLag: %d pods, %d nodes, %v; want 0 and 1", len(s.Pods), len(s.Nodes), err)
+		t.Errorf("at cacheLag: %d unplaced pods, %d nodes, error %v; want 0 and 1", len(s.Pods), len(s.Nodes), err)
 	}
 	s, err = r.Snapshot(t.Context(), kubetest.Noon.Add(cacheLag+time.Second), nil)
 	if err != nil || len(s.Pods) != 1 || len(s.Nodes) != 0 || ledger.Len() != 0 {
-		t.Errorf("later: %d pods, %d nodes, %d claims in the ledger, %v; want 1, 0 and 0",
+		t.Errorf("after cacheLag: %d unplaced pods, %d nodes, %d claims in the ledger, error %v; want 1, 0 and 0",
 			len(s.Pods), len(s.Nodes), ledger.Len(), err)
 	}
 }
@@ -48,7 +48,7 @@ func TestSnapshotWithoutAnswer(t *testing.T) {
 	}})
 	_, err := (&Reader{Cache: c}).Snapshot(t.Context(), kubetest.Noon, nil)
 	if !errors.Is(err, broken) || kubeclient.Classify(err) != kubeclient.Retry {
-		t.Errorf("the error is %v (%s), want the error of the list (Retry)", err, kubeclient.Classify(err))
+		t.Errorf("the error is %v (%s), want \"no route to host\" (Retry)", err, kubeclient.Classify(err))
 	}
 }
 
@@ -98,6 +98,6 @@ func TestConcurrentLedger(t *testing.T) {
 	}
 	<-done
 	if l.Len() != 100 {
-		t.Errorf("%d claims, want 100", l.Len())
+		t.Errorf("the ledger has %d claims, want 100", l.Len())
 	}
 }

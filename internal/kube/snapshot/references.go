@@ -59,8 +59,8 @@ func referencesOf(o Objects, view View) conversion.References {
 	return out
 }
 
-// volumesOf indexes the volume claims, volumes, storage classes, and the drivers that limit attachments. The EBS driver
-// always counts as a driver that limits attachments.
+// volumesOf indexes the volume claims, volumes and storage classes, and the drivers that limit attachments. The EBS
+// driver always counts as one that limits attachments.
 func volumesOf(o Objects, live bool) conversion.VolumeIndex {
 	out := conversion.VolumeIndex{
 		Limited: map[string]bool{conversion.DriverEBS: true},

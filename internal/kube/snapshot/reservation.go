@@ -7,8 +7,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
-// Reservations returns the capacity reservations in the status of the node class. left has the number of unused
-// instances by reservation ID. unknown are the IDs of the reservations that left does not have.
+// Reservations returns the capacity reservations in the status of the node class: those in left (known), and the IDs of
+// the others (unknown). left has the number of unused instances by reservation ID.
 func Reservations(class *awsv1.EC2NodeClass, left map[string]int) (known []catalog.ReservedCapacity, unknown []string) {
 	for _, r := range class.Status.CapacityReservations {
 		n, ok := left[r.ID]

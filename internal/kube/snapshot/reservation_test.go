@@ -39,8 +39,8 @@ func TestReservations(t *testing.T) {
 	}
 }
 
-// TestReservedClaim: a claim for a capacity reservation requires only that reservation. Already before the launch, the
-// snapshot's node has the reservation as a label.
+// TestReservedClaim: a claim for a capacity reservation requires only that reservation. Before the launch, the
+// snapshot's node has the reservation as a label, but the claim has not.
 func TestReservedClaim(t *testing.T) {
 	t.Parallel()
 	pool := kubetest.GeneralPool()
@@ -71,7 +71,7 @@ func TestReservedClaim(t *testing.T) {
 		t.Errorf("label %s=%s is set before EC2 has launched the instance", catalog.LabelReservationID, id)
 	}
 	if value, ok := claim.Annotations[karpv1.AnnotationMinValuesRelaxed]; ok {
-		t.Errorf("the claim has the annotation minValues relaxed: %s, but the pool has no minValues", value)
+		t.Errorf("the claim has the annotation %s=%s, but the pool has no minValues", karpv1.AnnotationMinValuesRelaxed, value)
 	}
 	claim.Name, claim.CreationTimestamp = "general-x1", metav1.Time{Time: kubetest.Noon}
 	s := Objects{Pools: []*karpv1.NodePool{pool}, Claims: []*karpv1.NodeClaim{claim}}.Snapshot(View{Now: kubetest.Noon})
@@ -80,8 +80,8 @@ func TestReservedClaim(t *testing.T) {
 	}
 }
 
-// TestMinValuesRelaxed: a claim records whether minValues were relaxed. Its own minValues are not higher than the
-// number of its values.
+// TestMinValuesRelaxed: a claim records whether minValues were relaxed, and has minValues of the planned node, which
+// never exceed the number of values. RelaxMinValues of the View reaches the pools of the snapshot.
 func TestMinValuesRelaxed(t *testing.T) {
 	t.Parallel()
 	pool := kubetest.GeneralPool()

@@ -17,7 +17,7 @@ import (
 // podKinds stores each cluster.PodKind once. Equal pods share one pointer, within a snapshot and across snapshots. A
 // lookup of a known kind allocates nothing, however many labels the pod has.
 //
-// The zero value is empty.
+// The zero value has no kinds.
 type podKinds struct {
 	seed   maphash.Seed
 	byHash map[uint64][]*podKind
@@ -26,41 +26,42 @@ type podKinds struct {
 // podKind is a cluster.PodKind with a text, which identifies the kind and is its sort key.
 type podKind struct {
 	cluster.PodKind
-	avoids string // RequiredAntiAffinity as text, made by termsText
-	text   string // different for each kind, made by kindText
-	uses   int    // number of pods of this kind; at 0, drop deletes the kind
+	termText string // RequiredAntiAffinity as text, made by termsText
+	text     string // different for each kind, made by kindText
+	uses     int    // number of pods of this kind; at 0, drop deletes the kind
 }
 
 // of returns the kind with these fields, and counts one more pod of that kind.
-func (k *podKinds) of(namespace string, labels requirements.Labels, avoids []cluster.Term, ending bool) *podKind {
+func (k *podKinds) of(namespace string, labels requirements.Labels, antiAffinity []cluster.Term, isTerminating bool) *podKind {
 	if k.byHash == nil {
 		k.seed, k.byHash = maphash.MakeSeed(), map[uint64][]*podKind{}
 	}
-	avoided := termsText(avoids)
-	hash := k.hash(namespace, labels, avoided)
+	termText := termsText(antiAffinity)
+	hash := k.hash(namespace, labels, termText)
 	for _, known := range k.byHash[hash] {
-		if known.Namespace == namespace && known.Terminating == ending && known.avoids == avoided && maps.Equal(known.Labels, labels) {
+		if known.Namespace == namespace && known.Terminating == isTerminating && known.termText == termText &&
+			maps.Equal(known.Labels, labels) {
 			known.uses++
 			return known
 		}
 	}
 	added := &podKind{
-		PodKind: cluster.PodKind{Namespace: namespace, Labels: labels, RequiredAntiAffinity: avoids, Terminating: ending},
-		avoids:  avoided,
-		uses:    1,
+		PodKind:  cluster.PodKind{Namespace: namespace, Labels: labels, RequiredAntiAffinity: antiAffinity, Terminating: isTerminating},
+		termText: termText,
+		uses:     1,
 	}
 	added.text = kindText(added)
 	k.byHash[hash] = append(k.byHash[hash], added)
 	return added
 }
 
-// drop counts one pod less of the kind. A kind without pods is deleted: otherwise labels that are unique for each pod
+// drop counts one pod fewer of the kind. A kind without pods is deleted: otherwise labels that are unique for each pod
 // would fill the memory.
 func (k *podKinds) drop(kind *podKind) {
 	if kind.uses--; kind.uses > 0 {
 		return
 	}
-	hash := k.hash(kind.Namespace, kind.Labels, kind.avoids)
+	hash := k.hash(kind.Namespace, kind.Labels, kind.termText)
 	left := slices.DeleteFunc(k.byHash[hash], func(x *podKind) bool { return x == kind })
 	if len(left) == 0 {
 		delete(k.byHash, hash)
@@ -78,10 +79,9 @@ func (k *podKinds) dropAll(stayed residents) {
 	}
 }
 
-// hash returns a hash of these fields of a kind. It does not depend on the order of the labels. avoided is
-// podKind.avoids.
-func (k *podKinds) hash(namespace string, labels requirements.Labels, avoided string) uint64 {
-	sum := maphash.String(k.seed, namespace) + 31*maphash.String(k.seed, avoided)
+// hash returns a hash of a kind with these fields. It does not depend on the order of the labels.
+func (k *podKinds) hash(namespace string, labels requirements.Labels, termText string) uint64 {
+	sum := maphash.String(k.seed, namespace) + 31*maphash.String(k.seed, termText)
 	for key, value := range labels {
 		sum += maphash.String(k.seed, key) ^ 31*maphash.String(k.seed, value)
 	}
@@ -91,7 +91,6 @@ func (k *podKinds) hash(namespace string, labels requirements.Labels, avoided st
 // residents counts the pods that stay on one node, by kind.
 type residents map[*podKind]int
 
-// add counts one more pod of the kind.
 func (r *residents) add(kind *podKind) {
 	if *r == nil {
 		*r = residents{}
@@ -99,7 +98,7 @@ func (r *residents) add(kind *podKind) {
 	(*r)[kind]++
 }
 
-// values returns the residents as the solver sees them, sorted.
+// values returns the residents as the solver sees them, sorted by podKind.text.
 func (r residents) values() []cluster.Resident {
 	if len(r) == 0 {
 		return nil
@@ -112,7 +111,6 @@ func (r residents) values() []cluster.Resident {
 	return out
 }
 
-// countResident counts a pod of the kind that stays on the node.
 func (n *nodeView) countResident(kind *podKind) { n.residents.add(kind) }
 
 // kindOfBound returns the kind of a bound pod that has not been converted to a cluster.Pod.
@@ -120,9 +118,9 @@ func (b *builder) kindOfBound(pod *corev1.Pod) *podKind {
 	return b.kinds.of(pod.Namespace, pod.Labels, conversion.RequiredAntiAffinity(pod, b.references), pod.DeletionTimestamp != nil)
 }
 
-// kindOf returns the kind of a converted pod. ending means that the pod is terminating on the node.
-func (b *builder) kindOf(pod *cluster.Pod, ending bool) *podKind {
-	return b.kinds.of(pod.Namespace, pod.Labels, conversion.RequiredPodTerms(pod.AntiAffinity), ending)
+// kindOf returns the kind of a converted pod. isTerminating means that the pod is terminating on the counted node.
+func (b *builder) kindOf(pod *cluster.Pod, isTerminating bool) *podKind {
+	return b.kinds.of(pod.Namespace, pod.Labels, conversion.RequiredPodTerms(pod.AntiAffinity), isTerminating)
 }
 
 // kindText returns a text that is different for each kind.
@@ -134,7 +132,7 @@ func kindText(k *podKind) string {
 	if k.Terminating {
 		parts = append(parts, "", "ending")
 	}
-	return strings.Join(append(parts, "", k.avoids), "\x00")
+	return strings.Join(append(parts, "", k.termText), "\x00")
 }
 
 // termsText returns a text that is different for each list of terms; empty for an empty list.

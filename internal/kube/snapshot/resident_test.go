@@ -12,11 +12,11 @@ import (
 func TestPodKinds(t *testing.T) {
 	t.Parallel()
 	var kinds podKinds
-	apart := []cluster.Term{{Key: "kubernetes.io/hostname", Namespaces: []string{"a"}, Selector: cluster.Selector{
+	web := []cluster.Term{{Key: "kubernetes.io/hostname", Namespaces: []string{"a"}, Selector: cluster.Selector{
 		Labels: requirements.Requirements{"app": requirements.OneOf("web")},
 	}}}
-	everywhere := []cluster.Term{{Key: "kubernetes.io/hostname", AllNamespaces: true}}
-	nothing := []cluster.Term{{Key: "kubernetes.io/hostname", AllNamespaces: true, Selector: cluster.Selector{MatchesNothing: true}}}
+	allPods := []cluster.Term{{Key: "kubernetes.io/hostname", AllNamespaces: true}}
+	noPod := []cluster.Term{{Key: "kubernetes.io/hostname", AllNamespaces: true, Selector: cluster.Selector{MatchesNothing: true}}}
 	build := func() []*podKind {
 		return []*podKind{
 			kinds.of("a", nil, nil, false),
@@ -24,9 +24,9 @@ func TestPodKinds(t *testing.T) {
 			kinds.of("b", nil, nil, false),
 			kinds.of("a", requirements.Labels{"app": "web", "tier": "x"}, nil, false),
 			kinds.of("a", requirements.Labels{"app": "x", "tier": "web"}, nil, false),
-			kinds.of("a", requirements.Labels{"app": "web", "tier": "x"}, apart, false),
-			kinds.of("a", requirements.Labels{"app": "web", "tier": "x"}, everywhere, false),
-			kinds.of("a", requirements.Labels{"app": "web", "tier": "x"}, nothing, false),
+			kinds.of("a", requirements.Labels{"app": "web", "tier": "x"}, web, false),
+			kinds.of("a", requirements.Labels{"app": "web", "tier": "x"}, allPods, false),
+			kinds.of("a", requirements.Labels{"app": "web", "tier": "x"}, noPod, false),
 		}
 	}
 	first, texts := build(), map[string]bool{}
@@ -37,15 +37,15 @@ func TestPodKinds(t *testing.T) {
 		texts[again.text] = true
 	}
 	if len(texts) != len(first) {
-		t.Errorf("%d different kinds have %d different texts", len(first), len(texts))
+		t.Errorf("%d different kinds have %d different texts, want one each", len(first), len(texts))
 	}
-	for range 2 {
+	for range 2 { // build has counted each kind twice
 		for _, kind := range first {
 			kinds.drop(kind)
 		}
 	}
 	if len(kinds.byHash) != 0 {
-		t.Errorf("%d hashes are left after all pods were dropped", len(kinds.byHash))
+		t.Errorf("%d hashes are left after all pods were dropped, want 0", len(kinds.byHash))
 	}
 }
 
@@ -94,6 +94,6 @@ func TestKindsDiffer(t *testing.T) {
 		kinds.of("tenant", requirements.Labels{"app": "x"}, avoids, false)
 	}
 	if len(kinds.byHash) != 500 {
-		t.Errorf("500 different kinds have %d hashes", len(kinds.byHash))
+		t.Errorf("500 different kinds have %d hashes, want 500", len(kinds.byHash))
 	}
 }

@@ -20,13 +20,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// TestSnapshot makes a snapshot of each testdata/snapshot/*.yaml and compares it with the .txt beside it. If the first
-// line is "# live", the objects are those of a running cluster.
+// TestSnapshot makes a snapshot of each testdata/snapshot/*.yaml and compares it with the .txt beside it. A file with
+// the line "# live" has objects of a running cluster.
 func TestSnapshot(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/snapshot/*.yaml")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no scenarios: %v", err)
+		t.Fatalf("no file in testdata/snapshot/*.yaml: %v", err)
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
@@ -50,7 +50,6 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-// viewOf returns the view for the snapshot of a file of testdata/snapshot.
 func viewOf(t *testing.T, file string) snapshot.View {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -76,7 +75,6 @@ func viewOf(t *testing.T, file string) snapshot.View {
 	return view
 }
 
-// dump returns the objects as JSON, to find changes.
 func dump(t *testing.T, o snapshot.Objects) []byte {
 	t.Helper()
 	data, err := json.Marshal(o)
@@ -86,7 +84,7 @@ func dump(t *testing.T, o snapshot.Objects) []byte {
 	return data
 }
 
-// shuffle changes the order of the objects, always in the same way.
+// shuffle changes the order of the objects, in the same way on each run.
 func shuffle(o *snapshot.Objects) {
 	r := rand.New(rand.NewPCG(1, 2))
 	shuffleList(r, o.Pods)

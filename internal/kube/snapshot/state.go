@@ -25,7 +25,7 @@ import (
 // An event stores its object and marks the values that depend on the object. A snapshot computes the marked values
 // again. A value of a snapshot is never changed, only replaced; snapshots share equal values.
 //
-// Its methods may be called concurrently. A snapshot sees all effects of an event or none.
+// snapshot, objects and currentClaims may be called concurrently. A snapshot sees all effects of an event or none.
 type state struct {
 	mu sync.Mutex // guards all fields
 
@@ -47,10 +47,9 @@ type state struct {
 	changed changes
 }
 
-// changes says which kinds of objects have changed since the last snapshot. groups are the kinds of conversion.Groups.
+// changes has the kinds of objects that have changed since the last snapshot. groups are those of conversion.Groups.
 type changes struct{ namespaces, groups, budgets, daemonSets bool }
 
-// table holds the objects of one kind.
 type table[T client.Object] map[client.ObjectKey]T
 
 // put stores the object, and returns its previous version, if there is one.
@@ -69,7 +68,6 @@ func (t table[T]) drop(object T) (before T, ok bool) {
 	return before, ok
 }
 
-// list returns the objects in no particular order.
 func (t table[T]) list() []T { return slices.Collect(maps.Values(t)) }
 
 func newState(view View) *state {
@@ -91,14 +89,13 @@ type feed struct {
 	put, drop func(client.Object)
 }
 
-// feedOf returns the feed for objects of the same type as like.
-func feedOf[T client.Object](like T, put, drop func(T)) feed {
-	return feed{like, func(o client.Object) { put(o.(T)) }, func(o client.Object) { drop(o.(T)) }}
+func feedOf[T client.Object](example T, put, drop func(T)) feed {
+	return feed{example, func(o client.Object) { put(o.(T)) }, func(o client.Object) { drop(o.(T)) }}
 }
 
 // tableFeed returns a feed that stores objects in a table. The feed calls changed after each change of the table.
-func tableFeed[T client.Object](like T, t table[T], changed func()) feed {
-	return feedOf(like, func(o T) {
+func tableFeed[T client.Object](example T, t table[T], changed func()) feed {
+	return feedOf(example, func(o T) {
 		if before, ok := t.put(o); !ok || client.Object(before) != client.Object(o) {
 			changed()
 		}
@@ -160,7 +157,7 @@ func (s *state) objects() Objects {
 		StorageClasses: slices.Collect(maps.Values(s.pods.references.Volumes.Classes)),
 		Budgets:        s.budgets.list(),
 		Namespaces:     s.namespaces.list(),
-		CSINodes:       slices.Collect(maps.Values(s.volumes.drivers)),
+		CSINodes:       slices.Collect(maps.Values(s.volumes.csiNodes)),
 		Groups:         s.groups(),
 	}
 	for _, p := range s.pods.pods {
@@ -178,7 +175,6 @@ func (s *state) groups() conversion.Groups {
 	}
 }
 
-// currentClaims returns the NodeClaims, in no particular order.
 func (s *state) currentClaims() []*karpv1.NodeClaim {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,15 +206,15 @@ func (s *state) builder() *builder {
 	return &builder{view: s.view, references: s.pods.references, kinds: &s.nodes.kinds, budgets: s.nodes.budgets}
 }
 
-func (s *state) putNamespace(space *corev1.Namespace) {
-	before, ok := s.namespaces.put(space)
-	if !ok || !maps.Equal(before.Labels, space.Labels) {
+func (s *state) putNamespace(namespace *corev1.Namespace) {
+	before, ok := s.namespaces.put(namespace)
+	if !ok || !maps.Equal(before.Labels, namespace.Labels) {
 		s.changed.namespaces = true
 	}
 }
 
-func (s *state) dropNamespace(space *corev1.Namespace) {
-	s.namespaces.drop(space)
+func (s *state) dropNamespace(namespace *corev1.Namespace) {
+	s.namespaces.drop(namespace)
 	s.changed.namespaces = true
 }
 
@@ -240,7 +236,7 @@ func (s *state) dropService(service *corev1.Service) {
 	}
 }
 
-// serviceChanged marks the values of the pods that the Service selects or selected, so that they are computed again.
+// serviceChanged marks the values of the pods that this version of the Service selects.
 func (s *state) serviceChanged(service *corev1.Service) {
 	s.changed.groups = true
 	for p := range s.pods.users[dependency{onServices, service.Namespace}] {

@@ -34,7 +34,7 @@ const defaultSpread = `podTopologySpread: {defaultConstraints: [
   {topologyKey: kubernetes.io/hostname, maxSkew: 1, whenUnsatisfiable: DoNotSchedule}]}`
 
 // TestStateIsTheSnapshotOfItsObjects sends a state random changes of all kinds of objects, in random order, and takes
-// snapshots in between. Each must equal Objects.Snapshot of the current objects, and must not change later.
+// snapshots in between. Each snapshot must equal Objects.Snapshot of the current objects, and must not change later.
 func TestStateIsTheSnapshotOfItsObjects(t *testing.T) {
 	t.Parallel()
 	defaults, err := conversion.ReadDefaultSpread(defaultSpread)
@@ -78,13 +78,11 @@ func TestStateIsTheSnapshotOfItsObjects(t *testing.T) {
 	})
 }
 
-// record is a snapshot with its text at the time it was taken.
 type record struct {
 	snapshot cluster.Snapshot
 	text     string
 }
 
-// asJSON returns the snapshot as JSON, or the error of the encoding.
 func asJSON(s cluster.Snapshot) string {
 	data, err := json.MarshalIndent(s, "", " ")
 	if err != nil {
@@ -102,7 +100,6 @@ func snapshotDiff(want, got cluster.Snapshot) string {
 	return cmp.Diff(asJSON(want), asJSON(got))
 }
 
-// stateTester has a state, and the objects that the state has received.
 type stateTester struct {
 	state *state
 	feeds map[reflect.Type]feed    // of state, by type of object
@@ -138,9 +135,9 @@ func (w *stateTester) event(t *rapid.T) {
 	switch action := rapid.IntRange(0, 9).Draw(t, "action"); {
 	case action < 2 && before != nil:
 		delete(w.all, key)
-		f.drop(o) // not the object that was put, but one with the same name
+		f.drop(o) // a feed must accept any object with the name
 	case action < 3 && before != nil:
-		again := before
+		again := before // sends the same version again
 		if rapid.Bool().Draw(t, "copy") && before.GetResourceVersion() != "" {
 			again = before.DeepCopyObject().(client.Object)
 		}
@@ -227,13 +224,12 @@ func (w *stateTester) objects(late []*karpv1.NodeClaim) Objects {
 	return o
 }
 
-// compareObjects returns the differences between the objects of the state and the last versions that were sent to it.
 func (w *stateTester) compareObjects() string {
 	got, want := withAddresses(w.state.objects()), withAddresses(w.objects(nil))
 	return cmp.Diff(want, got)
 }
 
-// withAddresses lists the keys of all objects with their addresses in memory, so that another version is a difference.
+// withAddresses lists the keys of all objects with their addresses, so that two versions of an object differ.
 func withAddresses(o Objects) []string {
 	var out []string
 	add := func(list any) {
@@ -272,19 +268,17 @@ func (w *stateTester) expectNothing(t *rapid.T) {
 	}
 	for what, n := range held {
 		if n > 0 {
-			t.Errorf("%d %s are left when all objects are gone", n, what)
+			t.Errorf("%d %s are left after all objects were deleted, want 0", n, what)
 		}
 	}
 }
 
-// TestSnapshotsShareValues: a snapshot computes only changed values again, and shares the others with the snapshot
-// before.
+// TestSnapshotsShareValues: a snapshot computes only changed values again, and shares the others with the
+// previous snapshot.
 func TestSnapshotsShareValues(t *testing.T) {
 	t.Parallel()
 	w := newWorld(View{})
-	for _, o := range w.send(uniformCluster(3, 20, 4)) {
-		_ = o
-	}
+	w.send(uniformCluster(3, 20, 4))
 	first := w.state.snapshot(kubetest.Noon, nil, nil)
 	pod := first.Nodes[7].Pods[2]
 	changed := w.all["pod default/"+pod.Name].DeepCopyObject().(*corev1.Pod)
@@ -307,7 +301,7 @@ func TestSnapshotsShareValues(t *testing.T) {
 	w.feeds[reflect.TypeOf(fresh)].put(fresh)
 	third := w.state.snapshot(kubetest.Noon, nil, nil)
 	if &third.Nodes[0] != &second.Nodes[0] || len(third.Pods) != len(second.Pods)+1 {
-		t.Error("the third snapshot has another list of nodes, or lacks the new pending pod")
+		t.Error("the third snapshot does not share the list of nodes, or lacks the new pending pod")
 	}
 	node := w.all["node /"+second.Nodes[3].Name].DeepCopyObject().(*corev1.Node)
 	node.Labels["rack"] = "9"
@@ -334,7 +328,7 @@ func (w *stateTester) send(o Objects) []client.Object {
 	return all
 }
 
-// uniformCluster returns a cluster of ready nodes with pods, and pending pods.
+// uniformCluster returns a cluster of ready nodes, each with perNode pods, and of pending pods.
 func uniformCluster(pending, nodes, perNode int) Objects {
 	var o Objects
 	for i := range 5 {

@@ -21,7 +21,7 @@ func (s *state) snapshot(now time.Time, market catalog.Market, late []*karpv1.No
 	s.view.Now = now
 	s.refresh()
 	s.nodes.assignSlots(late)
-	s.nodes.computeBare(s.volumes.drivers)
+	s.nodes.computeWithoutPods(s.volumes.csiNodes)
 
 	unplaced := s.placePods(s.builder())
 	out := cluster.Snapshot{
@@ -33,12 +33,12 @@ func (s *state) snapshot(now time.Time, market catalog.Market, late []*karpv1.No
 	if len(unplaced) > 0 {
 		out.Pods = make([]cluster.Pod, len(unplaced))
 	}
-	anyVolumes := false
+	hasVolumes := false
 	for i, value := range unplaced {
 		out.Pods[i] = *value
-		anyVolumes = anyVolumes || len(value.Volumes) > 0
+		hasVolumes = hasVolumes || len(value.Volumes) > 0
 	}
-	if anyVolumes {
+	if hasVolumes {
 		s.dropUnshared(out.Pods)
 	}
 	return out
@@ -58,7 +58,7 @@ func (s *state) placePods(b *builder) []*cluster.Pod {
 		}
 		return ok
 	}
-	var indexes map[*nodeEntry]int // the index of each slot; made on first use
+	var indexes map[*slot]int // the index of each slot; made on first use
 	for _, p := range waiting {
 		m := unplacedPod{p.object, s.pods.valueOf(p)}
 		if x := s.nominatedSlot(p.object); x != nil {
@@ -101,7 +101,7 @@ func (s *state) placePods(b *builder) []*cluster.Pod {
 
 // nominatedSlot returns the slot of the node that kube-scheduler has nominated for the pod. It returns nil if no node
 // is nominated, or if the node does not accept nominated pods.
-func (s *state) nominatedSlot(pod *corev1.Pod) *nodeEntry {
+func (s *state) nominatedSlot(pod *corev1.Pod) *slot {
 	if !conversion.IsNominated(pod) {
 		return nil
 	}
@@ -111,16 +111,16 @@ func (s *state) nominatedSlot(pod *corev1.Pod) *nodeEntry {
 	return nil
 }
 
-func slotIndexes(slots []*nodeEntry) map[*nodeEntry]int {
-	out := make(map[*nodeEntry]int, len(slots))
+func slotIndexes(slots []*slot) map[*slot]int {
+	out := make(map[*slot]int, len(slots))
 	for i, x := range slots {
 		out[x] = i
 	}
 	return out
 }
 
-// dropUnshared calls conversion.DropUnsharedVolumes for these pods, which have no node. The users of a volume claim are
-// the pods of all slots and these pods.
+// dropUnshared calls conversion.DropUnsharedVolumes for pods that need a node. The users of a volume claim are these
+// pods and the pods of all slots.
 func (s *state) dropUnshared(pods []cluster.Pod) {
 	users := map[string]int{}
 	for _, x := range s.nodes.slots {

@@ -11,19 +11,20 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
-// volumeState receives the objects that decide where a pod's volumes can be attached: it stores them in
-// pods.references.Volumes, and invalidates the pods that use a changed object.
+// volumeState receives the objects that decide where a pod's volumes can be attached. It stores them in
+// pods.references.Volumes, and marks the values of the pods that use a changed object, so that they are computed again.
 type volumeState struct {
 	pods *podState
 
-	drivers        map[string]*storagev1.CSINode // CSINodes by Node name
+	csiNodes       map[string]*storagev1.CSINode // CSINodes by Node name
 	claimsByVolume map[string]map[string]bool    // by name of a volume: the "namespace/name" of the claims that name the volume
 	limitingNodes  map[string]int                // by driver: on how many nodes the driver limits attachments
 }
 
 func newVolumeState(pods *podState) *volumeState {
 	return &volumeState{
-		pods: pods, drivers: map[string]*storagev1.CSINode{}, claimsByVolume: map[string]map[string]bool{}, limitingNodes: map[string]int{},
+		pods: pods, csiNodes: map[string]*storagev1.CSINode{},
+		claimsByVolume: map[string]map[string]bool{}, limitingNodes: map[string]int{},
 	}
 }
 
@@ -33,7 +34,7 @@ func (s *volumeState) putVolumeClaim(claim *corev1.PersistentVolumeClaim) {
 	if before == claim {
 		return
 	}
-	s.forgetVolume(before)
+	s.forgetClaim(before)
 	s.pods.references.Volumes.Claims[id] = claim
 	if volume := claim.Spec.VolumeName; volume != "" {
 		if s.claimsByVolume[volume] == nil {
@@ -46,13 +47,13 @@ func (s *volumeState) putVolumeClaim(claim *corev1.PersistentVolumeClaim) {
 
 func (s *volumeState) dropVolumeClaim(claim *corev1.PersistentVolumeClaim) {
 	id := claim.Namespace + "/" + claim.Name
-	s.forgetVolume(s.pods.references.Volumes.Claims[id])
+	s.forgetClaim(s.pods.references.Volumes.Claims[id])
 	delete(s.pods.references.Volumes.Claims, id)
 	s.invalidateClaim(id)
 }
 
-// forgetVolume removes the claim, which may be nil, from claimsByVolume.
-func (s *volumeState) forgetVolume(claim *corev1.PersistentVolumeClaim) {
+// forgetClaim removes the claim, which may be nil, from claimsByVolume.
+func (s *volumeState) forgetClaim(claim *corev1.PersistentVolumeClaim) {
 	if claim == nil {
 		return
 	}
@@ -62,11 +63,11 @@ func (s *volumeState) forgetVolume(claim *corev1.PersistentVolumeClaim) {
 	}
 }
 
-// invalidateClaim marks the pods that use the volume claim, "namespace/name".
+// invalidateClaim marks the pods that use the volume claim with this id, "namespace/name".
 func (s *volumeState) invalidateClaim(id string) {
 	d := dependency{onClaim, id}
 	s.pods.invalidate(d)
-	s.pods.markContested(d)
+	s.pods.markSingleUser(d)
 }
 
 func (s *volumeState) putVolume(volume *corev1.PersistentVolume) {
@@ -101,15 +102,12 @@ func (s *volumeState) dropStorageClass(class *storagev1.StorageClass) {
 	s.rebuildClasses()
 }
 
-// rebuildClasses rebuilds the index of all storage classes. A rebuild is rare and cheap, because storage classes are
-// few and hardly ever change.
 func (s *volumeState) rebuildClasses() {
 	v := volumesOf(Objects{StorageClasses: slices.Collect(maps.Values(s.pods.references.Volumes.Classes))}, true)
 	s.pods.references.Volumes.Classes, s.pods.references.Volumes.DefaultClass = v.Classes, v.DefaultClass
 	s.invalidateAllVolumes()
 }
 
-// invalidateAllVolumes marks all pods that have volume claims.
 func (s *volumeState) invalidateAllVolumes() {
 	for d := range s.pods.users {
 		if d.kind == onClaim {
@@ -119,19 +117,19 @@ func (s *volumeState) invalidateAllVolumes() {
 }
 
 func (s *volumeState) putCSINode(node *storagev1.CSINode) {
-	before := s.drivers[node.Name]
+	before := s.csiNodes[node.Name]
 	if before == node {
 		return
 	}
-	s.drivers[node.Name] = node
+	s.csiNodes[node.Name] = node
 	s.countLimits(before, -1)
 	s.countLimits(node, 1)
 	s.updateLimited()
 }
 
 func (s *volumeState) dropCSINode(node *storagev1.CSINode) {
-	before := s.drivers[node.Name]
-	delete(s.drivers, node.Name)
+	before := s.csiNodes[node.Name]
+	delete(s.csiNodes, node.Name)
 	s.countLimits(before, -1)
 	s.updateLimited()
 }
@@ -146,8 +144,8 @@ func (s *volumeState) countLimits(node *storagev1.CSINode, n int) {
 	}
 }
 
-// updateLimited updates the set of drivers that limit attachments on any node. The set is small, and changes only when
-// a driver is installed or removed.
+// updateLimited updates the set of drivers that limit attachments on any node. The set changes only when a driver is
+// installed or removed.
 func (s *volumeState) updateLimited() {
 	limited := volumesOf(Objects{}, true).Limited
 	for driver := range s.limitingNodes {

@@ -70,14 +70,13 @@ func (w *Writer) DeletePod(ctx context.Context, pod PodRef, grace int64) error {
 	return fmt.Errorf("delete pod %s/%s: %w", pod.Namespace, pod.Name, err)
 }
 
-// object returns a Pod object with only the namespace and the name of the pod.
 func (p PodRef) object() *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
 }
 
 // isBlockedByBudget reports whether a PodDisruptionBudget blocks the eviction. The server then answers 429 with a
-// specific cause; without that cause, 429 means overload. If two budgets select one pod, it answers 500 without a
-// cause.
+// specific cause; without that cause, 429 means overload. If two budgets select the pod, the server answers 500
+// without a cause.
 func isBlockedByBudget(err error) bool {
 	if apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause) {
 		return true

@@ -11,7 +11,7 @@ import (
 )
 
 // Nominate writes the Node's name to the pod's status.nominatedNodeName. kube-scheduler then tries that node first.
-// When it schedules other pods of the same or a lower priority, it counts the pod on that node. It is no error if the
+// While it schedules pods of the same or a lower priority, it counts the pod on that node. It is no error if the
 // pod is already gone or bound.
 func (w *Writer) Nominate(ctx context.Context, pod PodRef, node string) error {
 	patch, err := json.Marshal(map[string]any{

@@ -71,7 +71,6 @@ func TestNothingIsLaunchedTwice(t *testing.T) {
 	}
 }
 
-// replan reads a snapshot and plans its pods.
 func replan(t *testing.T, r *snapshot.Reader, market catalog.Market) packing.Plan {
 	t.Helper()
 	s, err := r.Snapshot(t.Context(), kubetest.Noon, market)
@@ -94,11 +93,11 @@ func planWithoutMarket(t *testing.T, r *snapshot.Reader, market catalog.Market) 
 // expectNoLaunch fails if the plan launches an instance or refuses a pod.
 func expectNoLaunch(t *testing.T, when string, plan packing.Plan) {
 	t.Helper()
-	for _, m := range plan.PlannedNodes {
-		t.Errorf("%s: a %s is launched for %v with requests %v", when, m.Offerings[0].InstanceType, m.Pods, m.Requests)
+	for _, n := range plan.PlannedNodes {
+		t.Errorf("%s: a %s is launched for %v with requests %v, want no launch", when, n.Offerings[0].InstanceType, n.Pods, n.Requests)
 	}
 	for _, r := range plan.Refusals {
-		t.Errorf("%s: refused %+v", when, r)
+		t.Errorf("%s: refused %+v, want no refusal", when, r)
 	}
 }
 
@@ -148,7 +147,6 @@ func randomObjects(r *rand.Rand) []client.Object {
 	return out
 }
 
-// constrain gives the pod one of several node constraints, or none.
 func constrain(r *rand.Rand, pod *corev1.Pod) {
 	pick := func(values ...string) string { return values[r.IntN(len(values))] }
 	switch r.IntN(8) {
@@ -183,7 +181,7 @@ func daemonFor(name string, selector map[string]string) *appsv1.DaemonSet {
 	return set
 }
 
-// laggingCache is a cache that shows no claims until it has caught up.
+// laggingCache shows no claims until caughtUp is set.
 type laggingCache struct {
 	client.Reader
 	caughtUp bool
@@ -196,8 +194,8 @@ func (l *laggingCache) List(ctx context.Context, list client.ObjectList, opts ..
 	return l.Reader.List(ctx, list, opts...)
 }
 
-// TestReadYourWrites creates a claim for one of two pods. This pod then needs no other node, even while the cache lags.
-// It needs one again if kube-scheduler has not bound it in time, or if the claim is deleted.
+// TestReadYourWrites creates a claim for one of two pods. This pod then needs no node, even while the cache lags. The
+// pod needs a node again if kube-scheduler has not bound it in time, or if the claim is deleted.
 func TestReadYourWrites(t *testing.T) {
 	t.Parallel()
 	c := kubetest.FakeClient(t, interceptor.Funcs{}, kubetest.GeneralPool(), kubetest.PendingPod("first"), kubetest.PendingPod("later"))
@@ -244,7 +242,7 @@ func TestReadYourWrites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	now = now.Add(12 * time.Second)
+	now = now.Add(12 * time.Second) // bindTimeout of the snapshot
 	expect("the node is ready, and kube-scheduler may still bind the pod", 1, "later")
 	now = now.Add(time.Second)
 	expect("kube-scheduler did not bind the pod", 1, "first", "later")

@@ -62,10 +62,10 @@ func (w *Writer) CreateReplacements(ctx context.Context, planned []packing.Plann
 func (w *Writer) createAll(ctx context.Context, planned []packing.PlannedNode, annotations map[string]string) []CreateResult {
 	out := make([]CreateResult, len(planned))
 	pools := map[string]poolRead{}
-	for i, m := range planned {
-		out[i].Planned = m
-		if _, ok := pools[m.Pool]; !ok {
-			pools[m.Pool] = w.readPool(ctx, m.Pool)
+	for i, node := range planned {
+		out[i].Planned = node
+		if _, ok := pools[node.Pool]; !ok {
+			pools[node.Pool] = w.readPool(ctx, node.Pool)
 		}
 	}
 	var wait sync.WaitGroup
@@ -97,17 +97,17 @@ func (w *Writer) readPool(ctx context.Context, name string) poolRead {
 	return poolRead{pool, err}
 }
 
-// createClaim creates the NodeClaim of a planned node. read is the pool of the node.
-func (w *Writer) createClaim(ctx context.Context, m packing.PlannedNode, read poolRead,
+// createClaim creates the NodeClaim of the planned node. read is the node's pool, from readPool.
+func (w *Writer) createClaim(ctx context.Context, node packing.PlannedNode, read poolRead,
 	annotations map[string]string) (*karpv1.NodeClaim, error) {
 	if read.err != nil {
-		return nil, fmt.Errorf("create nodeclaim of nodepool %s: %w", m.Pool, read.err)
+		return nil, fmt.Errorf("create nodeclaim of nodepool %s: %w", node.Pool, read.err)
 	}
-	claim, err := conversion.ClaimFor(m, read.pool)
+	claim, err := conversion.ClaimFor(node, read.pool)
 	if err == nil {
 		maps.Copy(claim.Annotations, annotations)
 	}
-	return w.create(ctx, m.Pool, claim, err)
+	return w.create(ctx, node.Pool, claim, err)
 }
 
 // CreateStatic creates a NodeClaim for one more node of a static pool. It first reads the pool again.
@@ -129,7 +129,7 @@ func (w *Writer) CreateStaticReplacement(ctx context.Context, pool string, annot
 	return w.create(ctx, pool, claim, err)
 }
 
-// create creates the claim. If err is set, it creates nothing and returns err with the name of the pool.
+// create creates the claim. err is the error of making it: if set, create only returns err with the name of the pool.
 func (w *Writer) create(ctx context.Context, pool string, claim *karpv1.NodeClaim, err error) (*karpv1.NodeClaim, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create nodeclaim of nodepool %s: %w", pool, err)

@@ -37,7 +37,7 @@ func TestCreateClaims(t *testing.T) {
 	}
 	got := out[0].Claim
 	if !strings.HasPrefix(got.Name, "general-") || len(got.Name) == len("general-") {
-		t.Errorf("the name %q is not that of the pool with a suffix", got.Name)
+		t.Errorf("the name is %q, want general- and a suffix", got.Name)
 	}
 	if ledger.Len() != 1 {
 		t.Errorf("the ledger holds %d claims, want 1", ledger.Len())
@@ -75,13 +75,13 @@ func TestCreateClaimsErrors(t *testing.T) {
 		change(func(m *packing.PlannedNode) { m.Pool = "deleted" }),
 		change(func(m *packing.PlannedNode) { m.NodeClass = "another" }),
 		change(func(m *packing.PlannedNode) { m.Offerings = nil }),
-		change(func(m *packing.PlannedNode) { m.Labels = requirements.Labels{"fail": "yes"} }),
+		change(func(m *packing.PlannedNode) { m.Labels = requirements.Labels{"fail": "yes"} }), // refused by the API server
 		kubetest.PlannedNode(),
 	})
 	want := []kubeclient.NextStep{kubeclient.Reread, kubeclient.Reread, kubeclient.Reread, kubeclient.Reread, kubeclient.ReportToUser, kubeclient.NoError}
 	for i, created := range out {
 		if got := kubeclient.Classify(created.Err); got != want[i] || (created.Claim == nil) != (created.Err != nil) {
-			t.Errorf("planned node %d: %v (%s), want %s", i, created.Err, got, want[i])
+			t.Errorf("planned node %d: %v (%s), want %s, and a claim only without error", i, created.Err, got, want[i])
 		}
 	}
 	if w.Ledger.Len() != 1 {
@@ -116,7 +116,7 @@ func TestPatch(t *testing.T) {
 
 	if got, err := w.PatchClaim(t.Context(), read, func(*karpv1.NodeClaim) {}); err != nil ||
 		got.ResourceVersion != read.ResourceVersion || len(calls) != 0 {
-		t.Errorf("an empty change made the calls %q, error %v; want none", calls, err)
+		t.Errorf("an empty change made the calls %q, error %v; want no call and no error", calls, err)
 	}
 	got, err := w.PatchClaim(t.Context(), read, func(c *karpv1.NodeClaim) {
 		c.Labels = map[string]string{"a": "b"}
@@ -137,7 +137,7 @@ func TestPatch(t *testing.T) {
 		t.Errorf("the calls are %q, want a patch of the label, then one of the status with a version", calls)
 	}
 
-	// read is now outdated. A patch of labels still succeeds, and a patch of a list does not.
+	// read is now outdated. A patch of labels still succeeds, but not a patch of the list of finalizers.
 	if _, err := w.PatchClaim(t.Context(), read, func(c *karpv1.NodeClaim) { c.Labels = map[string]string{"c": "d"} }); err != nil {
 		t.Errorf("a label on a stale object: %v, want no error", err)
 	}
@@ -147,7 +147,7 @@ func TestPatch(t *testing.T) {
 	}
 }
 
-// TestRecordsAreNotOverwritten: a client that changes or removes a record that another client has changed meanwhile
+// TestRecordsAreNotOverwritten: a client that changes or removes a record (annotation) that another client has changed
 // must read the object again.
 func TestRecordsAreNotOverwritten(t *testing.T) {
 	t.Parallel()
@@ -193,7 +193,7 @@ func TestDelete(t *testing.T) {
 				var o client.DeleteOptions
 				o.ApplyOptions(opts)
 				if o.Preconditions == nil || *o.Preconditions.UID != "u" {
-					t.Error("the call does not name the UID")
+					t.Error("the call lacks the precondition UID u")
 				}
 				return c.answer
 			}}
@@ -223,14 +223,14 @@ func TestEvict(t *testing.T) {
 		want   EvictionResult
 		next   kubeclient.NextStep
 	}{
-		"succeeds":      {nil, Evicted, kubeclient.NoError},
-		"gone":          {apierrors.NewNotFound(pods, "p"), PodGone, kubeclient.NoError},
-		"another pod":   {apierrors.NewConflict(pods, "p", errors.New("Precondition failed: UID in precondition: u")), PodGone, kubeclient.NoError},
-		"budget":        {budget, Blocked, kubeclient.NoError},
-		"two budgets":   {apierrors.NewInternalError(errors.New("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")), Blocked, kubeclient.NoError},
-		"overload":      {apierrors.NewTooManyRequests("slow down", 1), EvictionFailed, kubeclient.Retry},
-		"not allowed":   {apierrors.NewForbidden(pods, "p", errors.New("rbac")), EvictionFailed, kubeclient.ReportToUser},
-		"server broken": {apierrors.NewInternalError(errors.New("etcd")), EvictionFailed, kubeclient.Retry},
+		"succeeds":     {nil, Evicted, kubeclient.NoError},
+		"gone":         {apierrors.NewNotFound(pods, "p"), PodGone, kubeclient.NoError},
+		"another pod":  {apierrors.NewConflict(pods, "p", errors.New("Precondition failed: UID in precondition: u")), PodGone, kubeclient.NoError},
+		"budget":       {budget, Blocked, kubeclient.NoError},
+		"two budgets":  {apierrors.NewInternalError(errors.New("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")), Blocked, kubeclient.NoError},
+		"overload":     {apierrors.NewTooManyRequests("slow down", 1), EvictionFailed, kubeclient.Retry},
+		"not allowed":  {apierrors.NewForbidden(pods, "p", errors.New("rbac")), EvictionFailed, kubeclient.ReportToUser},
+		"server error": {apierrors.NewInternalError(errors.New("etcd")), EvictionFailed, kubeclient.Retry},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -249,7 +249,7 @@ func TestEvict(t *testing.T) {
 				t.Errorf("Evict returns %+v, %v (%s); want %s, %s", got, err, kubeclient.Classify(err), c.want, c.next)
 			}
 			if sent == nil || *sent.DeleteOptions.Preconditions.UID != "u" {
-				t.Error("the eviction does not name the pod's UID")
+				t.Error("the eviction lacks the precondition UID u")
 			}
 			if (got.Message != "") != (c.want == Blocked) {
 				t.Errorf("the message is %q, want one only if the eviction is blocked", got.Message)
@@ -270,9 +270,9 @@ func TestWhatNext(t *testing.T) {
 		"exists":        {apierrors.NewAlreadyExists(r, "c"), kubeclient.Reread},
 		"gone":          {apierrors.NewNotFound(r, "c"), kubeclient.Gone},
 		"invalid":       {apierrors.NewInvalid(schema.GroupKind{}, "c", nil), kubeclient.Reject},
-		"bad":           {apierrors.NewBadRequest("no"), kubeclient.Reject},
+		"bad request":   {apierrors.NewBadRequest("no"), kubeclient.Reject},
 		"unauthorized":  {apierrors.NewUnauthorized("no"), kubeclient.ReportToUser},
-		"busy":          {apierrors.NewTooManyRequests("no", 1), kubeclient.Retry},
+		"overload":      {apierrors.NewTooManyRequests("no", 1), kubeclient.Retry},
 		"timeout":       {apierrors.NewServerTimeout(r, "get", 1), kubeclient.Retry},
 		"deadline":      {context.DeadlineExceeded, kubeclient.Retry},
 		"unknown":       {errors.New("connection reset by peer"), kubeclient.Retry},

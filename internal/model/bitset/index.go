@@ -13,7 +13,7 @@ type Index struct {
 	visit   func(key string, add func(from, to int, value string)) // calls add for all members with the label key
 	columns map[string]*Column                                     // the indexed labels
 
-	findNames func() map[string]bool // returns the labels that members may have; nil if unknown
+	findNames func() map[string]bool // returns the labels that members may have; nil if they are unknown
 	names     map[string]bool        // the result of findNames; nil before its first call
 	none      *Column                // the column of every label that no member has
 
@@ -22,7 +22,7 @@ type Index struct {
 }
 
 // manyColumns is the number of columns at which an Index calls findNames. From then on, all labels that no member has
-// share the column none.
+// share the column none, so that arbitrary labels do not fill the memory.
 const manyColumns = 64
 
 // Column holds the members by their value of one label.
@@ -83,7 +83,7 @@ func (x *Index) Column(key string) *Column {
 	return k
 }
 
-// Accepting returns the members whose label v accepts.
+// Accepting returns the members whose value of the label v accepts. v may also accept a missing label.
 func (x *Index) Accepting(key string, v requirements.Values) Set {
 	out := New(x.size)
 	accept(out, x.Column(key), v)
@@ -95,7 +95,7 @@ func accept(out Set, k *Column, v requirements.Values) {
 	if v.Absent {
 		out.Or(k.Absent)
 	}
-	if !v.Complement && len(v.Listed) < len(k.Values) {
+	if !v.Complement && len(v.Listed) < len(k.Values) { // faster than a test of all values
 		for _, value := range v.Listed {
 			if i, ok := slices.BinarySearch(k.Values, value); ok {
 				out.Or(k.Sets[i])
@@ -118,7 +118,7 @@ func (x *Index) Satisfying(reqs requirements.Requirements) Set {
 	return out
 }
 
-// narrow removes from the set the members that do not satisfy all of reqs.
+// narrow removes from set the members that do not satisfy all of reqs.
 func (x *Index) narrow(set Set, reqs requirements.Requirements) {
 	if x.accepted == nil {
 		x.accepted = New(x.size)

@@ -49,7 +49,7 @@ func TestIndex(t *testing.T) {
 		}
 	}
 	for i, reqs := range tried {
-		either := []requirements.Requirements{reqs, tried[(i+3)%len(tried)]} // with any other one
+		either := []requirements.Requirements{reqs, tried[(i+3)%len(tried)]} // and another of tried
 		all, some := x.Satisfying(reqs), x.SatisfyingOne(either)
 		for m, labels := range members {
 			if got, want := all.Has(m), reqs.Accepts(labels); got != want {
@@ -71,19 +71,19 @@ func TestSets(t *testing.T) {
 	s, u := bitset.New(200), bitset.New(200)
 	s.AddRange(60, 190)
 	u.AddRange(0, 130)
-	both, less := s.Intersection(u), s.Clone()
-	less.AndNot(u)
+	both, difference := s.Intersection(u), s.Clone()
+	difference.AndNot(u)
 	if both.Count() != 70 || !both.Has(60) || both.Has(59) || both.Has(130) {
-		t.Errorf("60…189 and 0…129 have %d members in common, want 60…129", both.Count())
+		t.Errorf("60…189 and 0…129 have %d members in common, want the 70 of 60…129", both.Count())
 	}
-	if less.Count() != 60 || less.Next(0) != 130 || less.Intersects(u) || !less.Intersects(s) {
-		t.Errorf("60…189 without 0…129 are %d members from %d on, want 60 from 130 on", less.Count(), less.Next(0))
+	if difference.Count() != 60 || difference.Next(0) != 130 || difference.Intersects(u) || !difference.Intersects(s) {
+		t.Errorf("60…189 without 0…129 are %d members from %d on, want the 60 of 130…189", difference.Count(), difference.Next(0))
 	}
-	if s.Key() == less.Key() || less.Any() != less.Intersects(nil) {
+	if s.Key() == difference.Key() || difference.Any() != difference.Intersects(nil) {
 		t.Error("different sets have the same key, or Any differs from Intersects(nil)")
 	}
-	less.Or(both)
-	if s.Key() != less.Key() {
+	difference.Or(both)
+	if s.Key() != difference.Key() {
 		t.Error("equal sets have different keys")
 	}
 }
