@@ -109,7 +109,7 @@ type Object struct {
 	Refused []string `json:"refused,omitempty"`
 	// Unknown lists the object's fields that Joiner does not know: "spec.kubelet.topologyManagerPolicy".
 	Unknown []string `json:"unknown,omitempty"`
-	// NotReady is the reason why the condition Ready is not true. Empty: it is true, or there is no status.
+	// NotReady is the reason why the condition Ready is not true. Empty: Ready is true, or there is no status.
 	NotReady string `json:"notReady,omitempty"`
 }
 
@@ -158,7 +158,7 @@ type Instance struct {
 	Ended bool   `json:"ended,omitempty"` // it is terminated, or about to be
 }
 
-// Permission is an AWS request that the controller makes, and whether the role's policies allow it.
+// Permission is an IAM action that the controller needs, and whether its role's policies allow it.
 type Permission struct {
 	Statement string `json:"statement"`          // Sid of the statement in Joiner's policies that allows the action
 	Policy    string `json:"policy"`             // name of the policy with the statement: "launch"
@@ -171,7 +171,7 @@ type Permission struct {
 type Unseen struct {
 	What string `json:"what"` // the data that is missing
 	Why  string `json:"why"`  // the reason
-	// Asked is true if the data were requested, and the request was denied or failed: they may contain a reason to
-	// stop. It is false if they were not requested, because the input is files or there are no credentials.
+	// Asked is true if the data were requested, and the request was denied or failed: the data may contain a reason to
+	// stop. Asked is false if they were not requested, because the input is files or there are no credentials.
 	Asked bool `json:"asked,omitempty"`
 }

@@ -23,8 +23,8 @@ const (
 	valuesFile       = "karpenter-values.yaml" // written by the steps
 )
 
-// StepsFor returns the commands for an installation, with the names, replicas and service account of its first
-// controller of Karpenter.
+// StepsFor returns the commands for an installation, with the names, replicas and service account of the first of its
+// controllers of Karpenter.
 func StepsFor(in Installation) Steps {
 	c := Controller{}
 	if karpenters := in.controllersOf(Karpenter); len(karpenters) > 0 {

@@ -131,7 +131,7 @@ func TestEvictionCosts(t *testing.T) {
 	priority := func(n int32) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Spec.Priority = &n } }
 	for name, c := range map[string]struct {
 		change func(*corev1.Pod)
-		want   float64 // 1 + deletion cost/2^27 + priority/2^25, but from 0 to 10
+		want   float64 // 1 + deletion cost/134217728 + priority/(1<<25), at least 0 and at most 10
 	}{
 		"ordinary":                 {func(*corev1.Pod) {}, 1},
 		"a deletion cost":          {deletion("134217728"), 2},

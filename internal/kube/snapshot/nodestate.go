@@ -215,7 +215,7 @@ func (s *nodeState) computeWithoutPods(csiNodes map[string]*storagev1.CSINode) {
 // addPods computes withPods: withoutPods plus the pods that are bound to the node, nominated for it, or planned for it
 // (coming). It does nothing if withPods is current and none of these pods has changed.
 func (s *nodeState) addPods(x *slot, b *builder, nominated, coming []unplacedPod) {
-	var h host
+	var h host // empty without bound pods
 	if x.node != nil && s.pods.hosts[x.node.Name] != nil {
 		h = *s.pods.hosts[x.node.Name]
 	}
@@ -240,8 +240,8 @@ func (s *nodeState) addPods(x *slot, b *builder, nominated, coming []unplacedPod
 		}
 		x.hasTimedPod = x.hasTimedPod || isTimed(p.object)
 	}
-	for _, m := range nominated {
-		x.withPods.addExpected(b, m.object, m.value)
+	for _, p := range nominated {
+		x.withPods.addExpected(b, p.object, p.value)
 	}
 	x.withoutRoom = x.withPods.addPlanned(b, coming)
 	x.withPods.sort()

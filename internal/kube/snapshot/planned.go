@@ -24,7 +24,6 @@ type planPeriod struct {
 	until   time.Time // end of the period; zero: not known yet
 }
 
-// isActive reports whether the pods are counted on the node at the time now.
 func (p planPeriod) isActive(now time.Time) bool {
 	return p.hasPods && (p.until.IsZero() || !now.After(p.until))
 }

@@ -122,7 +122,7 @@ func keyOf(o client.Object) string {
 	return kubeclient.KindOf(o) + " " + o.GetNamespace() + "/" + o.GetName()
 }
 
-// event adds, changes, repeats or deletes one object.
+// event deletes (2 of 10 times), repeats (1), changes (4) or replaces (3) one object, or adds it.
 func (w *stateTester) event(t *rapid.T) {
 	o := anyObject(t, w.view.Now)
 	f, ok := w.feeds[reflect.TypeOf(o)]

@@ -168,7 +168,7 @@ func generalMarket(b *testing.B) catalog.Market {
 // largeCluster returns a typical large cluster: 1,500 workloads in 100 namespaces, on nearly full instances in three
 // zones. About one pod in 5 is spread, one in 10 has anti-affinity to its own workload, and one in 15 has a volume.
 func largeCluster(nodes int) Objects {
-	o := uniformCluster(0, 0, 0)
+	o := uniformCluster(0, 0, 0) // only DaemonSets
 	pool := kubetest.GeneralPool()
 	pool.Spec.Template.Labels = nil
 	pool.Spec.Limits = nil

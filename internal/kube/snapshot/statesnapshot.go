@@ -51,44 +51,44 @@ func (s *state) placePods(b *builder) []*cluster.Pod {
 	nominated, coming := map[int][]unplacedPod{}, map[int][]unplacedPod{} // pods by index of their slot
 	planned := plannedNodesAt(s.nodes.views, s.view.Now)
 	// assign adds the pod to the coming pods of its planned node. It returns false if there is no such node.
-	assign := func(m unplacedPod) bool {
-		i, ok := planned.of(m.value, s.nodes.views)
+	assign := func(pod unplacedPod) bool {
+		i, ok := planned.of(pod.value, s.nodes.views)
 		if ok {
-			coming[i] = append(coming[i], m)
+			coming[i] = append(coming[i], pod)
 		}
 		return ok
 	}
 	var indexes map[*slot]int // the index of each slot; made on first use
 	for _, p := range waiting {
-		m := unplacedPod{p.object, s.pods.valueOf(p)}
+		pod := unplacedPod{p.object, s.pods.valueOf(p)}
 		if x := s.nominatedSlot(p.object); x != nil {
 			if indexes == nil {
 				indexes = slotIndexes(s.nodes.slots)
 			}
-			nominated[indexes[x]] = append(nominated[indexes[x]], m)
-		} else if conversion.WasTried(p.object) && !assign(m) {
-			unplaced = append(unplaced, m.value)
+			nominated[indexes[x]] = append(nominated[indexes[x]], pod)
+		} else if conversion.WasTried(p.object) && !assign(pod) {
+			unplaced = append(unplaced, pod.value)
 		}
 	}
 	// Terminating nodes come first: their pods may be planned for other nodes, but no pod is planned for a terminating
 	// node.
-	var moving []*cluster.Pod
+	var moving []*cluster.Pod // pods that need another node
 	for _, x := range s.nodes.slots {
 		if !x.withoutPods.isTerminating {
 			continue
 		}
 		s.nodes.addPods(x, b, nil, nil)
-		for _, m := range x.leaving {
-			if !assign(m) {
-				moving = append(moving, m.value)
+		for _, pod := range x.leaving {
+			if !assign(pod) {
+				moving = append(moving, pod.value)
 			}
 		}
 	}
 	for i, x := range s.nodes.slots {
 		if !x.withoutPods.isTerminating {
 			s.nodes.addPods(x, b, nominated[i], coming[i])
-			for _, m := range x.withoutRoom {
-				moving = append(moving, m.value)
+			for _, pod := range x.withoutRoom {
+				moving = append(moving, pod.value)
 			}
 		}
 	}

@@ -30,7 +30,8 @@ import (
 )
 
 // TestNothingIsLaunchedTwice plans for random pods, creates the claims, and plans again: with the ledger, with an empty
-// ledger as after a restart, and when the instances are launched. None of these later plans may launch anything.
+// ledger (as after a restart) with and without the market, and when the instances are launched. None of these later
+// plans may launch anything.
 func TestNothingIsLaunchedTwice(t *testing.T) {
 	t.Parallel()
 	table, err := catalog.Embedded()
