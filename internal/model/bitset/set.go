@@ -8,7 +8,7 @@ package bitset
 
 import "math/bits"
 
-// Set is a set of numbers from 0 upwards, for example of offerings or nodes. Only sets of the same size can be
+// Set is a set of numbers from 0 upwards, for example of offerings or nodes. Only sets from New with the same n can be
 // combined.
 type Set []uint64
 
@@ -27,7 +27,7 @@ func (s Set) Remove(i int) { s[i>>6] &^= 1 << (i & 63) }
 // AddRange adds from, from+1, …, to-1.
 func (s Set) AddRange(from, to int) {
 	for from < to {
-		n := min(to-from, 64-from&63) // how many of the numbers are in the same word as from
+		n := min(to-from, 64-from&63) // how many numbers from..to-1 are in the same word as from
 		s[from>>6] |= ^uint64(0) >> (64 - n) << (from & 63)
 		from += n
 	}

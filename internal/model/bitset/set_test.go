@@ -31,7 +31,7 @@ func TestAddRange(t *testing.T) {
 			s := New(200)
 			s.AddRange(from, to)
 			if n := s.Count(); n != to-from || n > 0 && (!s.Has(from) || !s.Has(to-1)) {
-				t.Fatalf("AddRange(%d, %d) adds %d members, want exactly the range", from, to, n)
+				t.Fatalf("AddRange(%d, %d) adds %d members, want %d, with the first and the last number", from, to, n, to-from)
 			}
 		}
 	}

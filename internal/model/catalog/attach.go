@@ -128,23 +128,22 @@ func localDevices(f Facts) int64 {
 	return n + max(inference, neuron)
 }
 
-// bootVolumes returns the number of volumes that a node boots with.
 func bootVolumes(s Settings) int64 {
-	image := []string{"/dev/xvda"} // devices of the volumes in the image
+	imageDevices := []string{"/dev/xvda"}
 	switch {
 	case s.Family == Bottlerocket:
-		image = []string{"/dev/xvda", "/dev/xvdb"}
+		imageDevices = []string{"/dev/xvda", "/dev/xvdb"}
 	case familyOf(s.Family).isWindows():
-		image = []string{"/dev/sda1"}
+		imageDevices = []string{"/dev/sda1"}
 	}
 	devices := map[string]bool{}
 	for _, v := range s.Volumes {
 		devices[v.Device] = true
-		if v.Root || s.Family == Custom { // the root device of a custom image is unknown
-			image[0] = v.Device
+		if v.Root || s.Family == Custom { // one of the volumes is assumed to be the root of a custom image
+			imageDevices[0] = v.Device
 		}
 	}
-	for _, device := range image {
+	for _, device := range imageDevices {
 		devices[device] = true
 	}
 	return int64(len(devices))

@@ -6,7 +6,7 @@ import "testing"
 // DescribeInstanceTypes. The volumes that a node boots with are not subtracted yet.
 func TestAttachments(t *testing.T) {
 	t.Parallel()
-	const shared, alone = true, false
+	const shared, alone = true, false // whether each further interface reduces the number
 	for name, c := range map[string]struct {
 		want   int64
 		shared bool
@@ -50,6 +50,7 @@ func TestAttachments(t *testing.T) {
 	}
 }
 
+// TestVolumes: Type.Volumes leaves out boot volumes, and further interfaces if they share the limit.
 func TestVolumes(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -59,20 +60,20 @@ func TestVolumes(t *testing.T) {
 	}{
 		"one root, one spare interface": {"m5.large", Settings{}, 25},
 		"a local disk":                  {"m5d.large", Settings{}, 24},
-		"separate from interfaces":      {"m7i.large", Settings{}, 31},
-		"no nitro":                      {"t2.medium", Settings{}, 38},
+		"interfaces do not count":       {"m7i.large", Settings{}, 31},
+		"xen":                           {"t2.medium", Settings{}, 38},
 		"bottlerocket has two volumes":  {"m7i.large", Settings{Family: Bottlerocket}, 30},
 		"bottlerocket's volumes are mapped": {"m7i.large",
 			Settings{Family: Bottlerocket, Volumes: []Volume{{Device: "/dev/xvda"}, {Device: "/dev/xvdb"}}}, 30},
-		"windows":                  {"m7i.large", Settings{Family: Windows2022, Volumes: []Volume{{Device: "/dev/sda1"}}}, 31},
-		"the root is mapped":       {"m7i.large", Settings{Volumes: []Volume{{Device: "/dev/xvda"}}}, 31},
-		"the root by another name": {"m7i.large", Settings{Volumes: []Volume{{Device: "/dev/sda1", Root: true}}}, 31},
-		"a further volume":         {"m7i.large", Settings{Volumes: []Volume{{Device: "/dev/xvda"}, {Device: "/dev/sdf"}}}, 30},
-		"only a further volume":    {"m7i.large", Settings{Volumes: []Volume{{Device: "/dev/sdf"}}}, 30},
-		"custom: one of them is the root": {"m7i.large",
+		"windows":                    {"m7i.large", Settings{Family: Windows2022, Volumes: []Volume{{Device: "/dev/sda1"}}}, 31},
+		"the root is mapped":         {"m7i.large", Settings{Volumes: []Volume{{Device: "/dev/xvda"}}}, 31},
+		"a root with another device": {"m7i.large", Settings{Volumes: []Volume{{Device: "/dev/sda1", Root: true}}}, 31},
+		"a further volume":           {"m7i.large", Settings{Volumes: []Volume{{Device: "/dev/xvda"}, {Device: "/dev/sdf"}}}, 30},
+		"only a further volume":      {"m7i.large", Settings{Volumes: []Volume{{Device: "/dev/sdf"}}}, 30},
+		"custom: one volume is the root": {"m7i.large",
 			Settings{Family: Custom, Volumes: []Volume{{Device: "/dev/sda"}, {Device: "/dev/sdb"}}}, 30},
 		"four interfaces":                     {"m5.24xlarge", Settings{Interfaces: make([]Interface, 4)}, 23},
-		"no more interfaces than there are":   {"m5.large", Settings{Interfaces: make([]Interface, 9)}, 24},
+		"more interfaces than the type has":   {"m5.large", Settings{Interfaces: make([]Interface, 9)}, 24},
 		"never less than one (24 disks)":      {"d3.8xlarge", Settings{Volumes: []Volume{{Device: "/dev/xvda"}, {Device: "/dev/sdf"}}}, 1},
 		"the highest limit, without the root": {"m7i.48xlarge", Settings{}, 127},
 	} {

@@ -50,7 +50,6 @@ func Build(f Facts, s Settings, region string) Type {
 	}
 }
 
-// nodeCapacity returns the resources that the kubelet of a node of the type will report.
 func nodeCapacity(f Facts, s Settings) resources.Amounts {
 	a := resources.Amounts{
 		CPU:              f.Processor.VCPUs * 1000,
@@ -65,7 +64,7 @@ func nodeCapacity(f Facts, s Settings) resources.Amounts {
 	}
 	for i, n := range f.Neuron {
 		a = a.With(ResourceNeuron, a.Of(ResourceNeuron)+n.Count)
-		if i == 0 { // as in Karpenter's provider; all devices of a type are equal
+		if i == 0 { // as in Karpenter's provider; a type has at most one entry
 			a = a.With(ResourceNeuronCore, n.Count*n.Cores)
 		}
 	}
@@ -114,9 +113,8 @@ func PodVolume(s Settings) string {
 	return familyOf(s.Family).device
 }
 
-// podVolume returns the volume of the NodeClass that holds the kubelet's files. It takes the first volume with a size
-// in this order: the root volume, for a custom image the last volume, the volume with the family's device. It returns
-// false if there is none.
+// podVolume returns the volume of the NodeClass that holds the kubelet's files. It tries the root volume, then the last
+// volume if the image is custom, then the volume with the family's device. It returns false if none of them has a size.
 func podVolume(s Settings) (Volume, bool) {
 	if i := slices.IndexFunc(s.Volumes, func(v Volume) bool { return v.Root }); i >= 0 && s.Volumes[i].Bytes > 0 {
 		return s.Volumes[i], true
@@ -180,7 +178,6 @@ func defaultCard(f Facts) NetworkCard {
 	return NetworkCard{}
 }
 
-// gpuResource returns the extended resource of a manufacturer's GPUs; empty if there is none.
 func gpuResource(manufacturer string) string {
 	switch manufacturer {
 	case "NVIDIA":

@@ -16,19 +16,19 @@ func TestPods(t *testing.T) {
 		set  Settings
 		want int64
 	}{
-		"by interfaces":                   {"m5.large", Settings{}, 29},
-		"set":                             {"m5.large", Settings{MaxPods: ptr[int64](110)}, 110},
-		"set to none":                     {"m5.large", Settings{MaxPods: ptr[int64](0)}, 0},
-		"a reserved interface":            {"m5.large", Settings{ReservedENIs: 1}, 20},
-		"all reserved":                    {"m5.large", Settings{ReservedENIs: 3}, 0},
-		"more reserved than there are":    {"m5.large", Settings{ReservedENIs: 9}, 0},
-		"pods per core":                   {"m5.large", Settings{PodsPerCore: 10}, 20},
-		"pods per core, not the limit":    {"m5.large", Settings{PodsPerCore: 99}, 29},
-		"bottlerocket ignores per core":   {"m5.large", Settings{Family: Bottlerocket, PodsPerCore: 10}, 29},
-		"windows":                         {"m5.large", Settings{Family: Windows2019}, 110},
-		"windows per core":                {"m5.large", Settings{Family: Windows2019, PodsPerCore: 10}, 20},
-		"an interface for efa on card 0":  {"m6idn.32xlarge", Settings{Interfaces: []Interface{{0, 0, false}, {0, 1, true}}}, 345},
-		"an interface for efa on another": {"m6idn.32xlarge", Settings{Interfaces: []Interface{{0, 0, false}, {1, 0, true}}}, 394},
+		"by interfaces":                  {"m5.large", Settings{}, 29},
+		"maxPods":                        {"m5.large", Settings{MaxPods: ptr[int64](110)}, 110},
+		"maxPods of 0":                   {"m5.large", Settings{MaxPods: ptr[int64](0)}, 0},
+		"a reserved interface":           {"m5.large", Settings{ReservedENIs: 1}, 20},
+		"all reserved":                   {"m5.large", Settings{ReservedENIs: 3}, 0},
+		"more reserved than there are":   {"m5.large", Settings{ReservedENIs: 9}, 0},
+		"pods per core":                  {"m5.large", Settings{PodsPerCore: 10}, 20},
+		"pods per core, not the limit":   {"m5.large", Settings{PodsPerCore: 99}, 29},
+		"bottlerocket ignores per core":  {"m5.large", Settings{Family: Bottlerocket, PodsPerCore: 10}, 29},
+		"windows":                        {"m5.large", Settings{Family: Windows2019}, 110},
+		"windows per core":               {"m5.large", Settings{Family: Windows2019, PodsPerCore: 10}, 20},
+		"an interface for efa on card 0": {"m6idn.32xlarge", Settings{Interfaces: []Interface{{0, 0, false}, {0, 1, true}}}, 345},
+		"an interface for efa on card 1": {"m6idn.32xlarge", Settings{Interfaces: []Interface{{0, 0, false}, {1, 0, true}}}, 394},
 	} {
 		if got := Build(factsOf(t, c.typ), c.set, "r").Capacity.Pods; got != c.want {
 			t.Errorf("%s: %d pods, want %d", name, got, c.want)
@@ -85,19 +85,19 @@ func TestOverhead(t *testing.T) {
 	for name, c := range map[string]struct {
 		set      Settings
 		resource string
-		want     int64 // capacity minus allocatable of m5.large
+		want     int64 // capacity minus allocatable of m5.large: reserves 574 = 255 + 11*29 Mi, keeps 100 Mi free
 	}{
 		"memory":                        {Settings{}, resources.Memory, (574 + 100) * mib},
 		"cpu":                           {Settings{}, resources.CPU, 70},
 		"max pods do not change memory": {Settings{MaxPods: ptr[int64](110)}, resources.Memory, (574 + 100) * mib},
 		"max pods of bottlerocket change memory": {Settings{Family: Bottlerocket, MaxPods: ptr[int64](110)}, resources.Memory,
 			(11*110 + 255 + 100) * mib},
-		"reserved interfaces change nothing": {Settings{ReservedENIs: 1}, resources.Memory, (574 + 100) * mib},
-		"kube reserved memory":               {Settings{KubeReserved: map[string]int64{"memory": 1 << 30}}, resources.Memory, (1024 + 100) * mib},
-		"kube reserved memory keeps cpu":     {Settings{KubeReserved: map[string]int64{"memory": 1 << 30}}, resources.CPU, 70},
-		"kube reserved cpu of 0":             {Settings{KubeReserved: map[string]int64{"cpu": 0}}, resources.CPU, 0},
-		"system reserved is added":           {Settings{SystemReserved: map[string]int64{"cpu": 100}}, resources.CPU, 170},
-		"pids are no resource of a node":     {Settings{SystemReserved: map[string]int64{"pid": 100}}, "pid", 0},
+		"reserved interfaces keep memory": {Settings{ReservedENIs: 1}, resources.Memory, (574 + 100) * mib},
+		"kube reserved memory":            {Settings{KubeReserved: map[string]int64{"memory": 1 << 30}}, resources.Memory, (1024 + 100) * mib},
+		"kube reserved memory keeps cpu":  {Settings{KubeReserved: map[string]int64{"memory": 1 << 30}}, resources.CPU, 70},
+		"kube reserved cpu of 0":          {Settings{KubeReserved: map[string]int64{"cpu": 0}}, resources.CPU, 0},
+		"system reserved is added":        {Settings{SystemReserved: map[string]int64{"cpu": 100}}, resources.CPU, 170},
+		"pids are no resource of a node":  {Settings{SystemReserved: map[string]int64{"pid": 100}}, "pid", 0},
 		"eviction by amount": {Settings{EvictionHard: map[string]Threshold{MemoryAvailable: threshold("500Mi")}},
 			resources.Memory, (574 + 500) * mib},
 		"eviction by share": {Settings{EvictionHard: map[string]Threshold{MemoryAvailable: threshold("5%")}},
@@ -149,12 +149,12 @@ func TestIncompatible(t *testing.T) {
 		set  Settings
 		want Obstacle
 	}{
-		"plain":                       {"m5.large", Settings{}, ""},
+		"default settings":            {"m5.large", Settings{}, ""},
 		"a1 on al2023":                {"a1.large", Settings{}, NotOnAL2023},
 		"a1 on bottlerocket":          {"a1.large", Settings{Family: Bottlerocket}, ""},
 		"arm64 on windows":            {"m6g.large", Settings{Family: Windows2022}, NotOnWindows},
 		"arm64 gpu on al2":            {"g5g.xlarge", Settings{Family: AL2, PublishedImages: true}, NotOnAL2},
-		"arm64 gpu on own al2":        {"g5g.xlarge", Settings{Family: AL2}, ""},
+		"arm64 gpu on own al2 image":  {"g5g.xlarge", Settings{Family: AL2}, ""},
 		"arm64 gpu on al2023":         {"g5g.xlarge", Settings{Family: AL2023, PublishedImages: true}, ""},
 		"amd64 gpu on al2":            {"g4dn.xlarge", Settings{Family: AL2, PublishedImages: true}, ""},
 		"nested virtualization":       {"m5.large", Settings{NestedVirtualization: true}, NoNestedVirtual},

@@ -23,7 +23,7 @@ var labelsByHand string
 var podsOfImages string
 
 // sizeRow is one row of testdata/sizes.txt. The head of the file describes the columns and how they are computed.
-// KubeCPU and KubeMi are the resources reserved for Kubernetes; CPU and Free… are allocatable amounts.
+// Kube… are reserved for Kubernetes; CPU and Free… are allocatable. CPU is in millicores, memory in MiB.
 type sizeRow struct {
 	Type, Node        string
 	VCPUs, MiB        int64
@@ -49,7 +49,7 @@ func TestSizesByHand(t *testing.T) {
 			t.Errorf("%s cannot be a %s node: %s", want.Type, want.Node, why)
 		}
 		typ, kube := Build(f, set, "us-east-1"), kubeReserved(f, set)
-		got := want
+		got := want // keeps Type, Node and the parts of Node
 		got.VCPUs, got.MiB = f.Processor.VCPUs, f.MemoryMiB
 		got.Addresses = fmt.Sprintf("%dx%d", defaultCard(f).MaxInterfaces, f.Network.IPv4PerInterface)
 		got.Memory, got.Pods = typ.Capacity.Memory/mib, typ.Capacity.Pods
@@ -85,7 +85,6 @@ func TestSizesByHand(t *testing.T) {
 	}
 }
 
-// sizeRows parses testdata/sizes.txt.
 func sizeRows(t *testing.T) []sizeRow {
 	t.Helper()
 	var rows []sizeRow
@@ -124,7 +123,6 @@ func parseInt(t *testing.T, text string) int64 {
 	return n
 }
 
-// settings returns the settings that the row's family and condition stand for.
 func (r sizeRow) settings(t *testing.T) Settings {
 	t.Helper()
 	set := Settings{Family: r.family}
@@ -185,12 +183,12 @@ func TestLabelsByHand(t *testing.T) {
 				linux["karpenter.k8s.aws/instance-"+key] = value
 			}
 		}
-		for family, build := range map[string]string{
+		for family, windowsBuild := range map[string]string{
 			AL2: "", AL2023: "", Bottlerocket: "", Custom: "", Windows2019: "10.0.17763", Windows2022: "10.0.20348", Windows2025: "10.0.26100",
 		} {
 			want := maps.Clone(linux)
-			if build != "" {
-				want["kubernetes.io/os"], want["node.kubernetes.io/windows-build"] = "windows", build
+			if windowsBuild != "" {
+				want["kubernetes.io/os"], want["node.kubernetes.io/windows-build"] = "windows", windowsBuild
 			}
 			got := Build(factsOf(t, name), Settings{Family: family}, "eu-west-1").Labels
 			if diff := cmp.Diff(want, got); diff != "" {

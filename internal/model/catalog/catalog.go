@@ -100,7 +100,7 @@ type Offering struct {
 	CapacityType string // OnDemand, Spot or Reserved
 	Price        Price  // per hour
 	Repriced     bool   // an overlay has set Price
-	Available    bool   // false after an insufficient-capacity error of EC2, until the back-off ends
+	Available    bool   // false during the back-off after an insufficient-capacity error of EC2; see also WithReserved
 
 	// Reservation is the capacity reservation that the instance would run in; zero unless CapacityType is Reserved.
 	Reservation Reservation

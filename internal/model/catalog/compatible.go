@@ -58,7 +58,6 @@ func imageObstacle(f Facts, s Settings) Obstacle {
 	return ""
 }
 
-// hasAccelerator reports whether the type has a GPU, Inferentia or Trainium.
 func hasAccelerator(f Facts) bool { return len(f.GPUs)+len(f.Inference)+len(f.Neuron) > 0 }
 
 // interfacesObstacle returns the reason why the type cannot have the interfaces of the NodeClass; empty if the type

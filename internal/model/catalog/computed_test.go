@@ -23,7 +23,6 @@ import (
 //     with the eviction thresholds of the EKS images: 100Mi, 10 % of the disk;
 //   - labels: karpenter.sh, "Well-Known Labels".
 
-// computedNode is the size and the labels of a node.
 type computedNode struct {
 	Capacity, Free map[string]int64 // by resource, without zeros; cpu in millicores; Free is allocatable
 	Labels         map[string]string
@@ -66,10 +65,9 @@ func amountsOf(a resources.Amounts) map[string]int64 {
 	return out
 }
 
-// computeNode returns the size and labels of a node of the type.
 func computeNode(f Facts, family, region string) computedNode {
-	windows := strings.HasPrefix(family, "Windows")
-	arm := f.Processor.Architectures[0] == "arm64"
+	isWindows := strings.HasPrefix(family, "Windows")
+	isARM := f.Processor.Architectures[0] == "arm64"
 	var cards []NetworkCard
 	for _, c := range f.Network.Cards {
 		if c.Index == f.Network.DefaultCard {
@@ -78,26 +76,26 @@ func computeNode(f Facts, family, region string) computedNode {
 	}
 	addresses := cards[0].MaxInterfaces*(f.Network.IPv4PerInterface-1) + 2
 	pods, disk := addresses, int64(20)
-	if windows {
+	if isWindows {
 		pods, disk = 110, 50
 	}
 	mebibytes := f.MemoryMiB
-	if arm {
-		mebibytes -= 64
+	if isARM {
+		mebibytes -= 64 // reserved by the kernel
 	}
-	mebibytes -= (mebibytes*75 + 999) / 1000 // 7.5 %, rounded up
+	mebibytes -= (mebibytes*75 + 999) / 1000 // Karpenter's estimate of the overhead: 7.5 %, rounded up
 
 	total := map[string]int64{
 		"cpu": f.Processor.VCPUs * 1000, "memory": mebibytes << 20, "ephemeral-storage": disk << 30, "pods": pods,
 	}
-	maps.Copy(total, computeDevices(f, windows))
+	maps.Copy(total, computeDevices(f, isWindows))
 	free := maps.Clone(total)
 	reservedPods := addresses // memory is reserved for this number of pods
-	if family == "Bottlerocket" || windows {
+	if family == "Bottlerocket" || isWindows {
 		reservedPods = pods
 	}
 	free["cpu"] -= computeReservedCPU(f.Processor.VCPUs)
-	free["memory"] -= (255 + 11*reservedPods + 100) << 20
+	free["memory"] -= (255 + 11*reservedPods + 100) << 20  // 100 MiB for eviction
 	free["ephemeral-storage"] = (disk - 1 - disk/10) << 30 // without 1 GiB reserved, and 10 % for eviction
 	for _, amounts := range []map[string]int64{total, free} {
 		maps.DeleteFunc(amounts, func(_ string, n int64) bool { return n <= 0 })
@@ -124,7 +122,7 @@ func computeReservedCPU(vcpus int64) int64 {
 	return quarters / 4
 }
 
-func computeDevices(f Facts, windows bool) map[string]int64 {
+func computeDevices(f Facts, isWindows bool) map[string]int64 {
 	out := map[string]int64{
 		"vpc.amazonaws.com/efa": f.Network.EFAInterfaces, "vpc.amazonaws.com/pod-eni": f.Network.BranchInterfaces,
 	}
@@ -138,7 +136,7 @@ func computeDevices(f Facts, windows bool) map[string]int64 {
 		out["aws.amazon.com/neuron"] += n.Count
 		out["aws.amazon.com/neuroncore"] += n.Count * n.Cores
 	}
-	if windows {
+	if isWindows {
 		out["vpc.amazonaws.com/PrivateIPv4Address"] = f.Network.IPv4PerInterface - 1
 	}
 	return out

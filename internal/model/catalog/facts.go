@@ -31,8 +31,8 @@ type Facts struct {
 	Neuron    []Neuron      // NeuronInfo: inf2, trn1, trn2
 	FPGAs     []Accelerator // FpgaInfo: f1, f2
 
-	// Unknown lists the facts that EC2 reports and that the source of these Facts lacks: Unknown… constants, sorted. It
-	// is empty for Facts from the API.
+	// Unknown lists the facts that EC2 reports and the embedded table lacks: Unknown… constants, sorted. Facts from
+	// the API have none.
 	Unknown []string
 }
 

@@ -1,7 +1,7 @@
 package catalog
 
-// family has the properties of an AMI family that affect the size of a node. Source: the families' bootstrap code, as
-// mapped in the reference of Karpenter's AWS provider, 2.2 and 2.3.
+// family has the properties of an AMI family that affect the size of a node. Source: the bootstrap code of the AMI
+// families, as Karpenter's AWS provider maps it.
 type family struct {
 	device string // device of the volume that holds the kubelet's files; empty if unknown
 	bytes  int64  // size of that volume if the NodeClass has no volume with that device
@@ -12,10 +12,9 @@ type family struct {
 	windowsBuild    string // value of node.kubernetes.io/windows-build; empty for Linux
 }
 
-// defaultVolumeBytes is the default size, in bytes, of the volume of a Linux family.
-const defaultVolumeBytes = 20 << 30
+const defaultVolumeBytes = 20 << 30 // of Linux families
 
-// familyOf returns the AMI family with the name. AL2, AL2023 and unknown names are the family Amazon Linux.
+// familyOf returns the AMI family with the name. AL2, AL2023 and unknown names have the same properties.
 func familyOf(name string) family {
 	linux := family{
 		device: "/dev/xvda", bytes: defaultVolumeBytes,

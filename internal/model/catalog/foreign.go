@@ -13,9 +13,9 @@ type ForeignLabel struct {
 	Value string // the corresponding value of Key; empty if unknown
 }
 
-// foreignDomains returns, by domain, the system that sets the node labels of the domain. A NodePool must not set these
-// labels, unless the system is empty. A domain includes its subdomains. If several domains match a label, the longest
-// one decides. agentpool and keys with a slash are labels, not domains.
+// foreignDomains returns, by domain, the system that sets the node labels of the domain; empty if a NodePool may set
+// them. A domain includes its subdomains. If several domains match a label, the longest one decides. agentpool and keys
+// with a slash are labels, not domains.
 func foreignDomains() map[string]string {
 	return map[string]string{
 		"eks.amazonaws.com":              "EKS (managed node groups, Fargate, Auto Mode)",
@@ -48,8 +48,9 @@ func foreignDomains() map[string]string {
 	}
 }
 
-// ForeignLabelOf reports whether another system sets the label key. A NodePool must not set such a label, because its
-// nodes may get another value. value is the value that the NodePool sets; empty if the NodePool allows several values.
+// ForeignLabelOf describes the label key if another system sets it, or if its value names a capacity type; otherwise it
+// returns false. A NodePool must not set such a label, because its nodes may get another value. value is the value that
+// the NodePool sets; empty if the NodePool allows several values.
 func ForeignLabelOf(key, value string) (ForeignLabel, bool) {
 	domain, name, hasDomain := strings.Cut(key, "/")
 	if !hasDomain {
@@ -90,7 +91,7 @@ func ownerOf(key, domain string) string {
 // capacityTypeOf returns the capacity type that a label of another system with this name and value stands for; empty if
 // the label stands for none.
 func capacityTypeOf(name, value string) string {
-	letters := func(text string) string {
+	letters := func(text string) string { // "Ec2Spot" becomes "ecspot"
 		return strings.Map(func(r rune) rune {
 			if r >= 'a' && r <= 'z' {
 				return r
@@ -122,7 +123,7 @@ func capacityTypeOf(name, value string) string {
 
 // counterpart returns, for a label of another system, the corresponding label and its value on a node of a NodePool.
 // Without a corresponding label, both are empty. An unknown value is empty.
-func counterpart(domain, name, value string) (label, corresponding string) {
+func counterpart(domain, name, value string) (label, labelValue string) {
 	switch name {
 	case "nodegroup", "nodegroup-name", "nodegroup-id", "instancegroup", "gke-nodepool", "agentpool", "provisioner-name",
 		"node-template-name", "ocean-id":
@@ -170,11 +171,11 @@ const LabelNodePool = "karpenter.sh/nodepool"
 
 // mebibytes converts an amount of memory in GiB ("16", "16gib", "16g") to MiB, the unit of memory labels. A number
 // without unit is taken as GiB if it is below 512, because every instance has at least 512 MiB. The result is empty if
-// text is already in MiB, or is not an amount of memory.
+// text is already in MiB, is not an amount of memory, or is 1 PiB or more, which no instance has.
 func mebibytes(text string) string {
-	digits := strings.TrimRight(text, "gib ")
-	n, err := strconv.Atoi(digits)
-	if err != nil || n <= 0 || n >= 1<<20 || digits == text && n >= 512 {
+	amount := strings.TrimRight(text, "gib ")
+	n, err := strconv.Atoi(amount)
+	if err != nil || n <= 0 || n >= 1<<20 || amount == text && n >= 512 {
 		return ""
 	}
 	return strconv.Itoa(n << 10)

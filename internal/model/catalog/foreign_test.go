@@ -34,7 +34,7 @@ func TestForeignLabels(t *testing.T) {
 		got, ok := ForeignLabelOf(c.key, c.value)
 		hasOwner := got.Owner != "" || c.wantKey == LabelCapacityType // a user's tool has no Owner
 		if !ok || !hasOwner || got.Key != c.wantKey || got.Value != c.wantValue {
-			t.Errorf("%s=%s: %+v, %v; want %s=%s", c.key, c.value, got, ok, c.wantKey, c.wantValue)
+			t.Errorf("%s=%s: %+v, %v; want a label of another system for %s=%s", c.key, c.value, got, ok, c.wantKey, c.wantValue)
 		}
 	}
 	if got, _ := ForeignLabelOf("karpenter.sh/provisioner-name", "default"); got.Owner != "Karpenter before 0.32" {

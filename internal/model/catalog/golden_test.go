@@ -9,19 +9,18 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-var readOnce = sync.OnceValues(Embedded)
+var embeddedOnce = sync.OnceValues(Embedded)
 
 // table returns the embedded table. Tests share it and must not change it.
 func table(t *testing.T) Table {
 	t.Helper()
-	tab, err := readOnce()
+	tab, err := embeddedOnce()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return tab
 }
 
-// factsOf returns the facts of a type in the embedded table.
 func factsOf(t *testing.T, name string) Facts {
 	t.Helper()
 	f, ok := table(t).Facts(name)
@@ -110,6 +109,7 @@ func TestGoldenDevices(t *testing.T) {
 	}
 }
 
+// TestGoldenLabels: m5.large has exactly these labels, the other types at least these. "" means empty or missing.
 func TestGoldenLabels(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]map[string]string{

@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// Labels that a node has because of its instance type and NodeClass, besides those of Kubernetes.
+// Labels that a node has because of its instance type and NodeClass, besides those in catalog.go.
 const (
 	LabelWindowsBuild            = "node.kubernetes.io/windows-build"
 	LabelCategory                = "karpenter.k8s.aws/instance-category"   // "m"
@@ -90,7 +90,7 @@ func nameLabels(l requirements.Labels, name string) {
 
 	rest := strings.TrimLeft(family, "abcdefghijklmnopqrstuvwxyz")
 	category := strings.TrimSuffix(family, rest)
-	// The family u-6tb1 has the rest "-6tb1".
+	// The rest of u-6tb1 is "-6tb1": the generation is the digits after "tb".
 	if terabytes, after, ok := strings.Cut(rest, "tb"); ok && strings.HasPrefix(terabytes, "-") && digits(terabytes[1:]) == terabytes[1:] {
 		rest = after
 	}
@@ -124,7 +124,6 @@ func deviceLabels(l requirements.Labels, f Facts) {
 	}
 }
 
-// set sets a label, unless the value is empty.
 func set(l requirements.Labels, key, value string) {
 	if value != "" {
 		l[key] = value

@@ -10,8 +10,8 @@ import (
 
 // Measured has the real resources of nodes of one type and one image. The zero value means that no node was measured.
 type Measured struct {
-	// Memory is the smallest amount that a kubelet reported, in bytes; 0 if not measured. It replaces the estimate,
-	// which is a few percent too low.
+	// Memory is the smallest amount that a kubelet reported, in bytes; 0 if not measured. It replaces the estimated
+	// memory, which is a few percent too low.
 	Memory int64
 
 	// Disk and Pods have a correction for each computed amount, because NodeClasses may differ in the size of the
@@ -57,7 +57,7 @@ type Sample struct {
 }
 
 // Add adds a report, and returns whether the measurements have changed. Impossible amounts are ignored: 0, and memory
-// of more than twice the promised amount.
+// of more than twice the expected amount.
 func (m Measurements) Add(r Report) bool {
 	if r.Image == "" || r.Type == "" {
 		return false
@@ -83,24 +83,24 @@ func (m Measurements) Add(r Report) bool {
 	return true
 }
 
-// addCorrection returns the corrections with the report of a node added. A plan promises the computed amount before the
-// first report, and the measured amount later. So addCorrection compares the promised amount with both. If nodes with
+// addCorrection returns the corrections with the report of a node added. A plan expects the computed amount before the
+// first report, and the measured amount later. So addCorrection compares the expected amount with both. If nodes with
 // the same computed amount report different amounts, for example those of two NodeClasses, the smallest is kept: a plan
-// may promise too little, but not too much.
-func addCorrection(before []Correction, promised, reported int64) []Correction {
-	if promised <= 0 || reported <= 0 {
+// may expect too little, but not too much.
+func addCorrection(before []Correction, expected, reported int64) []Correction {
+	if expected <= 0 || reported <= 0 {
 		return before
 	}
 	after, isKnown := slices.Clone(before), false
 	for i, c := range after {
-		if c.Computed == promised || c.Real == promised {
+		if c.Computed == expected || c.Real == expected {
 			after[i].Real, isKnown = min(c.Real, reported), true
 		}
 	}
 	if isKnown || len(after) >= maxCorrections {
 		return after
 	}
-	return sortCorrections(append(after, Correction{promised, reported}))
+	return sortCorrections(append(after, Correction{expected, reported}))
 }
 
 func sortCorrections(list []Correction) []Correction {
@@ -118,8 +118,8 @@ func correctedAmount(corrections []Correction, computed int64) int64 {
 	return computed
 }
 
-// Merge returns the combined measurements of m and other. Where they differ, it takes the smaller amount, so
-// m.Merge(other) equals other.Merge(m). Neither is changed.
+// Merge returns the combined measurements of m and other. Where they differ, it takes the smaller amount and
+// the later day, so m.Merge(other) equals other.Merge(m). Neither is changed.
 func (m Measurements) Merge(other Measurements) Measurements {
 	out := Measurements{}
 	for _, from := range []Measurements{m, other} {
@@ -170,7 +170,6 @@ func minKnown(a, b int64) int64 {
 // Equal reports whether both have the same samples with the same amounts and days.
 func (m Measurements) Equal(other Measurements) bool { return maps.EqualFunc(m, other, Measured.equal) }
 
-// equal reports whether both have the same amounts and day.
 func (m Measured) equal(o Measured) bool {
 	return m.Memory == o.Memory && m.Seen == o.Seen && slices.Equal(m.Disk, o.Disk) && slices.Equal(m.Pods, o.Pods)
 }

@@ -30,13 +30,13 @@ func TestBuildWithMeasured(t *testing.T) {
 	for name, c := range map[string]struct {
 		set                Settings
 		memory, disk, pods int64 // capacity
-		reservedMi         int64
+		overheadMi         int64
 	}{
 		"measured":             {Settings{}, 7_842_048 << 10, 20_893_676 << 10, 110, 574 + 100},
 		"another volume":       {Settings{Volumes: []Volume{{Device: "/dev/xvda", Bytes: 80 << 30}}}, 7_842_048 << 10, 80 << 30, 110, 574 + 100},
-		"not measured maxPods": {Settings{MaxPods: ptr[int64](40)}, 7_842_048 << 10, 20_893_676 << 10, 40, 574 + 100},
-		"measured maxPods":     {Settings{MaxPods: ptr[int64](58)}, 7_842_048 << 10, 20_893_676 << 10, 30, 574 + 100},
-		"reserved by pods":     {Settings{Family: Bottlerocket}, 7_842_048 << 10, 20_893_676 << 10, 110, 11*110 + 255 + 100},
+		"maxPods not measured": {Settings{MaxPods: ptr[int64](40)}, 7_842_048 << 10, 20_893_676 << 10, 40, 574 + 100},
+		"maxPods measured":     {Settings{MaxPods: ptr[int64](58)}, 7_842_048 << 10, 20_893_676 << 10, 30, 574 + 100},
+		"reserve by maxPods":   {Settings{Family: Bottlerocket}, 7_842_048 << 10, 20_893_676 << 10, 110, 11*110 + 255 + 100},
 		"overhead is not used": {Settings{MemoryOverhead: ptr(0.5)}, 7_842_048 << 10, 20_893_676 << 10, 110, 574 + 100},
 	} {
 		c.set.Measured = m
@@ -45,8 +45,8 @@ func TestBuildWithMeasured(t *testing.T) {
 			Pods: c.pods}).With(ResourcePodENI, 9); !typ.Capacity.Equal(want) {
 			t.Errorf("%s: capacity %v, want %v", name, typ.Capacity, want)
 		}
-		if kept := typ.Capacity.Memory - typ.Allocatable.Memory; kept != c.reservedMi*mib {
-			t.Errorf("%s: the memory overhead is %d Mi, want %d", name, kept/mib, c.reservedMi)
+		if got := typ.Capacity.Memory - typ.Allocatable.Memory; got != c.overheadMi*mib {
+			t.Errorf("%s: the memory overhead is %d Mi, want %d", name, got/mib, c.overheadMi)
 		}
 		if typ.Allocatable.Pods != c.pods {
 			t.Errorf("%s: %d pods allocatable, want %d", name, typ.Allocatable.Pods, c.pods)
@@ -61,7 +61,7 @@ func TestAdd(t *testing.T) {
 	m := Measurements{}
 	for _, step := range []struct {
 		name               string
-		promised, reported resources.Amounts
+		expected, reported resources.Amounts
 		day                Day
 		changes            bool
 		want               Measured
@@ -84,7 +84,7 @@ func TestAdd(t *testing.T) {
 		{"an impossible amount of memory", size(100, 0, 0), size(201, 0, 0), 108, false,
 			Measured{7699 * mib, []Correction{{10 * gi, 9 * gi}, {20 * gi, 18 * gi}}, []Correction{{29, 58}}, 107}},
 	} {
-		if got := m.Add(Report{testImage, "m5.large", step.promised, step.reported, step.day}); got != step.changes {
+		if got := m.Add(Report{testImage, "m5.large", step.expected, step.reported, step.day}); got != step.changes {
 			t.Errorf("%s: Add returns %t, want %t", step.name, got, step.changes)
 		}
 		if diff := cmp.Diff(step.want, m[Sample{testImage, "m5.large"}]); diff != "" {
@@ -128,7 +128,7 @@ func TestMerge(t *testing.T) {
 	}
 	got := a.Merge(b)
 	if !got.Forget(4) || got.Forget(4) || len(got) != 1 {
-		t.Errorf("after Forget(4), the measurements are %v, want one sample", got)
+		t.Errorf("after Forget(4) twice, the measurements are %v; want one sample, and a change only the first time", got)
 	}
 }
 

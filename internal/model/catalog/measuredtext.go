@@ -64,11 +64,11 @@ func (c Correction) text(resource string) string {
 	return resources.Format(resource, c.Computed) + ":" + resources.Format(resource, c.Real)
 }
 
-// DecodeMeasurements parses the output of Encode. The error names every line that cannot be read; the measurements of
-// the other lines are returned with it.
+// DecodeMeasurements parses the output of Encode. The error names image and type of every line that cannot be read; the
+// measurements of the other lines are returned with it.
 func DecodeMeasurements(text map[string]string) (Measurements, error) {
 	out := Measurements{}
-	var wrong []error
+	var errs []error
 	for _, image := range slices.Sorted(maps.Keys(text)) {
 		for line := range strings.Lines(text[image]) {
 			words := strings.Fields(line)
@@ -77,13 +77,13 @@ func DecodeMeasurements(text map[string]string) (Measurements, error) {
 			}
 			m, err := readMeasured(words[1:])
 			if err != nil {
-				wrong = append(wrong, fmt.Errorf("read measurement of %s from %s: %w", words[0], image, err))
+				errs = append(errs, fmt.Errorf("read measurement of %s from %s: %w", words[0], image, err))
 				continue
 			}
 			out[Sample{image, words[0]}] = m
 		}
 	}
-	return out, errors.Join(wrong...)
+	return out, errors.Join(errs...)
 }
 
 // readMeasured parses the words that follow the type in a line.
@@ -113,19 +113,19 @@ func readMeasured(words []string) (Measured, error) {
 
 // readCorrection parses the output of Correction.text, and returns list with this correction added.
 func readCorrection(list []Correction, resource, text string) ([]Correction, error) {
-	computed, reported, ok := strings.Cut(text, ":")
+	computedText, realText, ok := strings.Cut(text, ":")
 	if !ok {
 		return nil, fmt.Errorf("%q: want the computed and the real amount, separated by a colon", text)
 	}
-	a, err := parsePositive(resource, computed)
+	computed, err := parsePositive(resource, computedText)
 	if err != nil {
 		return nil, err
 	}
-	b, err := parsePositive(resource, reported)
+	reported, err := parsePositive(resource, realText)
 	if err != nil {
 		return nil, err
 	}
-	return mergeCorrections(list, []Correction{{a, b}}), nil
+	return mergeCorrections(list, []Correction{{computed, reported}}), nil
 }
 
 func parsePositive(resource, text string) (int64, error) {
@@ -136,13 +136,13 @@ func parsePositive(resource, text string) (int64, error) {
 	return n, err
 }
 
-const secondsOfDay = 24 * 60 * 60
+const secondsPerDay = 24 * 60 * 60
 
 // DayOf returns the day of t in UTC.
-func DayOf(t time.Time) Day { return Day(t.Unix() / secondsOfDay) }
+func DayOf(t time.Time) Day { return Day(t.Unix() / secondsPerDay) }
 
 // String returns the day as "2026-11-21".
-func (d Day) String() string { return time.Unix(int64(d)*secondsOfDay, 0).UTC().Format(time.DateOnly) }
+func (d Day) String() string { return time.Unix(int64(d)*secondsPerDay, 0).UTC().Format(time.DateOnly) }
 
 func parseDay(text string) (Day, error) {
 	t, err := time.Parse(time.DateOnly, text)

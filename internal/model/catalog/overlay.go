@@ -39,7 +39,7 @@ type AppliedOverlays struct {
 // ApplyOverlays applies overlays to the types of pools, in the order of precedence of Overlay.Weight. The first overlay
 // with a price for an offering sets that price. The first overlay that has an amount of a resource and selects an
 // offering of a type sets that amount of the type. Two overlays of equal weight contradict each other if they have
-// different values for the same price or amount: then the second is not applied at all.
+// different values for the same price or amount. Then the second in that order is not applied at all.
 func ApplyOverlays(pools []PoolTypes, overlays []Overlay) AppliedOverlays {
 	overlays = slices.SortedFunc(slices.Values(overlays), func(a, b Overlay) int {
 		return cmp.Or(-cmp.Compare(a.Weight, b.Weight), -cmp.Compare(a.Name, b.Name))
@@ -83,16 +83,16 @@ type overlaidValue struct {
 // add records the values of the overlay. If it contradicts an overlay of the same weight, add records nothing and
 // returns the name of that overlay.
 func (l *layers) add(o *Overlay) (contradicted string) {
-	fresh := map[target]int64{}
+	values := map[target]int64{}
 	for p := range l.pools {
 		pool := &l.pools[p]
 		for t := range pool.Types {
 			if typ := &pool.Types[t]; o.selectsType(typ, pool) {
-				o.addValues(fresh, typ, target{pool: p, typ: t})
+				o.addValues(values, typ, target{pool: p, typ: t})
 			}
 		}
 	}
-	for at, value := range fresh {
+	for at, value := range values {
 		before, ok := l.set[at]
 		// Return the first name in the alphabet, so that the result does not depend on the order of a map.
 		if ok && before.lastWeight == o.Weight && before.last != value && (contradicted == "" || before.lastName < contradicted) {
@@ -102,7 +102,7 @@ func (l *layers) add(o *Overlay) (contradicted string) {
 	if contradicted != "" {
 		return contradicted
 	}
-	for at, value := range fresh {
+	for at, value := range values {
 		after := overlaidValue{value: value, last: value, lastWeight: o.Weight, lastName: o.Name}
 		if before, ok := l.set[at]; ok {
 			after.value = before.value

@@ -11,12 +11,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// accept returns what all of the requirements accept.
 func accept(t *testing.T, all ...requirements.Requirement) requirements.Requirements {
 	t.Helper()
-	out, wrong := requirements.All(all...)
-	if wrong != nil {
-		t.Fatalf("requirement %v is invalid", wrong)
+	out, invalid := requirements.All(all...)
+	if invalid != nil {
+		t.Fatalf("requirement %v is invalid", invalid)
 	}
 	return out
 }
@@ -43,7 +42,6 @@ func poolTypes(t *testing.T, pool string, reqs ...requirements.Requirement) Pool
 		Types: []Type{typ("c7i.large", "c7i", 100), typ("m7i.large", "m7i", 200)}}
 }
 
-// overlaidText returns, as text, the prices and the resources that overlays have set.
 func overlaidText(types []Type) string {
 	var out []string
 	for _, t := range types {
@@ -70,26 +68,26 @@ func TestApplyOverlays(t *testing.T) {
 		conflicts map[string]string
 	}{
 		"no overlays": {},
-		"all instances": {overlays: []Overlay{{Name: "a", Price: set(7)}},
+		"all offerings": {overlays: []Overlay{{Name: "a", Price: set(7)}},
 			want: "c7i.large/a/on-demand=7 c7i.large/a/spot=7 c7i.large/b/on-demand=7 m7i.large/a/on-demand=7 m7i.large/a/spot=7 m7i.large/b/on-demand=7"},
 		"by a label of the type": {overlays: []Overlay{{Name: "a",
 			Requirements: accept(t, family, in(LabelCapacityType, Spot)), Price: &Repricing{AddPrice, -30}}},
 			want: "m7i.large/a/spot=70"},
-		// A percentage is in billionths of a percent.
+		// 10*Dollar is 10 %, because the amount is in billionths of a percent.
 		"by zone": {overlays: []Overlay{{Name: "a", Requirements: accept(t, in(LabelZone, "b")), Price: &Repricing{PercentPrice, 10 * Dollar}}},
 			want: "c7i.large/b/on-demand=110 m7i.large/b/on-demand=220"},
 		"by a label of the pool": {overlays: []Overlay{{Name: "a",
 			Requirements: accept(t, in("team", "web"), family, in(LabelZone, "b")), Price: set(7)}}, want: "m7i.large/b/on-demand=7"},
-		"of another pool": {overlays: []Overlay{{Name: "a",
+		"only of another pool": {overlays: []Overlay{{Name: "a",
 			Requirements: accept(t, in("karpenter.sh/nodepool", "batch")), Price: set(7)}}},
 		"by an unknown label": {overlays: []Overlay{{Name: "a", Requirements: accept(t, in("rack", "1")), Price: set(7)}}},
 		"by absence of an unknown label": {overlays: []Overlay{{Name: "a",
 			Requirements: accept(t, requirements.Requirement{Key: "rack", Operator: requirements.DoesNotExist}, family,
 				in(LabelZoneID, "az2")), Price: set(7)}}, want: "m7i.large/b/on-demand=7"},
-		"by number": {overlays: []Overlay{{Name: "a",
+		"by number, satisfied by no type": {overlays: []Overlay{{Name: "a",
 			Requirements: accept(t, requirements.Requirement{Key: "karpenter.k8s.aws/instance-cpu", Operator: requirements.Gt,
 				Values: []string{"2"}}), Price: set(7)}}},
-		"no reservation": {overlays: []Overlay{{Name: "a",
+		"by a reservation, which no offering has": {overlays: []Overlay{{Name: "a",
 			Requirements: accept(t, requirements.Requirement{Key: LabelReservationID, Operator: requirements.Exists}), Price: set(7)}}},
 		"the higher weight takes precedence": {overlays: []Overlay{
 			{Name: "light", Requirements: accept(t, family, in(LabelZone, "b")), Price: set(7)},
@@ -161,7 +159,7 @@ func TestCatalogOfPool(t *testing.T) {
 	t.Parallel()
 	m := Market{"default": {Types: []Type{{Name: "a"}}, Pools: map[string][]Type{"apps": {{Name: "a", Overlaid: true}}}}}
 	if m.Types("default", "apps")[0].Overlaid != true || m.Types("default", "batch")[0].Overlaid || m.Types("other", "apps") != nil {
-		t.Errorf("Types does not prefer the types of the pool in %+v", m)
+		t.Errorf("Types must return the types of the pool, if there are any, then those of the NodeClass: %+v", m)
 	}
 }
 
@@ -176,7 +174,7 @@ func TestAssumedPrices(t *testing.T) {
 		t.Errorf("a type without a price (-want +got):\n%s", diff)
 	}
 	if got := p.Offerings(Facts{Name: "m5.large", UsageClasses: []string{OnDemand}}, zones); got[0].Price != 9 {
-		t.Errorf("a type with a price costs %d, want 9", got[0].Price)
+		t.Errorf("a type with a price costs %d, want its on-demand price, 9", got[0].Price)
 	}
 	if got := p.Offerings(Facts{Name: "m98.large", UsageClasses: []string{OnDemand, Spot}}, zones); got != nil {
 		t.Errorf("a type without any price has offerings: %+v", got)

@@ -16,8 +16,8 @@ const (
 	unknownZones = "?"      // no source lists the zones that have the type
 )
 
-// PriceRegions returns the names of the regions that prices.tsv contains, in the order of its columns. It returns nil if
-// the text has no line of regions.
+// PriceRegions returns the names of the regions in the text of prices.tsv, in the order of its columns. It returns nil
+// if the text has no line of regions.
 func PriceRegions(text string) []string {
 	for line := range strings.Lines(text) {
 		if columns := splitLine(line); columns[0] == regionsLine {
@@ -46,15 +46,15 @@ func ParseRegion(text, name string) (Region, error) {
 	if column == 0 {
 		return Region{}, fmt.Errorf("region %q has no column", name)
 	}
-	n := 0
+	lineNumber := 0
 	for line := range strings.Lines(text) {
-		n++
+		lineNumber++
 		columns := splitLine(line)
 		if strings.HasPrefix(line, "#") || columns[0] == regionsLine {
 			continue
 		}
 		if column >= len(columns) {
-			return Region{}, fmt.Errorf("line %d: want at least %d columns, have %d", n, column+1, len(columns))
+			return Region{}, fmt.Errorf("line %d: want at least %d columns, have %d", lineNumber, column+1, len(columns))
 		}
 		var err error
 		switch fields := strings.Fields(columns[column]); {
@@ -64,7 +64,7 @@ func ParseRegion(text, name string) (Region, error) {
 			err = r.addType(columns[0], fields)
 		}
 		if err != nil {
-			return Region{}, fmt.Errorf("line %d: %w", n, err)
+			return Region{}, fmt.Errorf("line %d: %w", lineNumber, err)
 		}
 	}
 	return r, nil
@@ -76,11 +76,11 @@ func splitLine(line string) []string { return strings.Split(strings.TrimSuffix(l
 func zones(region string, ids []string) ([]Zone, error) {
 	var out []Zone
 	for _, id := range ids {
-		_, number, ok := strings.Cut(id, "-az")
-		if !ok || len(number) != 1 || number[0] < '1' || number[0] > '9' {
+		_, digit, ok := strings.Cut(id, "-az")
+		if !ok || len(digit) != 1 || digit[0] < '1' || digit[0] > '9' {
 			return nil, fmt.Errorf("zone id %q does not end in -az and a digit", id)
 		}
-		out = append(out, Zone{Name: region + string('a'+number[0]-'1'), ID: id})
+		out = append(out, Zone{Name: region + string('a'+digit[0]-'1'), ID: id})
 	}
 	return out, nil
 }

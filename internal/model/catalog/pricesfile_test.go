@@ -8,7 +8,6 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
-// pricesText is a small prices.tsv.
 const pricesText = "# comment\n" +
 	"region\teu-west-1\tus-east-1\n" +
 	"zones\teuw1-az1 euw1-az2\tuse1-az4\n" +
@@ -52,6 +51,7 @@ func TestParseRegion(t *testing.T) {
 	}
 }
 
+// TestSpotPercent: the result is rounded to whole microdollars. The comments have the exact results.
 func TestSpotPercent(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -25,16 +25,16 @@ type Region struct {
 // ZonesOf returns the zones that have the type, or all zones if that is unknown; none if the region does not offer the
 // type.
 func (r Region) ZonesOf(typ string) []Zone {
-	ids, ok := r.zoneDigits[typ]
+	lastDigits, ok := r.zoneDigits[typ]
 	if !ok {
 		return nil
 	}
-	if ids == "" || ids == unknownZones {
+	if lastDigits == "" || lastDigits == unknownZones {
 		return r.Zones
 	}
 	var out []Zone
 	for _, z := range r.Zones {
-		if strings.Contains(ids, z.ID[len(z.ID)-1:]) {
+		if strings.Contains(lastDigits, z.ID[len(z.ID)-1:]) {
 			out = append(out, z)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 // Repricing changes a price.
 type Repricing struct {
 	How    RepricingKind // the meaning of Amount
-	Amount Price         // depending on How: the price, a difference (may be negative), or a percentage in billionths of a percent
+	Amount Price         // the new price, the difference, or the percentage (in billionths of a percent); negative lowers the price
 }
 
 // RepricingKind is the meaning of a Repricing's amount.
@@ -69,17 +69,17 @@ func ParseRepricing(price, adjustment string) (*Repricing, error) {
 		return nil, nil
 	}
 	text, isPercent := strings.CutSuffix(adjustment, "%")
-	number, isMore := strings.CutPrefix(text, "+")
-	number, isLess := strings.CutPrefix(number, "-")
+	number, isPlus := strings.CutPrefix(text, "+")
+	number, isMinus := strings.CutPrefix(number, "-")
 	amount, err := ParsePrice(number)
-	if isMore == isLess || err != nil {
+	if isPlus == isMinus || err != nil { // want exactly one sign
 		return nil, fmt.Errorf("priceAdjustment: %q is no change of a price: write for instance +0.05, -0.05, +10%% or -10%%", adjustment)
 	}
 	out := &Repricing{AddPrice, amount}
 	if isPercent {
 		out.How = PercentPrice
 	}
-	if isLess {
+	if isMinus {
 		out.Amount = -amount
 	}
 	if isPercent && out.Amount < -100*Dollar {

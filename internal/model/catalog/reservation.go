@@ -33,7 +33,7 @@ type ReservedCapacity struct {
 }
 
 // reservedDivisor divides the on-demand price to get the price of an instance in a reservation. The reservation is
-// already paid for, so the result is below every other price. It only ranks instances by size.
+// already paid for, so this price is below every other one. It only ranks instances by size.
 const reservedDivisor = 10_000_000
 
 // WithReserved returns the type with an additional offering for each of the reservations that is for this type and in

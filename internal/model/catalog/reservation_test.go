@@ -51,7 +51,7 @@ func TestReserved(t *testing.T) {
 		}
 	}
 	if _, ok := (Offering{Zone: "a", CapacityType: Spot}).Labels()[LabelReservationInterruptible]; ok {
-		t.Error("spot has a label of reservations")
+		t.Errorf("a spot offering has the label %s", LabelReservationInterruptible)
 	}
 }
 

@@ -24,7 +24,6 @@ type row struct {
 	Offerings    []offeringRow       `json:"offerings"`
 }
 
-// offeringRow is an Offering in a row.
 type offeringRow struct {
 	Zone         string      `json:"zone"`
 	ZoneID       string      `json:"zoneId,omitempty"`
@@ -35,7 +34,6 @@ type offeringRow struct {
 	Reservation *reservationRow `json:"capacityReservation,omitempty"` // only for reserved offerings
 }
 
-// reservationRow is a Reservation in an offeringRow.
 type reservationRow struct {
 	ID            string `json:"id"`
 	Type          string `json:"type,omitempty"` // default or capacity-block; empty means default
@@ -168,8 +166,8 @@ func rowOf(r Reservation) *reservationRow {
 	return &reservationRow{ID: r.ID, Type: r.Type, Interruptible: r.Interruptible, InstancesLeft: r.Left}
 }
 
-// readPrice parses a price in dollars. It also parses a number with an exponent, which ParsePrice rejects: other
-// programs may write it. Such a number is rounded to the nearest Price.
+// readPrice parses a price in dollars. Other programs may write a number with an exponent, which ParsePrice
+// rejects. readPrice rounds such a number to the nearest Price.
 func readPrice(n json.Number) (Price, error) {
 	if p, err := ParsePrice(n.String()); err == nil {
 		return p, nil

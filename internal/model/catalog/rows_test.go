@@ -16,7 +16,7 @@ func TestRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Types[3].Offerings[0].Available = false
+		c.Types[3].Offerings[0].Available = false // one of each value, in any type
 		first, err := Encode(c)
 		if err != nil {
 			t.Fatal(err)
@@ -56,16 +56,16 @@ func TestDecodeErrors(t *testing.T) {
 	t.Parallel()
 	change := func(from, to string) string { return "[" + strings.Replace(smallRow, from, to, 1) + "]" }
 	for name, c := range map[string]struct{ text, want string }{
-		"not json":         {"instance types", "want a JSON list"},
-		"an object":        {"{}", "want a JSON list"},
-		"no name":          {change(`"instanceType":"a.b"`, `"instanceType":""`), "row 1 (no name): instanceType is missing"},
-		"another label":    {change(`instance-type":"a.b"`, `instance-type":"c.d"`), `is "c.d", want "a.b"`},
-		"a quantity":       {change(`"cpu":"2"`, `"cpu":"two"`), "capacity: read quantity"},
-		"no memory":        {change(`"capacity":{"cpu":"2","memory":"1Gi"`, `"capacity":{"cpu":"2"`), "must be more than 0"},
-		"a capacity type":  {change(`"spot"`, `"credit"`), `capacityType is "credit"`},
-		"no zone":          {change(`"zone":"z"`, `"zone":""`), "offering 1: zone is missing"},
-		"a negative price": {change("0.01", "-0.01"), "pricePerHour"},
-		"twice":            {"[" + smallRow + "," + smallRow + "]", "a.b is listed twice"},
+		"not json":                 {"instance types", "want a JSON list"},
+		"an object":                {"{}", "want a JSON list"},
+		"no name":                  {change(`"instanceType":"a.b"`, `"instanceType":""`), "row 1 (no name): instanceType is missing"},
+		"label of another type":    {change(`instance-type":"a.b"`, `instance-type":"c.d"`), `is "c.d", want "a.b"`},
+		"an invalid quantity":      {change(`"cpu":"2"`, `"cpu":"two"`), "capacity: read quantity"},
+		"no memory":                {change(`"capacity":{"cpu":"2","memory":"1Gi"`, `"capacity":{"cpu":"2"`), "must be more than 0"},
+		"an unknown capacity type": {change(`"spot"`, `"credit"`), `capacityType is "credit"`},
+		"no zone":                  {change(`"zone":"z"`, `"zone":""`), "offering 1: zone is missing"},
+		"a negative price":         {change("0.01", "-0.01"), "pricePerHour"},
+		"a type twice":             {"[" + smallRow + "," + smallRow + "]", "a.b is listed twice"},
 		"two regions": {"[" + smallRow + "," +
 			strings.Replace(smallRow, `"labels":{`, `"labels":{"topology.kubernetes.io/region":"r",`, 1) + "]", "all rows must have the same region"},
 		"a price in words": {change("0.01", `"cheap"`), "want a JSON list"},

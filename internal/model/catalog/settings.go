@@ -98,7 +98,7 @@ func ParseThreshold(text string) (Threshold, error) {
 		return Threshold{Amount: n}, nil
 	}
 	p, err := strconv.ParseFloat(number, 64)
-	if err != nil || !(p >= 0 && p <= 100) { // no comparison with NaN is true
+	if err != nil || !(p >= 0 && p <= 100) { // rejects NaN, too
 		return Threshold{}, fmt.Errorf("read eviction threshold %q: want a percentage from 0%% to 100%%", text)
 	}
 	if p == 100 {

@@ -19,13 +19,13 @@ var embeddedTypes string
 //go:embed table/prices.tsv
 var embeddedPrices string
 
-// Table has the data about EC2's types that are part of the program, for planning offline, for tests and for the
-// emulator. They become outdated: if AWS can be queried, use AWS.
+// Table has the data about EC2's types that the program embeds, for planning offline, for tests and for the emulator.
+// These data become outdated: if AWS can be queried, use AWS.
 type Table struct {
 	types []Facts // sorted by name
 }
 
-// Embedded parses the table that is part of the program. This takes about ten milliseconds, so callers should keep the
+// Embedded parses the embedded table. This takes about ten milliseconds, so callers should keep the
 // result.
 func Embedded() (Table, error) {
 	types, err := ParseTypes("types.tsv", embeddedTypes)

@@ -20,14 +20,14 @@ func TestTable(t *testing.T) {
 	}
 	for _, f := range tab.Types() {
 		if f.MemoryMiB <= 0 || f.Processor.VCPUs <= 0 || f.Processor.Cores <= 0 || f.Arch() == "" {
-			t.Errorf("%s: memory %d, vCPUs %d, cores %d, architectures %v; want all",
+			t.Errorf("%s: memory %d, vCPUs %d, cores %d, architectures %v; want a value for each",
 				f.Name, f.MemoryMiB, f.Processor.VCPUs, f.Processor.Cores, f.Processor.Architectures)
 		}
 		if len(f.Network.Cards) == 0 || f.Network.IPv4PerInterface < 2 || defaultCard(f).MaxInterfaces < 1 {
-			t.Errorf("%s: network %+v, want interfaces on the default card, 2 addresses each", f.Name, f.Network)
+			t.Errorf("%s: network %+v, want interfaces on the default card, at least 2 addresses each", f.Name, f.Network)
 		}
 		if (f.Hypervisor == "") != f.BareMetal {
-			t.Errorf("%s: hypervisor %q, bare metal %t, want one of the two", f.Name, f.Hypervisor, f.BareMetal)
+			t.Errorf("%s: hypervisor %q, bare metal %t; want a hypervisor unless bare metal", f.Name, f.Hypervisor, f.BareMetal)
 		}
 		if f.Processor.Manufacturer == "" && f.Name != "t1.micro" {
 			t.Errorf("%s: no manufacturer", f.Name)
@@ -44,6 +44,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// TestRegions: a region has at least minimum types, or 250 if it is not listed there.
 func TestRegions(t *testing.T) {
 	t.Parallel()
 	tab := table(t)
@@ -109,8 +110,8 @@ func TestCatalogOfRegion(t *testing.T) {
 		if typ.Allocatable.CPU <= 0 || typ.Allocatable.Memory <= 0 || typ.Allocatable.Pods <= 0 {
 			t.Errorf("%s: allocatable %v, want CPU, memory and pods", typ.Name, typ.Allocatable)
 		}
-		if lack := typ.Allocatable.Lacking(typ.Capacity); lack != nil {
-			t.Errorf("%s: more %v allocatable than the capacity", typ.Name, lack)
+		if exceeded := typ.Allocatable.Lacking(typ.Capacity); exceeded != nil {
+			t.Errorf("%s: allocatable exceeds the capacity in %v", typ.Name, exceeded)
 		}
 	}
 	i := slices.IndexFunc(c.Types, func(t Type) bool { return t.Name == "m5.large" })

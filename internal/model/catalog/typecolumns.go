@@ -10,7 +10,7 @@ import (
 // TypeColumn is a fact that types.tsv contains, as a column or in the column "other".
 type TypeColumn struct {
 	Name  string           // "ebs.baselineMbps"; unique
-	Field func(*Facts) any // returns a pointer to the fact; setFact has the types of facts
+	Field func(*Facts) any // returns a pointer to the fact; setFact lists the possible types
 }
 
 // TypeColumns returns all facts that types.tsv can contain. Together they are all fields of Facts.
@@ -71,7 +71,7 @@ func TypeColumns() []TypeColumn {
 //	number    decimal digits
 //	bool      "true" or "false"
 //	list      elements separated by ","; "none" if empty
-//	structure COUNTxFIELD:FIELD…, with the fields in the order of the Go type; last fields may be omitted if they are zero
+//	structure COUNTxFIELD:FIELD…, in the order of setFact; trailing zero fields may be omitted
 //
 // Structures are 2x1900:ssd (Disk), 8xH100:NVIDIA:81920 (Accelerator), 16xTrainium:2:2:32768 (Neuron) and 2x8 or
 // 2x8:100 Gigabit (NetworkCard). The network cards of a type are numbered from 0, so they have no index.

@@ -20,32 +20,32 @@ const (
 
 // ParseTypes parses types.tsv. Errors name the file, the line and the column. No two types share a slice.
 //
-// The file has comments after "#", a header line with the names of the columns, a line of defaults, and a line per type,
-// sorted by name. Cells are separated by tabs. The first column has the name of the type. The cell "-" stands for the
-// default, and in the line of defaults for the zero value; at the end of a line it may be missing. setFact has the notation
-// of the other cells.
+// The file has comments after "#", a header line with the names of the columns, a line of defaults, and a line per
+// type, sorted by name. Cells are separated by tabs. The first column has the name of the type. The cell "-" stands for
+// the default, and in the line of defaults for the zero value; at the end of a line it may be missing. setFact has the
+// notation of the other cells.
 //
 // The last column, "other", has the facts without a column as NAME=VALUE, sorted by name and separated by "; ". A fact
-// that is not listed there has the default.
+// that a line does not list there has the default.
 func ParseTypes(file, text string) ([]Facts, error) {
 	var p typesParser
-	number := 0
+	lineNumber := 0
 	for line := range strings.Lines(text) {
-		number++
+		lineNumber++
 		if strings.HasPrefix(line, "#") {
 			continue
 		}
 		if err := p.addLine(strings.Split(strings.TrimSuffix(line, "\n"), "\t")); err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", file, number, err)
+			return nil, fmt.Errorf("%s:%d: %w", file, lineNumber, err)
 		}
 	}
 	if p.defaults == nil {
-		return nil, fmt.Errorf("%s:%d: the file ends before the line of defaults", file, number)
+		return nil, fmt.Errorf("%s:%d: the file ends before the line of defaults", file, lineNumber)
 	}
 	return p.types, nil
 }
 
-// typesParser has the result of parsing the first lines of types.tsv.
+// typesParser has the result of the lines of types.tsv that are parsed so far.
 type typesParser struct {
 	columns  []TypeColumn // columns of the header line, without lastColumn; nil before the header line
 	others   []TypeColumn // facts without a column, which may be in lastColumn
@@ -80,7 +80,6 @@ func (p *typesParser) addLine(cells []string) error {
 	return err
 }
 
-// setHeader sets the columns from the names in the header line.
 func (p *typesParser) setHeader(names []string) error {
 	last := len(names) - 1
 	if names[0] != firstColumn || names[last] != lastColumn {

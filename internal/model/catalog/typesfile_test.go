@@ -7,7 +7,6 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
-// typesText is a small types.tsv.
 const typesText = `# comment
 type	memoryMiB	network.ipv6	network.cards	storage.disks	other
 default	8	true	-	-	hypervisor=nitro; usageClasses=on-demand,spot
@@ -50,10 +49,10 @@ func TestParseTypesErrors(t *testing.T) {
 		"unknown column":           {"\tmemoryMiB", "\tmemory", "f:2: column memory: no such fact, or a second column with this name"},
 		"column twice":             {"\tnetwork.ipv6", "\tmemoryMiB", "f:2: column memoryMiB: no such fact, or a second column with this name"},
 		"name of defaults":         {"default\t", "a\t", `f:3: column type: "a": want the line of defaults`},
-		"too few columns":          {"a.large\t-", "a.large", "f:4: column network.ipv6: \"1x4\": want \"true\" or \"false\""},
+		"a cell is missing":        {"a.large\t-", "a.large", "f:4: column network.ipv6: \"1x4\": want \"true\" or \"false\""},
 		"too many columns":         {"a.large\t-", "a.large\t-\t-", "f:4: want at most 6 columns, have 7"},
 		"empty line":               {"a.large\t-\t-\t1x4\t-\t-", "", "f:4: column type: \"\": want the name of an instance type, such as m5.large"},
-		"no name":                  {"a.large", "-", `f:4: column type: "-": want the name of an instance type`},
+		"- as a name":              {"a.large", "-", `f:4: column type: "-": want the name of an instance type`},
 		"type twice":               {"b.large", "a.large", `f:5: column type: "a.large" follows "a.large"`},
 		"value of a default":       {"default\t8", "default\tx", `f:3: column memoryMiB: "x": want a whole number from 0`},
 		"negative number":          {"\t16\t", "\t-16\t", `f:5: column memoryMiB: "-16": want a whole number from 0`},

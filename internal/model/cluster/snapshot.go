@@ -35,8 +35,7 @@ type Pool struct {
 	// Unusable is the reason why nothing may be launched for the pool now (pool not ready, being deleted or static,
 	// NodeClass not ready); empty if the pool may be used.
 	Unusable string
-	// UnusableByIntent is true if the pool is unusable by intent (static, being deleted, of another controller), so that the user
-	// has nothing to fix.
+	// UnusableByIntent means that the user has nothing to fix: the pool is static, deleted or another controller's.
 	UnusableByIntent bool
 
 	Requirements     []requirements.Requirement // as the user wrote them, with minValues
@@ -46,8 +45,8 @@ type Pool struct {
 	StartupTaints    []requirements.Taint       // startup taints of the template; another component removes them before pods run
 
 	Limits Limits
-	// Usage is the total capacity of those nodes and NodeClaims of the pool that are not terminating. Nodes is their
-	// number. Both are compared with Limits.
+	// Usage is the total capacity, and Nodes the number, of the pool's nodes and NodeClaims that are not terminating.
+	// Both are compared with Limits.
 	Usage resources.Amounts
 	Nodes int
 }
@@ -91,8 +90,9 @@ type Node struct {
 
 	Joined      bool // the Node object exists and is registered
 	Initialized bool // it was ready for pods at least once
-	// Leaving means that the node is being deleted or has the taint karpenter.sh/disrupted. It accepts no pods, and its
-	// own pods need another node, unless they are protected. A node that is only cordoned is not leaving: see Cordoned.
+	// Leaving means that the node is being deleted or has the taint karpenter.sh/disrupted. It accepts no pods. Its own
+	// pods need another node, unless karpenter.sh/do-not-disrupt protects them. A node that is only cordoned is not
+	// leaving: see Cordoned.
 	Leaving bool
 
 	Created time.Time // creation of the NodeClaim, or of the Node if it has no NodeClaim
@@ -103,14 +103,14 @@ type Node struct {
 	Pods []Pod
 }
 
-// CordonTaint returns the taint of a cordoned node (spec.unschedulable). Kubernetes adds it soon after the node is cordoned;
-// in a snapshot the node has it immediately, before other taints.
+// CordonTaint returns the taint of a cordoned node (spec.unschedulable). Kubernetes adds it soon after the node is
+// cordoned. In a snapshot every cordoned node has it, as the first of its taints.
 func CordonTaint() requirements.Taint {
 	return requirements.Taint{Key: "node.kubernetes.io/unschedulable", Effect: requirements.NoSchedule}
 }
 
-// Cordoned reports whether the node accepts only pods that tolerate CordonTaint. The pods on it stay, and spread constraints
-// that do not honor taints still include the node in its domains.
+// Cordoned reports whether the node accepts only pods that tolerate CordonTaint. The pods on it stay, and its
+// domains still include the node in spread constraints that do not honor taints.
 func (n *Node) Cordoned() bool { return slices.Contains(n.Taints, CordonTaint()) }
 
 // Daemon is a DaemonSet: one pod on every node that satisfies Required and whose taints are tolerated.
@@ -121,8 +121,7 @@ type Daemon struct {
 	Tolerations     []requirements.Toleration   // tolerations, including those that the DaemonSet controller adds
 	HostPorts       []HostPort                  // host ports of one pod
 
-	// Kind is how the DaemonSet's pods affect the placement of other pods. nil means unknown, and is treated as no
-	// effect.
+	// Kind is how the DaemonSet's pods affect the placement of other pods; nil means unknown, treated as no effect.
 	Kind *PodKind
 }
 
@@ -188,7 +187,7 @@ type Preference struct {
 
 // HostPort is a port of the node that a pod uses.
 type HostPort struct {
-	IP       string // "0.0.0.0" for all addresses
+	IP       string // "", "0.0.0.0" or "::" for all addresses
 	Port     int32  // 1..65535
 	Protocol string // TCP, UDP or SCTP
 }

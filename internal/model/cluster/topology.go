@@ -9,8 +9,8 @@ import (
 // Spread is a topology spread constraint: the pods that Selector matches, in the pod's own namespace, must be spread
 // evenly over the domains of Key. A domain is the set of nodes with the same value of the label Key.
 //
-// The pod can run only on a node that has the label. With the pod, the node's domain must have at most MaxSkew more
-// matching pods than the domain with the fewest.
+// The pod can run only on a node that has the label. Counting the pod itself, the node's domain must have at most
+// MaxSkew more matching pods than the domain with the fewest.
 type Spread struct {
 	Key     string // a node label: topology.kubernetes.io/zone, kubernetes.io/hostname, …
 	MaxSkew int    // 1 or more
@@ -66,15 +66,16 @@ func (s Selector) Matches(labels requirements.Labels) bool {
 	return !s.MatchesNothing && s.Labels.Accepts(labels)
 }
 
-// PodKind has the fields of a pod that affect the placement of other pods. Equal pods share one PodKind; it is never changed.
+// PodKind has the fields of a pod that affect the placement of other pods. Pods that are equal in them share one
+// PodKind, which is never changed.
 type PodKind struct {
 	Namespace string              // namespace of the pods
 	Labels    requirements.Labels // labels of the pods
-	// RequiredAntiAffinity are the required anti-affinity terms of the pods of this kind. Another pod that a term matches must not be
+	// RequiredAntiAffinity are the required anti-affinity terms of the pods. No other pod that a term matches may be
 	// scheduled to a node of the same domain.
 	RequiredAntiAffinity []Term
-	// Terminating means that the pods are being deleted. Spread constraints ignore them; affinity and anti-affinity terms
-	// match them until they no longer exist.
+	// Terminating means that the pods are being deleted. Spread constraints ignore them. Affinity and anti-affinity
+	// terms match them until they no longer exist.
 	Terminating bool
 }
 

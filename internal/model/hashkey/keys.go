@@ -20,8 +20,8 @@ func Text(b []byte, texts ...string) []byte {
 
 // Flag appends flags.
 func Flag(b []byte, flags ...bool) []byte {
-	for _, set := range flags {
-		if set {
+	for _, isSet := range flags {
+		if isSet {
 			b = append(b, 1)
 		} else {
 			b = append(b, 0)

@@ -8,16 +8,16 @@ import (
 // TestDifferentKeys: different sequences of values of the same types have different keys.
 func TestDifferentKeys(t *testing.T) {
 	t.Parallel()
-	for name, rows := range map[string][][]byte{
+	for name, keys := range map[string][][]byte{
 		"numbers": {Int(nil, 0), Int(nil, 1), Int(nil, -1), Int(nil, int64(math.MaxInt64)), Int(nil, int64(math.MinInt64)), Int(Int(nil, 1), 1)},
 		"texts": {Text(nil), Text(nil, ""), Text(nil, "ab"), Text(nil, "a", "b"), Text(nil, "b", "a"), Text(nil, "", "ab"),
 			Text(nil, "ab", "")},
 		"flags": {Flag(nil, true, true), Flag(nil, true, false), Flag(nil, false, true, false)},
 	} {
 		seen := map[string]int{}
-		for i, b := range rows {
+		for i, b := range keys {
 			if other, ok := seen[string(b)]; ok {
-				t.Errorf("%s: rows %d and %d have the same key", name, other, i)
+				t.Errorf("%s: values %d and %d have the same key", name, other, i)
 			}
 			seen[string(b)] = i
 		}

@@ -20,7 +20,7 @@ func TestValues(t *testing.T) {
 		"set less exclusions":            {of(In, "a", "b"), of(NotIn, "b"), "In [a]", false},
 		"nothing in common":              {of(In, "a"), of(In, "b"), "nothing", false},
 		"exclusions add up":              {of(NotIn, "b"), of(NotIn, "a", "b"), "NotIn [a b]", true},
-		"excluded, and must be there":    {of(NotIn, "b"), of(Exists), "NotIn [b] Exists", false},
+		"excluded, and present":          {of(NotIn, "b"), of(Exists), "NotIn [b] Exists", false},
 		"absent and excluded":            {of(DoesNotExist), of(NotIn, "b"), "DoesNotExist", true},
 		"absent and present":             {of(DoesNotExist), of(Exists), "nothing", false},
 		"bounds":                         {of(Gt, "3"), of(Lt, "10"), "Gte 4 Lte 9", false},
@@ -58,7 +58,7 @@ func TestRequirements(t *testing.T) {
 	if got, want := r.String(), "arch In [amd64], cpu Gte 3, gpu DoesNotExist"; got != want {
 		t.Errorf("All = %q, want %q", got, want)
 	}
-	for key, labels := range map[string]Labels{
+	for key, labels := range map[string]Labels{ // "": the labels satisfy all of r
 		"":     {"arch": "amd64", "cpu": "4"},
 		"arch": {"arch": "arm64", "cpu": "4"},
 		"cpu":  {"arch": "amd64"},
@@ -69,7 +69,7 @@ func TestRequirements(t *testing.T) {
 		}
 	}
 	if got := r.Conflict(Exactly(Labels{"arch": "arm64", "zone": "a", "gpu": "x"})); got != "arch" {
-		t.Errorf("Conflict = %q, want arch, which is before gpu; only one side constrains zone", got)
+		t.Errorf("Conflict = %q, want arch, which is before gpu; only one of both constrains zone", got)
 	}
 	if _, invalid := All(Requirement{Key: "x", Operator: "Nearly"}); invalid == nil || invalid.Key != "x" {
 		t.Errorf("the invalid requirement is %v, want x", invalid)
@@ -86,12 +86,12 @@ func TestTolerations(t *testing.T) {
 		"equal":              {Toleration{Key: "team", Value: "7"}, true},
 		"other value":        {Toleration{Key: "team", Value: "8"}, false},
 		"exists":             {Toleration{Key: "team", Operator: "Exists"}, true},
-		"everything":         {Toleration{Operator: "Exists"}, true},
+		"exists without key": {Toleration{Operator: "Exists"}, true},
 		"other effect":       {Toleration{Key: "team", Operator: "Exists", Effect: NoExecute}, false},
 		"less than":          {Toleration{Key: "team", Operator: "Lt", Value: "8"}, true},
 		"not greater than":   {Toleration{Key: "team", Operator: "Gt", Value: "8"}, false},
 		"unknown operator":   {Toleration{Key: "team", Operator: "Like", Value: "7"}, false},
-		"empty key is equal": {Toleration{Value: "7"}, false},
+		"equal without key":  {Toleration{Value: "7"}, false},
 	} {
 		if got := c.toleration.Tolerates(taint); got != c.want {
 			t.Errorf("%s: Tolerates = %t, want %t", name, got, c.want)

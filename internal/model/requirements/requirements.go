@@ -23,9 +23,8 @@ type Requirement struct {
 // Requirements are the values that several requirements accept together, by key. A missing key is not constrained.
 type Requirements map[string]Values
 
-// All returns the values that all of reqs accept. An invalid requirement accepts no value: one with an unknown
-// operator, or a comparison with a value that is no integer. The second result is the first invalid requirement; nil if
-// all are valid.
+// All returns the values that all of reqs accept. The second result is the first invalid requirement, which accepts
+// no value (see ValuesOf); nil if all are valid.
 func All(reqs ...Requirement) (Requirements, *Requirement) {
 	out := make(Requirements, len(reqs))
 	var invalid *Requirement

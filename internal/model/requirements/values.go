@@ -59,7 +59,7 @@ func ValuesOf(operator Operator, values ...string) (Values, bool) {
 		return Any(), true
 	case DoesNotExist:
 		return Missing(), true
-	case Gt, Lt, Gte, Lte: // see below
+	case Gt, Lt, Gte, Lte: // compared with one integer, below
 	}
 	if len(values) != 1 {
 		return Values{}, false

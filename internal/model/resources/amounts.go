@@ -102,8 +102,7 @@ func (a Amounts) Names() []string {
 	return names
 }
 
-// Add returns a + b. Add, Sub and Times saturate at the limits of int64, so that the sum of large amounts is never
-// negative.
+// Add returns a + b. Add, Sub and Times saturate at the limits of int64 instead of wrapping around.
 func (a Amounts) Add(b Amounts) Amounts { return a.combine(b, add) }
 
 // Sub returns a - b; the result may be negative.
@@ -119,7 +118,6 @@ func (a Amounts) Times(n int64) Amounts {
 	return a.combine(Amounts{}, func(x, _ int64) int64 { return times(x, n) })
 }
 
-// add returns x + y, saturating at the limits of int64.
 func add(x, y int64) int64 {
 	sum := x + y
 	switch {
@@ -131,7 +129,6 @@ func add(x, y int64) int64 {
 	return sum
 }
 
-// sub returns x - y, saturating at the limits of int64.
 func sub(x, y int64) int64 {
 	difference := x - y
 	switch {
@@ -143,7 +140,6 @@ func sub(x, y int64) int64 {
 	return difference
 }
 
-// times returns n times x, saturating at the limits of int64.
 func times(x, n int64) int64 {
 	high, low := bits.Mul64(magnitude(x), magnitude(n))
 	isNegative := (x < 0) != (n < 0)
@@ -173,7 +169,6 @@ func (a Amounts) IsNegative() bool {
 // RaiseNegatives returns a with every negative amount raised to 0.
 func (a Amounts) RaiseNegatives() Amounts { return a.Max(Amounts{}) }
 
-// combine returns f(a, b) for each resource.
 func (a Amounts) combine(b Amounts, f func(x, y int64) int64) Amounts {
 	return Amounts{
 		CPU:              f(a.CPU, b.CPU),
@@ -251,7 +246,7 @@ func (a Amounts) firstLacking(room Amounts) string {
 	return ""
 }
 
-func fits(want, room int64) bool { return want <= 0 || want <= room }
+func fits(amount, room int64) bool { return amount <= 0 || amount <= room }
 
 // IsZero reports whether all amounts are 0.
 func (a Amounts) IsZero() bool {

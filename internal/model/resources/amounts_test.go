@@ -73,7 +73,7 @@ func TestFits(t *testing.T) {
 	}{
 		"exactly":                         {Amounts{CPU: 1000, Pods: 3}, nil},
 		"no memory, and negative room":    {Amounts{CPU: 1}, nil},
-		"one over":                        {Amounts{CPU: 1001}, []string{CPU}},
+		"1m CPU too much":                 {Amounts{CPU: 1001}, []string{CPU}},
 		"some memory, and negative room":  {Amounts{Memory: 1, CPU: 2000}, []string{CPU, Memory}},
 		"a device that the node lacks":    {Amounts{}.With("nvidia.com/gpu", 1), []string{"nvidia.com/gpu"}},
 		"0 of a device that a node lacks": {Amounts{Extended: []Extended{{"nvidia.com/gpu", 0}}}, nil},

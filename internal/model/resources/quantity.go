@@ -21,7 +21,7 @@ var suffixes = []struct {
 	{"T", big.NewRat(1e12, 1)}, {"P", big.NewRat(1e15, 1)}, {"E", big.NewRat(1e18, 1)},
 }
 
-// maxExponent is the largest exponent that Parse accepts, so that "1e999999999" does not use gigabytes of memory.
+// maxExponent limits exponents, so that "1e999999999" does not use gigabytes of memory. int64 holds less than 1e19.
 const maxExponent = 40
 
 // Parse parses a Kubernetes quantity ("1500m", "2Gi", "1e3") in the unit of the named resource: millicores for cpu,
@@ -48,8 +48,8 @@ func Parse(resource, text string) (int64, error) {
 	return ceil(value), nil
 }
 
-// checkNumber returns an error for texts that big.Rat parses although Kubernetes does not (fractions, other bases,
-// underscores), and for exponents beyond maxExponent.
+// checkNumber returns an error for texts that big.Rat parses although Kubernetes does not (1/3, other bases,
+// underscores), and for exponents beyond ±maxExponent.
 func checkNumber(number string) error {
 	if number == "" || strings.ContainsAny(number, "/_xXbBoOpP ") {
 		return fmt.Errorf("not a decimal number")

@@ -31,18 +31,18 @@ func (d Dimensions) Of(a Amounts) Vector {
 // AttachableVolumes is the prefix of the resource names that count volumes attached by a CSI driver.
 const AttachableVolumes = "attachable-volumes-csi-"
 
-// Unlimited is the amount of a resource without a limit. It is more than all pods of a cluster can request.
+// Unlimited is the number of attachable volumes without a limit. It is more than all pods of a cluster can request.
 const Unlimited = 1 << 40
 
-// SetRemaining sets v to all minus used. As in kube-scheduler, all has no amount for a CSI driver without a limit on the
-// node; v gets Unlimited for it.
-func (d Dimensions) SetRemaining(v Vector, all, used Amounts) {
+// SetRemaining sets v to total minus used. A CSI driver without an amount in total has no limit on the node, as in
+// kube-scheduler: v gets Unlimited for it.
+func (d Dimensions) SetRemaining(v Vector, total, used Amounts) {
 	if !slices.ContainsFunc(d, isExtended) {
-		all.Extended, used.Extended = nil, nil // v has no extended resources, so subtracting them is not needed
+		total.Extended, used.Extended = nil, nil // v has no extended resources, so subtracting them is not needed
 	}
-	d.fill(v, all.Sub(used))
+	d.fill(v, total.Sub(used))
 	for i, name := range d {
-		if strings.HasPrefix(name, AttachableVolumes) && all.Of(name) == 0 {
+		if strings.HasPrefix(name, AttachableVolumes) && total.Of(name) == 0 {
 			v[i] = Unlimited
 		}
 	}

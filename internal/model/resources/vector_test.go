@@ -11,7 +11,7 @@ func TestVector(t *testing.T) {
 	room := Vector{4, 8, -1}
 	for _, c := range []struct {
 		ask     Vector
-		count   int // the result of FitCount
+		count   int // the result of FitCount with limit 7
 		lacking int // the result of FirstLacking
 	}{
 		{Vector{1, 2, 0}, 4, -1},
@@ -45,10 +45,10 @@ func TestSetRemaining(t *testing.T) {
 	t.Parallel()
 	const ebs, other = AttachableVolumes + "ebs.csi.aws.com", AttachableVolumes + "other"
 	d := Dimensions{CPU, ebs, other}
-	all := Amounts{CPU: 4000, Extended: []Extended{{Name: ebs, Value: 25}}}
+	total := Amounts{CPU: 4000, Extended: []Extended{{Name: ebs, Value: 25}}}
 	used := Amounts{CPU: 1000, Extended: []Extended{{Name: ebs, Value: 20}, {Name: other, Value: 9}}}
 	got := make(Vector, len(d))
-	d.SetRemaining(got, all, used)
+	d.SetRemaining(got, total, used)
 	if want := (Vector{3000, 5, Unlimited}); !slices.Equal(got, want) {
 		t.Errorf("%v remain, want %v", got, want)
 	}

@@ -52,8 +52,8 @@ func (n Node) script() string {
 	return b.String()
 }
 
-// kubeletFlags returns labels, taints and settings as flags of the kubelet. It does not quote values: no value has a
-// space, and systemd would pass some of the quotes on to the kubelet.
+// kubeletFlags returns labels, taints and settings as flags of the kubelet. It does not quote values: check rejects
+// spaces, and systemd would pass some of the quotes on to the kubelet.
 func (n Node) kubeletFlags() []string {
 	k := n.Kubelet
 	flags := []string{"--node-labels=" + joinPairs(n.labels(), "=")}
@@ -67,9 +67,9 @@ func (n Node) kubeletFlags() []string {
 			flags = append(flags, name+"="+strconv.FormatInt(*value, 10))
 		}
 	}
-	addMap := func(name string, value map[string]string, sep string) {
-		if len(value) > 0 {
-			flags = append(flags, name+"="+joinPairs(value, sep))
+	addMap := func(name string, values map[string]string, sep string) {
+		if len(values) > 0 {
+			flags = append(flags, name+"="+joinPairs(values, sep))
 		}
 	}
 	addInt("--max-pods", k.MaxPods)

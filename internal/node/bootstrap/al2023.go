@@ -81,9 +81,9 @@ func (n Node) kubeletConfig() mapping {
 			add(key, *value)
 		}
 	}
-	addMap := func(key string, value map[string]string) {
-		if len(value) > 0 {
-			add(key, sortedMapping(value))
+	addMap := func(key string, values map[string]string) {
+		if len(values) > 0 {
+			add(key, sortedMapping(values))
 		}
 	}
 	addInt("maxPods", k.MaxPods)

@@ -34,7 +34,7 @@ func (n Node) bottlerocket() (string, error) {
 	return doc.String(), nil
 }
 
-// setSettings sets the facts about the cluster and the kubelet settings of the EC2NodeClass.
+// setSettings sets the facts about the cluster, and the EC2NodeClass's kubelet settings.
 func (n Node) setSettings(doc *tomlDoc) {
 	k := n.Kubelet
 	set := func(key, value string) { doc.set(kubernetesTable, key, value) }

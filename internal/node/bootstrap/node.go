@@ -70,14 +70,14 @@ func Unregistered() requirements.Taint {
 }
 
 // labelNoSync is a label that prevents the controller from changing taints at registration. The user data sets all
-// taints of the node, so if a taint is missing at registration, it was removed on purpose.
+// taints of the node, so a taint that is missing at registration was removed on purpose.
 const labelNoSync = "karpenter.sh/do-not-sync-taints"
 
 // MaxBytes is EC2's limit for user data, in bytes before base64.
 const MaxBytes = 16384
 
-// MaxInput is the maximum length of the user's own user data, in bytes. It exceeds MaxBytes because the generated user
-// data may be shorter than the user's: comments and carriage returns are removed.
+// MaxInput is the maximum length of the user's own user data, in bytes. It exceeds MaxBytes because UserData may
+// shorten the user's data: it removes comments from TOML, and carriage returns.
 const MaxInput = 4 * MaxBytes
 
 // ErrTooLong is the error of user data that exceeds MaxBytes.

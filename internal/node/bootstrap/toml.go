@@ -14,7 +14,7 @@ import (
 // Values keep their text. Comments are lost.
 type tomlDoc struct {
 	tables  []*tomlTable
-	blocked []string // path of a value that must be a table, because set was called for a key below it; nil: none
+	blocked []string // first path that must be a table for set, but has another value; nil: none
 }
 
 type tomlTable struct {
@@ -118,7 +118,6 @@ func (d *tomlDoc) set(table, key, value string) {
 	t.entries = append(t.entries, tomlEntry{path[len(path)-1:], value})
 }
 
-// drop removes the table and everything below it.
 func (d *tomlDoc) drop(table string) { d.dropPath(splitDotted(table)) }
 
 // dropPath removes the table or key at the path and everything below it.
@@ -139,7 +138,6 @@ func isWithin(path, ancestor []string) bool {
 	return len(path) >= len(ancestor) && slices.Equal(path[:len(ancestor)], ancestor)
 }
 
-// splitDotted returns the path of a dotted name without quotes.
 func splitDotted(table string) []string { return strings.Split(table, ".") }
 
 // String returns the document as TOML. Tables without keys are left out, unless they are elements of a list.
@@ -175,11 +173,11 @@ func joinKeys(path []string) string {
 
 // formatKey returns the key, quoted unless TOML allows a bare key.
 func formatKey(k string) string {
-	allBare := k != ""
+	isBareKey := k != ""
 	for i := range len(k) {
-		allBare = allBare && isBare(k[i])
+		isBareKey = isBareKey && isBare(k[i])
 	}
-	if allBare {
+	if isBareKey {
 		return k
 	}
 	return quoteTOML(k)

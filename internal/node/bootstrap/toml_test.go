@@ -11,7 +11,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/bootstrap"
 )
 
-// documents are TOML documents that users may write as settings.
 var documents = []string{
 	// Valid.
 	settings,
@@ -41,7 +40,7 @@ func TestTOML(t *testing.T) {
 	for _, text := range documents {
 		compareWithGoTOML(t, text)
 		_, err := bootstrap.UserData(withUserData(minimalNode(catalog.Bottlerocket), text))
-		if otherErr := toml.Unmarshal([]byte(text), &map[string]any{}); err != nil && otherErr == nil {
+		if goTOMLErr := toml.Unmarshal([]byte(text), &map[string]any{}); err != nil && goTOMLErr == nil {
 			t.Errorf("rejected (%v), but go-toml accepts the text:\n%s", err, text)
 		}
 	}
@@ -85,11 +84,11 @@ func compareWithGoTOML(t *testing.T, text string) {
 		return // Joiner may override or reject these settings
 	}
 	var want map[string]any
-	otherErr := toml.Unmarshal([]byte(text), &want)
+	goTOMLErr := toml.Unmarshal([]byte(text), &want)
 	got, err := bootstrap.UserData(withUserData(minimalNode(catalog.Bottlerocket), text))
 	switch {
-	case err == nil && otherErr != nil:
-		t.Errorf("accepted, but go-toml returns the error %v:\n%s", otherErr, text)
+	case err == nil && goTOMLErr != nil:
+		t.Errorf("accepted, but go-toml returns the error %v:\n%s", goTOMLErr, text)
 		return
 	case err != nil:
 		if !strings.Contains(err.Error(), "spec.userData") {
@@ -109,7 +108,6 @@ func compareWithGoTOML(t *testing.T, text string) {
 	}
 }
 
-// equalFloats compares floats so that NaN equals NaN.
 var equalFloats = cmp.Comparer(func(a, b float64) bool { return a == b || a != a && b != b })
 
 // withoutEmptyTables returns the value without empty tables, which are left out of the generated text.

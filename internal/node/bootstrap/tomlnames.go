@@ -47,11 +47,11 @@ func (n *tomlNames) addHeader(path []string, isElement bool) error {
 		}
 		at = next
 	}
-	old, known := at.below[path[last]]
+	old, isKnown := at.below[path[last]]
 	switch {
-	case !known && isElement:
+	case !isKnown && isElement:
 		n.open = at.child(path[last], listOfTables)
-	case !known:
+	case !isKnown:
 		n.open = at.child(path[last], headedTable)
 	case isElement && old.kind == listOfTables:
 		old.below = map[string]*tomlName{}

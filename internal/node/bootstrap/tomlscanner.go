@@ -26,7 +26,6 @@ func (s *tomlScanner) peek() byte {
 	return s.text[s.at]
 }
 
-// take returns the next byte and moves past it.
 func (s *tomlScanner) take() byte {
 	c := s.peek()
 	if c == '\n' {
@@ -145,7 +144,6 @@ func (s *tomlScanner) readKey() (string, error) {
 	return s.text[start:s.at], nil
 }
 
-// readValue reads the value after "path =".
 func (s *tomlScanner) readValue(path []string) ([]tomlEntry, error) {
 	s.skipSpaces()
 	if s.peek() == '{' {
