@@ -1,7 +1,7 @@
 // Package bitset implements sets of small integers as bit maps, and finds the numbers of the offerings or nodes whose
 // labels satisfy requirements.
 //
-// In: the number of members, and the members with each value of a label.
+// In: the number of offerings or nodes, and those with each value of a label.
 // Out: sets with intersection and union; the members that satisfy requirements.
 // Never: an interpretation of the numbers, or a set that grows.
 package bitset

@@ -48,15 +48,15 @@ func attachments(f Facts) (n int64, shared bool) {
 // sixth generation: instance generation 8 and later, generation 7 except Graviton, and some earlier types with GPUs,
 // FPGAs or Trainium.
 func hasVolumeLimit(f Facts) bool {
-	l := map[string]string{}
-	nameLabels(l, f.Name)
-	generation, err := strconv.Atoi(l[LabelGeneration])
+	nameParts := map[string]string{}
+	nameLabels(nameParts, f.Name)
+	generation, err := strconv.Atoi(nameParts[LabelGeneration])
 	if err != nil {
 		return false
 	}
-	switch l[LabelCategory] {
+	switch category := nameParts[LabelCategory]; category {
 	case "g", "gr", "p":
-		return generation >= 6 || generation == 5 && l[LabelCategory] == "p"
+		return generation >= 6 || generation == 5 && category == "p"
 	case "f", "trn":
 		return generation >= 2
 	}

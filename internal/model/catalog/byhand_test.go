@@ -164,13 +164,13 @@ func amountLike(t *testing.T, want string, bytes int64) string {
 // TestLabelsByHand compares every label of varied types with testdata/labels.txt.
 func TestLabelsByHand(t *testing.T) {
 	t.Parallel()
-	types := 0
+	compared := 0
 	for line := range strings.Lines(labelsByHand) {
 		name, rest, ok := strings.Cut(line, ": ")
 		if strings.HasPrefix(line, "#") || !ok {
 			continue
 		}
-		types++
+		compared++
 		linux := map[string]string{
 			"kubernetes.io/os": "linux", "node.kubernetes.io/instance-type": name, "topology.kubernetes.io/region": "eu-west-1",
 			"karpenter.k8s.aws/instance-tenancy": "default",
@@ -196,8 +196,8 @@ func TestLabelsByHand(t *testing.T) {
 			}
 		}
 	}
-	if types < 60 {
-		t.Errorf("%d types, want at least 60", types)
+	if compared < 60 {
+		t.Errorf("compared %d types, want at least 60", compared)
 	}
 }
 

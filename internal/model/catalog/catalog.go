@@ -41,8 +41,8 @@ const (
 	Reserved = "reserved"
 )
 
-// Market has the catalog of each NodeClass, by name of the NodeClass: its AMI family, kubelet settings and disks change
-// the resources of a node, and its subnets determine the zones.
+// Market has the catalog of each NodeClass, by name. The AMI family, kubelet settings and disks of a NodeClass change
+// the resources of a node; its subnets determine the zones.
 type Market map[string]Catalog
 
 // Types returns the types that a pool can launch with a NodeClass.

@@ -103,7 +103,7 @@ func nameLabels(l requirements.Labels, name string) {
 func digits(s string) string { return s[:len(s)-len(strings.TrimLeft(s, "0123456789"))] }
 
 // deviceLabels sets the labels of GPUs if the type has a single model of GPU, and the labels of accelerators if it has
-// a single model of accelerator.
+// a single model of accelerator. Some types list the same accelerators as Neuron and as Inference: Neuron is used.
 func deviceLabels(l requirements.Labels, f Facts) {
 	if len(f.GPUs) == 1 {
 		gpu := f.GPUs[0]

@@ -123,11 +123,11 @@ func correctedAmount(corrections []Correction, computed int64) int64 {
 func (m Measurements) Merge(other Measurements) Measurements {
 	out := Measurements{}
 	for _, from := range []Measurements{m, other} {
-		for sample, b := range from {
-			a := out[sample]
+		for sample, added := range from {
+			merged := out[sample]
 			out[sample] = Measured{
-				Memory: minKnown(a.Memory, b.Memory), Seen: max(a.Seen, b.Seen),
-				Disk: mergeCorrections(a.Disk, b.Disk), Pods: mergeCorrections(a.Pods, b.Pods),
+				Memory: minKnown(merged.Memory, added.Memory), Seen: max(merged.Seen, added.Seen),
+				Disk: mergeCorrections(merged.Disk, added.Disk), Pods: mergeCorrections(merged.Pods, added.Pods),
 			}
 		}
 	}

@@ -171,13 +171,13 @@ func TestMeasuredTextIsBounded(t *testing.T) {
 		m[Sample{fmt.Sprintf("ami-%d", i%7), fmt.Sprintf("m5.%dxlarge", i)}] = Measured{Memory: int64(1 + i), Seen: Day(i)}
 	}
 	for _, limit := range []int{0, 40, 1000, 10_000, 1 << 20} {
-		text, size := m.Encode(limit), 0
+		text, length := m.Encode(limit), 0
 		for image, lines := range text {
-			size += len(image) + len(lines)
+			length += len(image) + len(lines)
 		}
 		back, err := DecodeMeasurements(text)
-		if err != nil || size > limit {
-			t.Fatalf("limit %d: %d bytes, %v; want text within the limit", limit, size, err)
+		if err != nil || length > limit {
+			t.Fatalf("limit %d: %d bytes, %v; want text within the limit", limit, length, err)
 		}
 		for sample := range maps.Keys(m) {
 			isLate := int(m[sample].Seen) >= 500-len(back) // the days are 0 to 499

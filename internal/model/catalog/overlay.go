@@ -31,7 +31,7 @@ type PoolTypes struct {
 
 // AppliedOverlays is the result of ApplyOverlays.
 type AppliedOverlays struct {
-	Types map[string][]Type // all types of each pool that an overlay changes, by pool
+	Types map[string][]Type // by pool, only pools that an overlay changes: all types of the pool
 	// Conflicts has, by name of an overlay that is not applied, the name of the overlay that it contradicts.
 	Conflicts map[string]string
 }
@@ -80,8 +80,8 @@ type overlaidValue struct {
 	lastName   string // name of the last overlay
 }
 
-// add records the values of the overlay. If it contradicts an overlay of the same weight, add records nothing and
-// returns the name of that overlay.
+// add records the values of o. If o contradicts an overlay of the same weight, add records nothing and returns the name
+// of that overlay.
 func (l *layers) add(o *Overlay) (contradicted string) {
 	values := map[target]int64{}
 	for p := range l.pools {

@@ -38,11 +38,11 @@ func (r Repricing) Apply(p Price) Price {
 	case AddPrice:
 		out.Add(big.NewInt(int64(p)), big.NewInt(int64(r.Amount)))
 	case PercentPrice:
-		const hundred = 100 * int64(Dollar) // 100 percent, in billionths of a percent
-		out.Add(big.NewInt(hundred), big.NewInt(int64(r.Amount)))
+		const hundredPercent = 100 * int64(Dollar) // in billionths of a percent
+		out.Add(big.NewInt(hundredPercent), big.NewInt(int64(r.Amount)))
 		out.Mul(out, big.NewInt(int64(p)))
-		out.Add(out, big.NewInt(hundred/2)) // round to the nearest
-		out.Div(out, big.NewInt(hundred))
+		out.Add(out, big.NewInt(hundredPercent/2)) // round to the nearest
+		out.Div(out, big.NewInt(hundredPercent))
 	}
 	switch {
 	case out.Cmp(big.NewInt(int64(minPrice))) < 0:

@@ -158,7 +158,6 @@ func (o offeringRow) offering() (Offering, error) {
 	return out, out.Reservation.Check(out.CapacityType)
 }
 
-// rowOf returns the row of a reservation; nil for the zero Reservation.
 func rowOf(r Reservation) *reservationRow {
 	if r.ID == "" {
 		return nil
@@ -181,7 +180,7 @@ func readPrice(n json.Number) (Price, error) {
 
 func amounts(quantities map[string]string) (resources.Amounts, error) {
 	var a resources.Amounts
-	for _, name := range slices.Sorted(maps.Keys(quantities)) { // sorted, so that the reported error does not depend on the order of the map
+	for _, name := range slices.Sorted(maps.Keys(quantities)) { // sorted, so that the reported error is always the same
 		n, err := resources.Parse(name, quantities[name])
 		if err != nil {
 			return a, err

@@ -16,7 +16,7 @@ func TestRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Types[3].Offerings[0].Available = false // one of each value, in any type
+		c.Types[3].Offerings[0].Available = false // so that false is encoded, too
 		first, err := Encode(c)
 		if err != nil {
 			t.Fatal(err)

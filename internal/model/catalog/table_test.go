@@ -44,7 +44,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestRegions: a region has at least minimum types, or 250 if it is not listed there.
+// TestRegions: each region has at least 250 types, and those in minimum have as many as listed.
 func TestRegions(t *testing.T) {
 	t.Parallel()
 	tab := table(t)

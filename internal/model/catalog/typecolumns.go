@@ -167,14 +167,14 @@ type equalCards struct {
 
 // parseCards parses a list of network cards, and numbers them from 0.
 func parseCards(text string) ([]NetworkCard, error) {
-	groups, err := parseStructures(text, func(e *equalCards) []any {
-		return []any{&e.count, &e.card.MaxInterfaces, &e.card.Performance}
+	groups, err := parseStructures(text, func(c *equalCards) []any {
+		return []any{&c.count, &c.card.MaxInterfaces, &c.card.Performance}
 	})
 	var cards []NetworkCard
-	for _, e := range groups {
-		for range e.count {
-			e.card.Index = int64(len(cards))
-			cards = append(cards, e.card)
+	for _, group := range groups {
+		for range group.count {
+			group.card.Index = int64(len(cards))
+			cards = append(cards, group.card)
 		}
 	}
 	return cards, err

@@ -35,7 +35,7 @@ type Pool struct {
 	// Unusable is the reason why nothing may be launched for the pool now (pool not ready, being deleted or static,
 	// NodeClass not ready); empty if the pool may be used.
 	Unusable string
-	// UnusableByIntent means that the user has nothing to fix: the pool is static, deleted or another controller's.
+	// UnusableByIntent means that there is nothing to fix: the pool is static, being deleted or another controller's.
 	UnusableByIntent bool
 
 	Requirements     []requirements.Requirement // as the user wrote them, with minValues
@@ -91,8 +91,8 @@ type Node struct {
 	Joined      bool // the Node object exists and is registered
 	Initialized bool // it was ready for pods at least once
 	// Leaving means that the node is being deleted or has the taint karpenter.sh/disrupted. It accepts no pods. Its own
-	// pods need another node, unless karpenter.sh/do-not-disrupt protects them. A node that is only cordoned is not
-	// leaving: see Cordoned.
+	// pods need another node, unless karpenter.sh/do-not-disrupt or a PodDisruptionBudget forbids their eviction. A
+	// node that is only cordoned is not leaving: see Cordoned.
 	Leaving bool
 
 	Created time.Time // creation of the NodeClaim, or of the Node if it has no NodeClaim
@@ -109,8 +109,8 @@ func CordonTaint() requirements.Taint {
 	return requirements.Taint{Key: "node.kubernetes.io/unschedulable", Effect: requirements.NoSchedule}
 }
 
-// Cordoned reports whether the node accepts only pods that tolerate CordonTaint. The pods on it stay, and its
-// domains still include the node in spread constraints that do not honor taints.
+// Cordoned reports whether the node accepts only pods that tolerate CordonTaint. The pods on it stay. Spread
+// constraints that do not honor taints still include the node.
 func (n *Node) Cordoned() bool { return slices.Contains(n.Taints, CordonTaint()) }
 
 // Daemon is a DaemonSet: one pod on every node that satisfies Required and whose taints are tolerated.

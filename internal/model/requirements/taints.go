@@ -70,9 +70,9 @@ func (t Toleration) Tolerates(taint Taint) bool {
 	case "Exists":
 		return true
 	case "Lt", "Gt":
-		bound, err1 := strconv.ParseInt(t.Value, 10, 64)
-		value, err2 := strconv.ParseInt(taint.Value, 10, 64)
-		if err1 != nil || err2 != nil || t.Key == "" {
+		bound, boundErr := strconv.ParseInt(t.Value, 10, 64)
+		value, valueErr := strconv.ParseInt(taint.Value, 10, 64)
+		if boundErr != nil || valueErr != nil || t.Key == "" {
 			return false
 		}
 		return t.Operator == "Lt" && value < bound || t.Operator == "Gt" && value > bound

@@ -102,7 +102,7 @@ func Missing() Values { return Values{Absent: true} }
 // Any returns the set of all values, without absence.
 func Any() Values { return Values{Complement: true} }
 
-// between returns the set of all integers from low to high, without absence.
+// between returns the integers from low to high, without absence. The limits of int64 stand for no bound.
 func between(low, high int64) Values {
 	v := Values{Complement: true}
 	if low > math.MinInt64 {

@@ -117,9 +117,9 @@ func isVersion146OrLater(image string) bool {
 		if !ok || len(numbers) != 3 {
 			continue
 		}
-		major, err1 := strconv.Atoi(numbers[0])
-		minor, err2 := strconv.Atoi(numbers[1])
-		return err1 == nil && err2 == nil && (major > 1 || major == 1 && minor >= 46)
+		major, majorErr := strconv.Atoi(numbers[0])
+		minor, minorErr := strconv.Atoi(numbers[1])
+		return majorErr == nil && minorErr == nil && (major > 1 || major == 1 && minor >= 46)
 	}
 	return false
 }

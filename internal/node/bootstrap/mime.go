@@ -82,7 +82,6 @@ func userParts(text string, contentTypeOf func(string) string) ([]part, error) {
 	return splitParts(multipart.NewReader(m.Body, params["boundary"]))
 }
 
-// isMIME reports whether the text begins with a header of a MIME message.
 func isMIME(text string) bool {
 	text = strings.ToLower(strings.TrimLeft(text, "\n \t"))
 	return strings.HasPrefix(text, "mime-version:") || strings.HasPrefix(text, "content-type:")
