@@ -20,17 +20,17 @@ import (
 // that panics.
 func Later[T any](f func() T) func() T {
 	var result T
-	var raised any
+	var panicValue any
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		defer func() { raised = recover() }()
+		defer func() { panicValue = recover() }()
 		result = f()
 	}()
 	return func() T {
 		<-done
-		if raised != nil {
-			panic(raised) //nolint:forbidigo // passes on the panic of f
+		if panicValue != nil {
+			panic(panicValue) //nolint:forbidigo // passes on the panic of f
 		}
 		return result
 	}
@@ -48,9 +48,9 @@ func Each(n int, do func(i int)) {
 	}
 	var next atomic.Int64
 	var others sync.WaitGroup
-	raised := make([]any, workers)
+	panicValues := make([]any, workers)
 	work := func(w int) {
-		defer func() { raised[w] = recover() }()
+		defer func() { panicValues[w] = recover() }()
 		for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
 			do(i)
 		}
@@ -60,9 +60,9 @@ func Each(n int, do func(i int)) {
 	}
 	work(0)
 	others.Wait()
-	for _, r := range raised {
-		if r != nil {
-			panic(r) //nolint:forbidigo // passes on the panic of do
+	for _, v := range panicValues {
+		if v != nil {
+			panic(v) //nolint:forbidigo // passes on the panic of do
 		}
 	}
 }

@@ -24,7 +24,7 @@ func TestEachDoesAllOnce(t *testing.T) {
 func TestEachCallsInParallel(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	met := make(chan int)
-	Each(2, func(i int) { // each call waits for the other call
+	Each(2, func(i int) { // each call waits for the other, so calls one after the other would block forever
 		select {
 		case met <- i:
 		case <-met:
@@ -52,15 +52,15 @@ func TestPanicsReachTheCaller(t *testing.T) {
 	if r := panicOf(func() { Later(func() int { panic("later") })() }); r != "later" {
 		t.Errorf("Later: the panic value is %v, want later", r)
 	}
-	for _, bad := range []int{0, 1, 99} {
+	for _, failing := range []int{0, 1, 99} {
 		if r := panicOf(func() {
 			Each(100, func(i int) {
-				if i == bad {
+				if i == failing {
 					panic("each")
 				}
 			})
 		}); r != "each" {
-			t.Errorf("Each, panic in call %d: the panic value is %v, want each", bad, r)
+			t.Errorf("Each, panic in call %d: the panic value is %v, want each", failing, r)
 		}
 	}
 }

@@ -15,8 +15,8 @@ func newSignature(p *cluster.Pod) Signature {
 	return s
 }
 
-// signatureKey appends a key that is equal only for equal signatures. Every text is
-// preceded by its length, so different signatures have different keys.
+// signatureKey appends the key of the pod's signature. Every text is preceded by its length, so different signatures
+// have different keys.
 func signatureKey(b []byte, p *cluster.Pod) []byte {
 	b = hashkey.Int(b, len(p.Required))
 	for _, r := range p.Required {

@@ -110,9 +110,9 @@ func (p *Ports) ConflictAny(a int, others []int) bool {
 	if a == NoPorts {
 		return false
 	}
-	row := p.conflicts[a]
+	conflicting := p.conflicts[a]
 	for _, b := range others {
-		if hasBit(row, b) {
+		if hasBit(conflicting, b) {
 			return true
 		}
 	}

@@ -31,7 +31,7 @@ func TestPortsClash(t *testing.T) {
 			for k := range lists {
 				if got, want := ports.Conflict(numbers[i], numbers[k]), clash(lists[i], lists[k]); got != want ||
 					ports.ConflictAny(numbers[i], numbers[k:k+1]) != want {
-					t.Fatalf("%v and %v conflict: %t, want %t", lists[i], lists[k], got, want)
+					t.Fatalf("%v and %v: Conflict is %t; want %t, also from ConflictAny", lists[i], lists[k], got, want)
 				}
 			}
 		}

@@ -30,7 +30,7 @@ type Signature struct {
 	Tolerations []requirements.Toleration   // tolerated taints; empty: none
 }
 
-// Queue is the pods to schedule, grouped.
+// Queue has the pods to schedule, grouped into classes.
 type Queue struct {
 	Dims        resources.Dimensions // the resources that some pod requests
 	Classes     []Class              // highest priority first, then largest first
@@ -87,7 +87,7 @@ func NewFor(s cluster.Snapshot, offered func() map[string]bool) *Queue {
 	}
 	q.Topology = topology.NewIndex(wanted, avoidingResidents(s), func() []*cluster.PodKind { return kindsOf(s) })
 	wanted = q.withoutDeferred(wanted)
-	classOf := make([]int, len(wanted)) // by pod: its class
+	classOf := make([]int, len(wanted)) // by index in wanted: the pod's class
 	var counts []int                    // by class: number of pods
 	for i, p := range wanted {
 		if i > 0 && q.alike(wanted[i-1:i+1], q.Topology.ProfileOf[i-1:i+1]) {
@@ -195,8 +195,7 @@ func dimensionsOf(s cluster.Snapshot) resources.Dimensions {
 	return append(resources.Dimensions(common.Names()), slices.Sorted(maps.Keys(others))...)
 }
 
-// avoidingResidents returns the residents with required anti-affinity, one for each kind. Residents are the pods on
-// nodes and the DaemonSet pods.
+// avoidingResidents returns one resident of each kind with required anti-affinity: pods on nodes, and DaemonSet pods.
 func avoidingResidents(s cluster.Snapshot) []cluster.Resident {
 	order := make([]*cluster.Node, len(s.Nodes))
 	for i := range s.Nodes {

@@ -12,11 +12,11 @@ import (
 // no bundle that satisfies all their preferred host affinities, ColocatePreferred tries again without the affinity of
 // the lowest weight, and so on. It returns the numbers of the bundles, which are new classes.
 func (bu Bundler) ColocatePreferred() []int {
-	from := len(bu.queue.Classes)
+	firstNew := len(bu.queue.Classes)
 	for _, c := range slices.Clone(bu.queue.Order) {
 		class := &bu.queue.Classes[c]
 		if bu.queue.Left[c] == 0 || class.Members != nil || bu.queue.Profile(class).HasRequiredHostAffinity() || len(class.Stages) == 0 {
-			continue
+			continue // nothing is left, it is a bundle, BundleRequired handles it, or it fits no offering
 		}
 		rules := bu.colocationPreferences(c)
 		for n := len(rules); n > 0 && bu.queue.Left[c] > 0; n-- {
@@ -29,7 +29,7 @@ func (bu Bundler) ColocatePreferred() []int {
 		}
 	}
 	var out []int
-	for c := from; c < len(bu.queue.Classes); c++ {
+	for c := firstNew; c < len(bu.queue.Classes); c++ {
 		out = append(out, c)
 	}
 	if len(out) > 0 {
@@ -50,8 +50,7 @@ func (bu Bundler) colocationPreferences(c int) []topology.Rule {
 	return out
 }
 
-// groupsOf returns the groups of the rules, sorted, and whether all of them select the pods
-// themselves.
+// groupsOf returns the groups of the rules, sorted, and whether every rule also selects the pods that have it.
 func groupsOf(rules []topology.Rule) (groups []int, self bool) {
 	self = true
 	for _, r := range rules {
@@ -63,8 +62,8 @@ func groupsOf(rules []topology.Rule) (groups []int, self bool) {
 }
 
 // bundlePreferredSelfAffine bundles the pods of all classes that have the same preferred host affinities to one
-// another. If they do not fit on one node, it bundles only the pods of class c, in bundles that are as large as
-// possible.
+// another. If they do not fit on one node, it bundles only the pods of class c: all of them or, until they fit, a tenth
+// fewer.
 func (bu Bundler) bundlePreferredSelfAffine(c int, groups []int) {
 	var members []pending.Member
 	for _, o := range bu.queue.Order {
@@ -84,9 +83,9 @@ func (bu Bundler) bundlePreferredSelfAffine(c int, groups []int) {
 	}
 }
 
-// RelaxColocation drops preferences of pods that could not be placed in their bundle. It drops all preferences about
-// hosts up to the weight of the heaviest preferred host affinity. It returns the classes of the pods. The pods stay in
-// their bundle until Unbundle is called.
+// RelaxColocation handles pods that could not be placed in their bundle: it drops their preferences about hosts, up to
+// the highest weight of their preferred host affinities, and returns their classes. The pods stay in their bundle until
+// Unbundle is called.
 func (bu Bundler) RelaxColocation() []int {
 	var out []int
 	for c := range bu.queue.Classes {

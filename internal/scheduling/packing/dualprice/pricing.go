@@ -14,7 +14,7 @@ import (
 
 // Pricing computes the lower bound of a list of demands, and their dual prices.
 type Pricing struct {
-	Demands    []Demand       // the demands, by class and accept set
+	Demands    []Demand       // sorted by class and accept set
 	Lots       []offering.Lot // the offerings in the lower bound's problem
 	solver     *lowerbound.Solver
 	result     func() lowerbound.Result // waits for the lower bound and returns it; nil until Start was called
@@ -59,10 +59,10 @@ func (p *Pricing) LowerBound() catalog.Price {
 	return p.result().Price
 }
 
-// BoundTimes returns the lower bound multiplied by n.
-func (p *Pricing) BoundTimes(n float64) float64 { return float64(p.LowerBound()) * n }
+// BoundTimes returns the lower bound multiplied by the factor.
+func (p *Pricing) BoundTimes(factor float64) float64 { return float64(p.LowerBound()) * factor }
 
-// DualPrices returns the hard or the soft dual prices of the demands, for the numbers of units in Demands.
+// DualPrices returns the hard or the soft dual prices of Demands (see lowerbound.Result).
 func (p *Pricing) DualPrices(hard bool) lowerbound.DualPrices {
 	if hard {
 		p.Start()
@@ -71,7 +71,7 @@ func (p *Pricing) DualPrices(hard bool) lowerbound.DualPrices {
 	return p.solver.SoftPrices()
 }
 
-// Reprice returns the dual prices if the demands have these numbers of units instead.
+// Reprice returns the dual prices for other numbers of units. counts has one for each of Demands.
 func (p *Pricing) Reprice(counts []int, hard bool) lowerbound.DualPrices {
 	return p.solver.DualPrices(counts, hard)
 }

@@ -29,24 +29,24 @@ func (pr *Pricer) newPricing(demands []Demand, forAnyPlan bool) *Pricing {
 		set     int
 		devices string
 	}
-	numbers, caps := map[key]int{}, map[int]int{} // numbers: indices in p.Sets; caps: by group of a spread, indices in p.Caps
+	setIndex, capIndex := map[key]int{}, map[int]int{} // indices in p.Sets and, by group of a host spread, in p.Caps
 	p.Effort = boundEffort(demands)
 	isCapped, holdForAnyPlan := pr.spreadCaps(demands, forAnyPlan)
 	for _, d := range demands {
 		class := pr.Class(d.Class)
 		k := key{d.Set, devices(class, pr.Stock.Dims)}
-		s, ok := numbers[k]
+		s, ok := setIndex[k]
 		if !ok {
 			s = len(p.Sets)
-			numbers[k] = s
+			setIndex[k] = s
 			p.Sets = append(p.Sets, pr.eligibleLots(class, pr.Accepts.Sets[d.Set], lots))
 		}
 		need := lowerbound.Demand{Count: d.N, Ask: class.Ask, Set: s}
 		if most, group := pr.profile(class).MaxPerNode(isCapped); most < math.MaxInt {
-			g, ok := caps[group]
+			g, ok := capIndex[group]
 			if !ok {
 				g = len(p.Caps)
-				caps[group] = g
+				capIndex[group] = g
 				p.Caps = append(p.Caps, most)
 			}
 			p.Caps[g] = max(p.Caps[g], most)
@@ -60,7 +60,7 @@ func (pr *Pricer) newPricing(demands []Demand, forAnyPlan bool) *Pricing {
 // boundEffort returns the work limit of the search for the lower bound, in the unit of lowerbound.Problem.Effort. A
 // better bound can save a share of the pods' price, so few pods justify little work.
 func boundEffort(demands []Demand) int {
-	const least, perUnit, most = 250_000, 1_000, 5_000_000
+	const least, perUnit, most = 250_000, 1_000, 5_000_000 // most is lowerbound's default; 4,750 units reach it
 	effort := least
 	for _, d := range demands {
 		effort += min(d.N, most/perUnit) * perUnit
@@ -117,7 +117,8 @@ func (pr *Pricer) spreadCaps(demands []Demand, forAnyPlan bool) (isCapped func(g
 // nodes anyway, so the spread adds no cost.
 const podsPerCappedNode = 64
 
-// devices returns the requested resources that not every node has, joined by commas.
+// devices returns the requested resources that not every node has, joined by commas. They decide, with the accept set,
+// which lots are eligible.
 func devices(c *podgroup.Class, dims resources.Dimensions) string {
 	var names []string
 	for r, name := range dims {

@@ -23,14 +23,15 @@ func (pr *Pricer) PlanBound(all []Demand) catalog.Price {
 	if len(pr.Stock.Reservations) == 0 {
 		return pr.For(all, true).LowerBound()
 	}
-	unreservable := slices.DeleteFunc(slices.Clone(all), func(d Demand) bool { return pr.Accepts.Sets[d.Set].Intersects(pr.Stock.Reserved) })
-	alone := pr.For(unreservable, true).LowerBound()
+	acceptsReserved := func(d Demand) bool { return pr.Accepts.Sets[d.Set].Intersects(pr.Stock.Reserved) }
+	unreservable := slices.DeleteFunc(slices.Clone(all), acceptsReserved)
+	unreservableBound := pr.For(unreservable, true).LowerBound()
 	if len(unreservable) == len(all) {
-		return alone
+		return unreservableBound
 	}
 	rc := newReservationCredit(pr, all)
 	withReplacements := pr.For(rc.demands, true).LowerBound() - rc.total(rc.demands)
-	return max(alone, withReplacements, pr.dualPriceBound(all))
+	return max(unreservableBound, withReplacements, pr.dualPriceBound(all))
 }
 
 // dualPriceBound returns another lower bound of the demands: the sum of their hard dual prices, minus a credit. The
@@ -51,10 +52,10 @@ func (pr *Pricer) dualPriceBound(demands []Demand) catalog.Price {
 	for i, d := range demands {
 		sum += p.DualPrices(true).PerPod[i] * float64(d.N)
 	}
-	return catalog.Price(sum*(1-1e-9)) - rc.total(demands)
+	return catalog.Price(sum*(1-1e-9)) - rc.total(demands) // 1e-9 exceeds the rounding error of the sum
 }
 
-// maxSavings is the maximum of savings per instance. It keeps sums of savings from overflowing.
+// maxSavings is the maximum that one instance is assumed to save. It keeps sums of savings from overflowing.
 const maxSavings = 1_000_000 * catalog.Dollar
 
 // maxValue returns an upper limit for the total dual price of the pods on one node of the offering; +Inf if none was
@@ -72,14 +73,14 @@ func (rc *reservationCredit) maxValue(o int, prices []float64) float64 {
 			}
 			return sum
 		}
-		most := 0.0
+		scale := 0.0 // the factor that the rates need, so that no pod's dual price exceeds the price of its requests
 		for i, d := range rc.demands {
 			if ask := rc.pricer.Class(d.Class).Ask; prices[i] > 0 && rc.pricer.Accepts.Sets[d.Set].Has(o) && ask.Fits(room) {
-				most = max(most, prices[i]/amount(ask)) // infinite if the pod requests none of these resources
+				scale = max(scale, prices[i]/amount(ask)) // infinite if the pod requests none of these resources
 			}
 		}
-		if !math.IsInf(most, 1) {
-			least = min(least, most*amount(room))
+		if !math.IsInf(scale, 1) {
+			least = min(least, scale*amount(room))
 		}
 	}
 	return least
@@ -150,8 +151,8 @@ func newReservationCredit(pr *Pricer, demands []Demand) *reservationCredit {
 // a lower bound for all.
 func (rc *reservationCredit) replacementCost(o int) catalog.Price {
 	for {
-		users := slices.DeleteFunc(slices.Clone(rc.demands), func(d Demand) bool { return !rc.pricer.Accepts.Sets[d.Set].Has(o) })
-		if len(users) == 0 {
+		served := slices.DeleteFunc(slices.Clone(rc.demands), func(d Demand) bool { return !rc.pricer.Accepts.Sets[d.Set].Has(o) })
+		if len(served) == 0 {
 			return 0
 		}
 		best := catalog.Price(-1)
@@ -159,15 +160,15 @@ func (rc *reservationCredit) replacementCost(o int) catalog.Price {
 			lacks := func(d Demand) bool { return !rc.pricer.Accepts.Sets[d.Set].Has(l.Offer) }
 			if price := rc.pricer.Stock.Offers[l.Offer].Price; (best < 0 || price < best) &&
 				rc.pricer.Stock.Room(o).Fits(rc.pricer.Stock.Room(l.Offer)) &&
-				!slices.ContainsFunc(users, lacks) {
+				!slices.ContainsFunc(served, lacks) {
 				best = price
 			}
 		}
 		if best >= 0 {
 			return max(best-rc.pricer.Stock.Offers[o].Price, 0)
 		}
-		first := slices.MinFunc(users, func(a, b Demand) int { return cmp.Compare(rc.options[a], rc.options[b]) })
-		rc.demands = slices.DeleteFunc(rc.demands, func(d Demand) bool { return d == first })
+		fewest := slices.MinFunc(served, func(a, b Demand) int { return cmp.Compare(rc.options[a], rc.options[b]) })
+		rc.demands = slices.DeleteFunc(rc.demands, func(d Demand) bool { return d == fewest })
 	}
 }
 

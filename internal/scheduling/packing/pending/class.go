@@ -10,8 +10,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
 
-// Class is a pod group: interchangeable units with the same requests, rules and priority.
-// A unit is one pod, or the pods of one bundle.
+// Class has interchangeable units, with the same requests, rules and priority. A unit is one pod, or the pods of one
+// bundle.
 type Class struct {
 	podgroup.Class     // requests of a unit; pods in the order of placement
 	PodsPerUnit    int // 1 or more
@@ -24,8 +24,8 @@ type Class struct {
 	OneNodeOnly bool       // for a bundle: no plan can put its pods on more than one node
 	Preferred   bool       // for a bundle: its pods prefer to share a node but need not
 
-	HardSet    int // number of the accept set without preferences, of offerings available now
-	FirstStage int // accept set of the first stage before the class was split; -1 if none
+	HardSet    int // number of the accept set if preferences are ignored: only offerings that are available now
+	FirstStage int // number of the accept set of the first stage before the class was split; -1 if none
 
 	// Stages are the numbers of the accept sets to try, in order. From stage to stage, the preference of the lowest
 	// weight is dropped. NodePools of higher weight come first.
@@ -42,8 +42,8 @@ type Member struct {
 // Units returns how many units the class has in Pods, placed or not.
 func (c *Class) Units() int { return len(c.Pods) / c.PodsPerUnit }
 
-// MinimalPrice returns the dual price of a unit that costs nothing, in billionths of a dollar per hour. It is above 0
-// so that such units are placed too, largest first. A thousand cores, or 4,000 GiB of memory, get one billionth.
+// MinimalPrice returns the lower limit for the dual price of a unit, in billionths of a dollar per hour. It is above 0
+// so that units that cost nothing are placed too, largest first. 1,000 cores, or 4,000 GiB of memory, get one billionth.
 func (c *Class) MinimalPrice() float64 {
 	return (float64(c.Amounts.CPU) + float64(c.Amounts.Memory)/(4<<20) + 1) * 1e-6
 }

@@ -2,13 +2,13 @@ package pending
 
 import "github.com/joiner-sh/joiner/internal/scheduling/packing/dualprice"
 
-// DemandOf returns the class and the accept set as which the lower bound counts class c. A part in its first stage is
-// counted as its whole class, if the first stage of the whole class has no preferences. The reason is that this plan
+// DemandOf returns the class and the accept set under which the lower bound counts the units of class c. A part in its
+// first stage is counted under its whole class, if the first stage of the whole class has no preferences: this plan
 // chose the domains of the part, but the bound must hold for every plan.
 func (q *Queue) DemandOf(c int) (class, set int) {
-	p := &q.Classes[c]
-	if whole := &q.Classes[p.WholeClass]; p.Domains != nil && q.Stage[c] == 0 && whole.FirstStage == whole.HardSet {
-		return p.WholeClass, whole.HardSet
+	own := &q.Classes[c]
+	if whole := &q.Classes[own.WholeClass]; own.Domains != nil && q.Stage[c] == 0 && whole.FirstStage == whole.HardSet {
+		return own.WholeClass, whole.HardSet
 	}
 	return c, q.CurrentSet(c)
 }
@@ -28,8 +28,7 @@ func (q *Queue) Demands(active []int) []dualprice.Demand {
 func (q *Queue) AddBaseDemand(units map[dualprice.Demand]int, class, n int) {
 	c := &q.Classes[class]
 	if c.Members == nil || c.OneNodeOnly {
-		base := &q.Classes[c.WholeClass]
-		dualprice.Add(units, c.WholeClass, base.HardSet, n)
+		dualprice.Add(units, c.WholeClass, q.Classes[c.WholeClass].HardSet, n)
 		return
 	}
 	for _, m := range c.Members {

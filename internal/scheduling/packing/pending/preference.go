@@ -31,9 +31,8 @@ func (q *Queue) DropPreference(c int) {
 	}
 }
 
-// nextPreferenceWeight returns the lowest weight above the given one among the class's preferences
-// about hosts; 0 if there is none.
-func (q *Queue) nextPreferenceWeight(c int, above int) int {
+// nextPreferenceWeight returns the lowest weight over above of the class's preferences about hosts; 0 if there is none.
+func (q *Queue) nextPreferenceWeight(c, above int) int {
 	least := 0
 	q.EachProfile(c, func(p *topology.Profile) {
 		for _, r := range p.Host {
@@ -46,8 +45,8 @@ func (q *Queue) nextPreferenceWeight(c int, above int) int {
 }
 
 // PreferenceWeights returns the weights up to which the classes' preferences about hosts are dropped, ascending: 0 for
-// none, then all weights but the highest. If there are more than maxPreferenceSteps weights, it leaves out some in
-// between.
+// none, then all weights but the highest. Of more than maxPreferenceSteps weights, some between the first and the last
+// are left out.
 func (q *Queue) PreferenceWeights(classes []int) []int {
 	seen := map[int]bool{0: true}
 	for _, c := range classes {
@@ -62,7 +61,7 @@ func (q *Queue) PreferenceWeights(classes []int) []int {
 	if len(out) <= maxPreferenceSteps {
 		return out
 	}
-	steps := make([]int, maxPreferenceSteps) // the first step drops none, the last all but the highest weight
+	steps := make([]int, maxPreferenceSteps) // evenly spaced in out, from its first to its last weight
 	for i := range steps {
 		steps[i] = out[i*(len(out)-1)/(maxPreferenceSteps-1)]
 	}
@@ -73,8 +72,8 @@ func (q *Queue) PreferenceWeights(classes []int) []int {
 // nodes are filled.
 const maxPreferenceSteps = 12
 
-// DropAllPreferences advances the class to its last option, without preferences. If the class is there already, no
-// option is left: CurrentSet is -1.
+// DropAllPreferences advances the class to its last option, without preferences. If that was its option already,
+// none is left: CurrentSet is -1.
 func (q *Queue) DropAllPreferences(c int) {
 	last := len(q.Classes[c].Stages) - 1
 	if q.DroppedWeight[c] == math.MaxInt && q.Stage[c] >= last {
@@ -84,8 +83,8 @@ func (q *Queue) DropAllPreferences(c int) {
 	q.DroppedWeight[c], q.Stage[c] = math.MaxInt, last
 }
 
-// InitialDroppedWeight returns the initial DroppedWeight of a whole class: 0, or math.MaxInt if WithoutHostPreferences
-// has the class.
+// InitialDroppedWeight returns the initial DroppedWeight of a whole class: 0, or math.MaxInt (drops all) if
+// WithoutHostPreferences has the class.
 func (q *Queue) InitialDroppedWeight(c int) int {
 	if q.WithoutHostPreferences[c] {
 		return math.MaxInt

@@ -17,8 +17,8 @@ type Problem struct {
 	Weight  []float64            // by resource: its weight in the bulk of an amount
 }
 
-// BulkOf returns the weighted size of an amount of resources, for comparisons. The bulk of pods never exceeds the bulk
-// of a room into which they fit. Negative amounts are ignored.
+// BulkOf returns the bulk of an amount of resources: its weighted size, for comparisons. Pods never have more bulk than
+// a room into which they fit. Negative amounts are ignored.
 func (pr *Problem) BulkOf(v resources.Vector) float64 {
 	sum := 0.0
 	for i, x := range v {

@@ -17,7 +17,7 @@ type Queue struct {
 	WholeCount int                  // number of classes before parts and bundles were added
 	DaemonPods *existing.DaemonPods // nil if no rule matches a DaemonSet pod
 
-	Order                  []int        // numbers of the classes, highest priority first, then largest first
+	Order                  []int        // numbers of all classes, highest priority first, then largest first
 	Left                   []int        // by class: number of unplaced units
 	Stage                  []int        // by class: index in Class.Stages of the current stage
 	DroppedWeight          []int        // by class: the weight up to which its preferences about hosts are dropped
@@ -105,7 +105,7 @@ func (q *Queue) EachProfile(class int, visit func(*topology.Profile)) {
 	}
 }
 
-// Active returns the classes with unplaced pods and an accept set left to try.
+// Active returns the classes that have unplaced pods and an accept set to try, in the order of Order.
 func (q *Queue) Active() []int {
 	var out []int
 	for _, c := range q.Order {
@@ -136,7 +136,7 @@ func (q *Queue) CountWaiting(classes []int) int {
 	return n
 }
 
-// HasShortDomain reports whether some domain took fewer pods than were assigned to it.
+// HasShortDomain reports whether a part has unplaced pods: its domains took fewer than were assigned to them.
 func (q *Queue) HasShortDomain() bool {
 	for c := range q.Classes {
 		if q.Classes[c].Domains != nil && q.Left[c] > 0 {
@@ -179,9 +179,9 @@ func (q *Queue) SortClasses() {
 	})
 }
 
-// CompareUnplaced compares two outcomes by the units of the active classes that they leave unplaced. a and b are the
-// numbers of these units, by class. The result is negative if a leaves fewer. The highest priority with a difference
-// decides.
+// CompareUnplaced compares two outcomes by their unplaced units of the active classes, which are sorted by priority.
+// a and b are the numbers of unplaced units, by class. The result is negative if a has fewer. The highest priority with
+// a difference decides.
 func (q *Queue) CompareUnplaced(a, b []int, active []int) int {
 	diff := 0
 	for i, c := range active {
@@ -237,11 +237,11 @@ func (q *Queue) AssignedByPart() map[string]int {
 func (q *Queue) SoleClasses() []int {
 	const none, many = -2, -1
 	out := slices.Repeat([]int{none}, len(q.Pods.Topology.Groups))
-	add := func(group, base int) {
-		if out[group] != base && out[group] != none {
-			base = many
+	add := func(group, class int) {
+		if out[group] != class && out[group] != none {
+			class = many
 		}
-		out[group] = base
+		out[group] = class
 	}
 	for i := range q.Classes {
 		c := &q.Classes[i]
@@ -256,7 +256,7 @@ func (q *Queue) SoleClasses() []int {
 	return out
 }
 
-// HasPortConflict reports whether a host port of the class conflicts with one in the lists, which are numbers in
+// HasPortConflict reports whether a host port of the class conflicts with one in the lists with these numbers in
 // Pods.Ports.
 func (q *Queue) HasPortConflict(c *Class, lists []int) bool {
 	return slices.ContainsFunc(c.PortLists, func(list int) bool { return q.Pods.Ports.ConflictAny(list, lists) })

@@ -26,7 +26,7 @@ type Input struct {
 
 	// UnusedInstances returns the number of unused instances of a capacity reservation.
 	UnusedInstances func(reservation int) int
-	// HasHost reports whether pods of a group over host names have a node that the other pods of the group must use.
+	// HasHost reports whether a pod of a group over host names has a node, which the other pods must then share.
 	HasHost func(group int) bool
 	// MissingMinValue returns the first of the minValues that a node of the offering with one pod of the class would
 	// violate; false if there is none.
@@ -51,7 +51,7 @@ func (ex *Explainer) Explain(number int, c *podgroup.Class) (reasons []Reason, h
 	return printableReasons(moveToFront(e.reasons(), e.hintFinding())), Printable(e.hint())
 }
 
-// explanation is the check of one class against everything that can be launched.
+// explanation has the causes that rule out all offerings for one class.
 type explanation struct {
 	in       *Input
 	number   int // number of the class
@@ -81,7 +81,7 @@ type limitExcess struct {
 
 // The order of the checks of an offering. The hint refers to the cause with the highest rank.
 const (
-	rankNone = iota
+	rankNone = iota // there is no NodePool
 	rankPool
 	rankTaint
 	rankLabel
@@ -148,7 +148,7 @@ func (e *explanation) add(f finding) {
 	e.findings = append(e.findings, f)
 }
 
-// checkPool adds findings about the checks that rule out the offerings of the NodePool with index i.
+// checkPool adds findings about the checks that rule out the offerings of p, the NodePool with index i.
 func (e *explanation) checkPool(i int, p *offering.Pool) {
 	ruleOut := func(code Code, count int, detail string, rank int) {
 		e.add(finding{reason: Reason{Code: code, Count: count, Detail: detail}, rank: rank, pool: p})
@@ -161,7 +161,7 @@ func (e *explanation) checkPool(i int, p *offering.Pool) {
 	case p.Size() == 0:
 		ruleOut(PoolEmpty, 1, p.Name+": "+p.EmptiedBy, rankPool)
 		return
-	case repels:
+	case repels: // Size counts each offering once per variant
 		ruleOut(TaintUntolerated, p.Size()/max(e.variantCount(i), 1), taint.String(), rankTaint)
 		return
 	}
@@ -185,7 +185,7 @@ func (e *explanation) checkPool(i int, p *offering.Pool) {
 	}
 }
 
-// maxExplainedTerms is the maximum number of a pod's alternative node affinity terms that are checked.
+// maxExplainedTerms is how many alternative node affinity terms of a pod are checked, which limits the work.
 const maxExplainedTerms = 64
 
 func (e *explanation) variantCount(pool int) int {
@@ -206,8 +206,8 @@ func alternatives(required []requirements.Requirements) []requirements.Requireme
 	return required
 }
 
-// progress returns how far the offerings of some findings passed the checks. The result grows with the highest rank of
-// a finding, then with the highest count at that rank.
+// progress returns how many checks the offerings of the findings passed: it grows with the highest rank of a finding,
+// then with the highest count at that rank.
 func progress(findings []finding) int {
 	most := 0
 	for _, f := range findings {

@@ -157,7 +157,7 @@ func (e *explanation) emptyHint(f *finding) string {
 	if f.pool.EmptiedBy == "" {
 		return fmt.Sprintf("no instance type of EC2NodeClass %s can be launched", f.pool.NodeClass)
 	}
-	var otherRequirements []string // on labels that were checked before
+	var otherRequirements []string // on labels that are checked before EmptiedBy
 	for _, key := range f.pool.Accepts.Keys() {
 		if key < f.pool.EmptiedBy && offering.IsCloudKey(key) {
 			otherRequirements = append(otherRequirements, f.pool.RequirementText(key))
@@ -254,8 +254,7 @@ func (e *explanation) offeredLabels() string {
 	return " (" + strings.Join(parts, "; ") + ")"
 }
 
-// maxListedValues is how many values of a label a hint lists.
-const maxListedValues = 8
+const maxListedValues = 8 // values of a label in a hint
 
 // offeredValues returns, as text, the values of a label that the offerings have: all of them, or their number, the
 // first and the last.

@@ -20,15 +20,15 @@ const (
 	NoPool           Code = "NoPool"           // there is no NodePool at all
 	PoolUnusable     Code = "PoolUnusable"     // the NodePool is not ready, static or being deleted; Detail: its name and the reason
 	PoolEmpty        Code = "PoolEmpty"        // the NodePool's own requirements leave no offering; Detail: its name and the key
-	TaintUntolerated Code = "TaintUntolerated" // Detail: the taint
+	TaintUntolerated Code = "TaintUntolerated" // the NodePool has a taint that the pod does not tolerate; Detail: the taint
 	LabelMissing     Code = "LabelMissing"     // no NodePool offers the label; Detail: the key and the required values
 	LabelConflict    Code = "LabelConflict"    // NodePool and pod require different values of a label; Detail: the key
 	TypeMismatch     Code = "TypeMismatch"     // no offering with the required architecture, family, zone, …; Detail: the key
 	TooSmall         Code = "TooSmall"         // no offering has the room; Detail: the resource
-	HostPortTaken    Code = "HostPortTaken"    // Detail: the port
+	HostPortTaken    Code = "HostPortTaken"    // DaemonSet pods use a host port of the pod; Detail: the port
 	NoCapacity       Code = "NoCapacity"       // EC2 has no capacity at present
 	ReservationFull  Code = "ReservationFull"  // every instance of the capacity reservation is in use; Detail: its ID
-	LimitReached     Code = "LimitReached"     // Detail: the NodePool and the limit
+	LimitReached     Code = "LimitReached"     // a node would exceed a limit; Detail: the NodePool and the limit
 	MinValues        Code = "MinValues"        // too few distinct values would remain; Detail: "KEY: 2 of 3"
 	TopologySpread   Code = "TopologySpread"   // a domain would have too many pods of a spread; Detail: the topology key
 	PodAffinity      Code = "PodAffinity"      // no pod that a required affinity selects is there; Detail: the topology key
@@ -44,7 +44,7 @@ type Relaxation struct {
 	Have  int    // number of values that remain
 }
 
-// maxTextBytes is the length to which details and hints are cut. An event's message may have 1,024 bytes.
+// maxTextBytes is the length to which details and hints are cut. Kubernetes allows 1,024 bytes for an event's message.
 const maxTextBytes = 1000
 
 // Printable returns the text as one line of bounded length, with a replacement character for each character that cannot
@@ -65,7 +65,6 @@ func Printable(text string) string {
 	}, text)
 }
 
-// isNotPrintable reports whether r is a control character, line break or other character without a visible form.
 func isNotPrintable(r rune) bool { return !unicode.IsPrint(r) }
 
 // printableReasons makes the details of the reasons printable, and returns the reasons.

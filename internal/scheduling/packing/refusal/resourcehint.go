@@ -101,7 +101,7 @@ func taintHint(taint string, pool *offering.Pool) string {
 // largest room of any offering.
 func (e *explanation) roomHint(f *finding) string {
 	r, ask, name := slices.Index(e.in.Stock.Dims, f.reason.Detail), e.class.Amounts.Of(f.reason.Detail), f.reason.Detail
-	if r < 0 && ask == 0 {
+	if r < 0 && ask == 0 { // the detail is no resource: the node has no room for pods (Shape.IsTooSmall)
 		return fmt.Sprintf("the DaemonSet pods alone fill the instances of NodePool %s: let it use larger instance types", f.pool.Name)
 	}
 	most := int64(0)
@@ -201,7 +201,8 @@ func (e *explanation) diskFix(p *offering.Pool, r int) string {
 	return volume
 }
 
-// eachAcceptedOffer visits the NodePool's offerings whose labels the class accepts, some of them several times.
+// eachAcceptedOffer visits the NodePool's offerings whose labels the class accepts; again for each further
+// node affinity term that accepts it.
 func (e *explanation) eachAcceptedOffer(p *offering.Pool, visit func(offer int)) {
 	for v := range e.in.Stock.Variants {
 		if e.in.Stock.Pools[e.in.Stock.Variants[v].Pool] != p {

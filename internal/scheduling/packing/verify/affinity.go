@@ -60,25 +60,25 @@ func (r *affinityRule) initialState() *affinityState {
 // add counts more pods on the place, or fewer if pods is negative.
 func (n *affinityState) add(place, pods int) {
 	n.byPlace[place] += pods
-	counts := false // the place may be in a domain of some term
+	isCounted := false // the place may be in a domain of some term
 	for i, v := range n.views {
 		r := v.reachOfPlace(place)
-		counts = counts || len(r.domains) > 0
+		isCounted = isCounted || len(r.domains) > 0
 		if d, ok := r.certain(); ok {
 			n.sure[i][d] += pods
 		}
 	}
-	if counts {
+	if isCounted {
 		n.pods += pods
 	}
 }
 
 // unmetTerm returns the index of the first term for which a pod on the place may find no matching pod, and a domain
-// without such a pod. bad is false if there is no such term. at returns the reach of the place by term. place is -1 for
+// without such a pod. unmet is false if there is no such term. at returns the reach of the place by term. place is -1 for
 // a node that is not in the plan. self is whether the terms match the pod itself.
-func (n *affinityState) unmetTerm(at func(term int) reach, place int, self bool) (term, domain int, bad bool) {
+func (n *affinityState) unmetTerm(at func(term int) reach, place int, self bool) (term, domain int, unmet bool) {
 	if self && n.pods == 0 && n.maybe == n.maybeByPlace[place] {
-		return 0, 0, false // the pod is the first that its affinity matches, or has a matching DaemonSet pod
+		return 0, 0, false // the pod is the first that its affinity matches, or shares the place with DaemonSet pods that are
 	}
 	for i := range n.terms {
 		for _, d := range at(i).domains {

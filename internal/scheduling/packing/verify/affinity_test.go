@@ -40,7 +40,7 @@ func withLabel(key, value string) func(*cluster.Pod) {
 func TestAffinity(t *testing.T) {
 	t.Parallel()
 	const noMatch = "no pod that its affinity selects"
-	tiers := func(p *cluster.Pod) { // one pod must match both terms
+	dbOfTierX := func(p *cluster.Pod) { // one pod must match both terms
 		p.Affinity = []cluster.Term{
 			{Key: zone, Namespaces: []string{"default"}, Selector: app("db")},
 			{Key: zone, Namespaces: []string{"default"},
@@ -145,17 +145,17 @@ func TestAffinity(t *testing.T) {
 		}),
 		"first pod must be bound before other matching pods": valid(func(w *world) {
 			w.web(2, affinityTo(zone, "web"))
-			w.pod("web-9") // has no rules
+			w.pod("web-9") // has no rules, but web-1 and web-2 have affinity to it
 			w.launch("b", "web-9")
 			w.launch("a", "web-1", "web-2")
 		}),
-		"first pod in a zone without other matching pods": valid(func(w *world) {
+		"first pod in one zone, other matching pods in another": valid(func(w *world) {
 			w.web(2, affinityTo(zone, "web"))
 			w.pod("web-9")
 			w.launch("b", "web-9", "web-1")
 			w.launch("a", "web-2")
 		}),
-		"two first pods": invalid(noMatch, func(w *world) {
+		"two zones need the first pod": invalid(noMatch, func(w *world) {
 			w.web(3, affinityTo(zone, "web"))
 			w.pod("web-9")
 			w.launch("b", "web-9", "web-1")
@@ -177,12 +177,12 @@ func TestAffinity(t *testing.T) {
 		}),
 
 		"one pod matches both terms": valid(func(w *world) {
-			w.web(1, tiers)
+			w.web(1, dbOfTierX)
 			w.pod("db-1", withLabel("tier", "x"))
 			w.launch("a", "web-1", "db-1")
 		}),
 		"two pods match one term each": invalid(noMatch, func(w *world) {
-			w.web(1, tiers)
+			w.web(1, dbOfTierX)
 			w.pod("db-1")
 			w.pod("cache-1", withLabel("tier", "x"))
 			w.launch("a", "web-1", "db-1", "cache-1")
@@ -287,7 +287,7 @@ func TestAntiAffinity(t *testing.T) {
 		}),
 		"planned node that may have the label": invalid(ruledOut, func(w *world) {
 			w.web(2, antiAffinityTo("rack", "web"))
-			w.Market["default"].Types[0].Labels["rack"] = "r1"
+			w.Market["default"].Types[0].Labels["rack"] = "r1" // type large
 			w.launch("a", "web-1", "web-2")
 			w.addOffering(0, choice("large", "a", "on-demand"))
 		}),

@@ -19,13 +19,12 @@ type antiAffinityRule struct {
 	podCounts map[int]podCounts // by domain
 }
 
-// counts reports whether the term matches pods with these labels in that namespace.
 func (r *antiAffinityRule) counts(namespace string, labels map[string]string) bool {
 	return r.term.Matches(namespace, labels)
 }
 
-// isOf reports whether pods of the kind have the term.
-func (r *antiAffinityRule) isOf(k *cluster.PodKind) bool {
+// isTermOf reports whether pods of the kind have the term.
+func (r *antiAffinityRule) isTermOf(k *cluster.PodKind) bool {
 	same := func(t *cluster.Term) bool {
 		var a, b identity
 		a.term(t)

@@ -36,7 +36,6 @@ func Check(s cluster.Snapshot, market catalog.Market, plan packing.Plan) []strin
 	return slices.Compact(c.violations)
 }
 
-// checker is the state of the check of a plan.
 type checker struct {
 	snapshot cluster.Snapshot
 	market   catalog.Market
@@ -50,8 +49,8 @@ type checker struct {
 	nodes  map[string]int  // by name of an existing node: index in places
 	names  map[string]bool // names of the planned nodes
 
-	taken   map[string]int             // by capacity reservation: number of planned nodes and NodeClaims that will use an instance
-	claimed map[string]map[string]bool // by volume claim: the zones that its pods may be in
+	taken      map[string]int             // by capacity reservation: number of planned nodes and NodeClaims that will use an instance
+	claimZones map[string]map[string]bool // by volume claim: the zones that its pods may be in
 
 	demandIndex map[string]int       // by identity: index in demands
 	demands     []demand             // the distinct requirements of pods on a node's labels and taints
@@ -73,7 +72,7 @@ func newChecker(s cluster.Snapshot, market catalog.Market) *checker {
 		snapshot: s, market: market,
 		pools: map[string]*cluster.Pool{}, types: map[typeName]*catalog.Type{},
 		pods: make(map[string]*cluster.Pod, len(s.Pods)), outcomes: make(map[string]int, len(s.Pods)),
-		nodes: map[string]int{}, names: map[string]bool{}, claimed: map[string]map[string]bool{}, taken: map[string]int{},
+		nodes: map[string]int{}, names: map[string]bool{}, claimZones: map[string]map[string]bool{}, taken: map[string]int{},
 		demandIndex: map[string]int{}, offers: map[offerName]*offer{},
 	}
 	for i := range s.Pools {
@@ -95,7 +94,6 @@ func newChecker(s cluster.Snapshot, market catalog.Market) *checker {
 	return c
 }
 
-// report adds a sentence about a violated rule.
 func (c *checker) report(format string, args ...any) {
 	c.violations = append(c.violations, fmt.Sprintf(format, args...))
 }
@@ -125,12 +123,11 @@ func (c *checker) checkOutcomes() {
 	}
 }
 
-// checkPrice checks the total price of the plan and its lower bound.
 func (c *checker) checkPrice(plan packing.Plan) {
 	var sum catalog.Price
 	for _, pn := range plan.PlannedNodes {
 		if len(pn.Offerings) > 0 {
-			sum += pn.Offerings[0].Price
+			sum += pn.Offerings[0].Price // the cheapest
 		}
 	}
 	if sum != plan.Price {

@@ -24,7 +24,7 @@ func (c *checker) checkClaims() {
 		for _, i := range users[name] {
 			c.places[i].addZones(zones)
 		}
-		c.claimed[name] = zones
+		c.claimZones[name] = zones
 		// A single planned node is always in one zone.
 		if len(users[name]) > 1 && len(zones) > 1 {
 			c.report("volume claim %s: its pods are on %s and %s, which may be in zones %s", name,
@@ -48,7 +48,7 @@ func (p *place) addZones(zones map[string]bool) {
 // must certainly be in that zone.
 func (c *checker) claimsAllow(claims []string, zone string) bool {
 	for _, name := range claims {
-		if zones := c.claimed[name]; len(zones) > 1 || len(zones) == 1 && !zones[zone] {
+		if zones := c.claimZones[name]; len(zones) > 1 || len(zones) == 1 && !zones[zone] {
 			return false
 		}
 	}

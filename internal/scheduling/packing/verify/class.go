@@ -137,7 +137,6 @@ func hardSpreads(p *cluster.Pod) []*cluster.Spread {
 	return out
 }
 
-// requiredTerms returns the terms that are not preferences.
 func requiredTerms(terms []cluster.Term) []*cluster.Term {
 	var out []*cluster.Term
 	for i := range terms {
@@ -152,8 +151,8 @@ func requiredTerms(terms []cluster.Term) []*cluster.Term {
 func (rs *ruleSet) classIndex(p *cluster.Pod) int {
 	spreads, affinity, antiAffinity := hardSpreads(p), requiredTerms(p.Affinity), requiredTerms(p.AntiAffinity)
 	var w identity
-	kind := rs.kindIndex(p.Namespace, p.Labels)
-	w.number(kind)
+	k := rs.kindIndex(p.Namespace, p.Labels)
+	w.number(k)
 	for _, s := range spreads {
 		w.text(s.Key)
 		w.number(s.MaxSkew)
@@ -178,7 +177,7 @@ func (rs *ruleSet) classIndex(p *cluster.Pod) int {
 	}
 	n = len(rs.classes)
 	rs.byClass[string(w)] = n
-	c := class{kind: kind, pod: p, uses: rs.spreadUses(p, spreads), affinity: rs.affinityIndex(affinity)}
+	c := class{kind: k, pod: p, uses: rs.spreadUses(p, spreads), affinity: rs.affinityIndex(affinity)}
 	c.self = c.affinity >= 0 && rs.affinities[c.affinity].counts(p.Namespace, p.Labels)
 	c.avoids = rs.antiAffinityIndices(antiAffinity)
 	rs.classes = append(rs.classes, c)
@@ -310,7 +309,7 @@ func (rs *ruleSet) addResident(at placeWithTraits, r cluster.Resident) {
 }
 
 // relyOnDaemonPods handles planned nodes whose DaemonSet pods each start only with some of the node's offerings. If
-// every offering has one of these pods that an affinity counts, the affinity can rely on one pod: it gets a resident.
+// every offering has such a pod that an affinity counts, one pod is certain: the affinity rule gets one resident.
 func (rs *ruleSet) relyOnDaemonPods(c *checker) {
 	for _, r := range rs.affinities {
 		for i := range r.daemonPods {

@@ -23,13 +23,13 @@ func TestDaemons(t *testing.T) {
 			w.web(1, antiAffinityTo(hostname, "agent"))
 			w.launch("a", "web-1")
 		}),
-		"anti-affinity by host, other host": valid(func(w *world) {
+		"anti-affinity by zone, DaemonSet pods in another zone": valid(func(w *world) {
 			w.agents(nil, "b")
 			w.web(1, antiAffinityTo(zone, "agent"))
 			w.launch("a", "web-1")
 			w.launch("b")
 		}),
-		"anti-affinity by zone, DaemonSet pod on another node": invalid(ruledOut, func(w *world) {
+		"anti-affinity by zone, zone possibly with DaemonSet pods": invalid(ruledOut, func(w *world) {
 			w.agents(nil, "b")
 			w.web(1, antiAffinityTo(zone, "agent"))
 			w.launch("a b", "web-1")

@@ -44,8 +44,8 @@
 //
 // The order is found greedily: any pod that the rules allow is bound. Pods without spread and affinity rules are held
 // back until no other pod can be bound without them. This search is exact for a single spread constraint. It can fail
-// if it binds too early a pod that one rule counts and another rule limits. It can also fail if several pods
-// could be the first pod of a group with affinity to itself. A state says how many pods of each group are bound. If the
+// if it binds a pod too early that one rule counts and another rule limits. It can also fail if several pods could be
+// the first pod that an affinity counts. A state says how many pods of each group are bound. If the
 // search fails, and the pods that rules connect have at most maxStates states, all orders are tried (order.search), and
 // the result is exact. With more states, a valid plan may be reported as invalid, but an invalid plan is never reported
 // as valid.

@@ -23,7 +23,7 @@ func (o *order) greedy() bool {
 			o.bindAll(free)
 			return true
 		case o.release(free, waiting):
-		case len(o.awaitFirst) > 0:
+		case len(o.awaitFirst) > 0: // the first pods cannot be bound, so the other groups wait for them no longer
 			o.awaitFirst = nil
 			for _, b := range o.bucketsOf[heldRule] {
 				o.wake(b)
@@ -66,7 +66,7 @@ func (o *order) findFirstPods() {
 			continue
 		}
 		at := func(term int) reach { return s.views[term].reachOfPlace(g.place) }
-		if _, _, bad := s.unmetTerm(at, g.place, false); bad {
+		if _, _, unmet := s.unmetTerm(at, g.place, false); unmet {
 			o.awaitFirst[c.affinity], o.firstGroups[i] = true, true
 		}
 	}
@@ -168,7 +168,7 @@ func (o *order) wakeAffine(affinity, place int) {
 	r := o.affinityStates[affinity]
 	for term, v := range r.views {
 		at := v.reachOfPlace(place)
-		if d, ok := at.certain(); ok && r.sure[term][d] == 1 {
+		if d, ok := at.certain(); ok && r.sure[term][d] == 1 { // later pods help no further group
 			if b := o.buckets[obstacle{rule: rule{isAffinity: true, number: affinity}, term: term, domain: d}]; b != nil {
 				for _, i := range b.groups { // one pod helps all of these groups
 					o.queue = append(o.queue, queueItem{group: i})

@@ -10,7 +10,7 @@ import (
 )
 
 // identity is a key that is equal for two values only if the values are equal: every text and every list is preceded
-// by its length. Its methods add a part to the key.
+// by its length. Each method adds a value to the key.
 type identity []byte
 
 func (w *identity) number(n int) {
@@ -45,7 +45,7 @@ func (w *identity) labels(l requirements.Labels) {
 	}
 }
 
-// bound adds the limit of a requirement; nil if it has none.
+// bound adds the limit of a requirement; nil means no limit.
 func (w *identity) bound(n *int64) {
 	w.flag(n != nil)
 	if n != nil {

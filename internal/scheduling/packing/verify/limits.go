@@ -42,9 +42,8 @@ func largestCapacity(offers []*offer) resources.Amounts {
 	return most
 }
 
-// checkLimit checks the limits of one pool, with that number of planned nodes. used are the resources of all its nodes.
-// A resource that exceeds its limit already without planned nodes is a violation only if planned nodes add to the
-// resource.
+// checkLimit checks the limits of one pool, with that number of planned nodes. used is the capacity of all its nodes. A
+// resource that exceeds its limit already without planned nodes is a violation only if planned nodes add to it.
 func (c *checker) checkLimit(pool *cluster.Pool, used resources.Amounts, planned int) {
 	if most := pool.Limits.Nodes; most != nil && pool.Nodes+planned > *most {
 		c.report("pool %s would have %d nodes, its limit is %d", pool.Name, pool.Nodes+planned, *most)

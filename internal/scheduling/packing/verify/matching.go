@@ -50,7 +50,7 @@ func (s *selectorIndex) add(rule int, selector *cluster.Selector) {
 		for _, value := range v.Listed {
 			s.byLabel[[2]string{key, value}] = append(s.byLabel[[2]string{key, value}], rule)
 		}
-		return
+		return // one label is enough to find the rule
 	}
 	s.others = append(s.others, rule)
 }

@@ -36,11 +36,11 @@ func TestNaiveScheduler(t *testing.T) {
 		}
 		switch common := haveCommonOrder(worlds); {
 		case len(got) == 0 && !allHaveOrder:
-			t.Errorf("Check accepts the plan, but no order works in some world: %s", w)
+			t.Errorf("Check accepts the plan, but in some naiveWorld no order works: %s", w)
 		case len(got) > 0 && common && len(w.Daemons) > 0 && w.Daemons[0].Required != nil:
 			// Check may reject a valid plan if a DaemonSet pod runs with only some of a planned node's offerings.
 		case len(got) > 0 && common:
-			t.Errorf("Check rejects the plan, but one order works in all worlds: %q\n%s", got, w)
+			t.Errorf("Check rejects the plan, but one order works in each naiveWorld: %q\n%s", got, w)
 		case len(got) == 0:
 			validPlans++
 		default:
@@ -299,7 +299,7 @@ func (n *naiveWorld) spreadsAllow(p *cluster.Pod, host int) bool {
 			if !n.counts(p, &s, &node) {
 				continue
 			}
-			domains[node.labels[s.Key]] += 0
+			domains[node.labels[s.Key]] += 0 // a domain without pods counts too
 			for _, other := range node.pods {
 				if !other.ending && other.namespace == p.Namespace && s.Selector.Matches(other.labels) {
 					domains[node.labels[s.Key]]++
@@ -336,7 +336,7 @@ func (n *naiveWorld) counts(p *cluster.Pod, s *cluster.Spread, node *naiveNode) 
 		return false
 	}
 	if s.HonorTaints {
-		if _, bad := requirements.Untolerated(node.taints, p.Tolerations); bad {
+		if _, repels := requirements.Untolerated(node.taints, p.Tolerations); repels {
 			return false
 		}
 	}

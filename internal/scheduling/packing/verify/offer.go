@@ -220,7 +220,7 @@ func (c *checker) accepts(o *offer, demand int) bool {
 func suits(
 	required []requirements.Requirements, tolerations []requirements.Toleration, labels requirements.Labels, taints []requirements.Taint,
 ) bool {
-	if _, bad := requirements.Untolerated(taints, tolerations); bad {
+	if _, repels := requirements.Untolerated(taints, tolerations); repels {
 		return false
 	}
 	if len(required) == 0 {

@@ -123,7 +123,7 @@ func (o *order) obstacle(group int) *obstacle {
 	if c.affinity >= 0 {
 		n := o.affinityStates[c.affinity]
 		at := func(term int) reach { return n.views[term].reachOfPlace(g.place) }
-		if term, d, bad := n.unmetTerm(at, g.place, c.self); bad {
+		if term, d, unmet := n.unmetTerm(at, g.place, c.self); unmet {
 			return &obstacle{rule: rule{isAffinity: true, number: c.affinity}, term: term, domain: d}
 		}
 	}
@@ -143,7 +143,6 @@ func (o *order) move(group, n int) {
 	}
 }
 
-// storeState stores the final state of the rules of the component in spreadEnd and affinityEnd.
 func (o *order) storeState() {
 	for n, e := range o.spreadStates {
 		o.spreadEnd[n] = e

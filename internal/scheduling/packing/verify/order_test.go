@@ -29,7 +29,7 @@ func TestLargeOrders(t *testing.T) {
 		}),
 		"one free pod too few": invalid("cannot be bound", func(w *world) {
 			w.launchEach(n, "web", "a", spread(zone, 1, "web"))
-			w.launchEach(n-2, "web", "b")
+			w.launchEach(n-2, "web", "b") // n-1 are enough
 		}),
 		"first pod of an affinity before pods that fill hosts": valid(func(w *world) {
 			w.launchEach(n, "web", "b", spread(hostname, 1, "web"))
@@ -61,9 +61,9 @@ func TestLargeOrders(t *testing.T) {
 			for _, z := range []string{"a", "b", "c"} {
 				w.launchEach(n, "web", z, spread(zone, 1, "web"))
 			}
-			w.launchEach(2, "web", "a", spread(zone, 1, "web"))
+			w.launchEach(2, "web", "a", spread(zone, 1, "web")) // one more is valid
 		}),
-		"strict before lenient": valid(func(w *world) {
+		"strict before lenient": valid(func(w *world) { // zone b has no web pod, so only the first in a can have maxSkew 1
 			w.launchEach(n, "web", "a", spread(zone, n+1, "web"))
 			w.launchEach(1, "web", "a", spread(zone, 1, "web"))
 			w.launchEach(1, "db", "b")
@@ -75,7 +75,7 @@ func TestLargeOrders(t *testing.T) {
 func TestOrderThatGreedyMisses(t *testing.T) {
 	t.Parallel()
 	run(t, map[string]testCase{
-		"counted by one rule, limited by another": valid(func(w *world) {
+		"counted by one rule, limited by another": valid(func(w *world) { // web-1 must be bound before web-2 and web-3
 			w.node("n1", "b")
 			w.web(1, spread(zone, 1, "web"))
 			w.pod("web-2", spread(hostname, 1, "absent"))

@@ -56,7 +56,7 @@ type labelDomains struct {
 	byValue map[string]int // by value of the label: its domain
 }
 
-// domain returns the number of the domain with that value. It adds the domain if it is new.
+// domain returns the number of the value's domain, which it adds if it is new.
 func (a *labelDomains) domain(value string) int {
 	n, ok := a.byValue[value]
 	if !ok {
@@ -147,7 +147,6 @@ func kindKey(k *cluster.PodKind) string {
 	return string(w)
 }
 
-// axis returns the domains of the label. It adds the label if it is new.
 func (pf *placeFacts) axis(key string) *labelDomains {
 	a := pf.axes[key]
 	if a == nil {
@@ -270,9 +269,9 @@ type view struct {
 
 // bounds has the domains of a view that certainly exist, and those that may exist.
 type bounds struct {
-	sure  map[int]bool // domains with a place that is certainly in the domain; empty for hostname
-	hosts int          // for hostname: maximum number of places that count
-	least int          // for hostname: number of places that certainly count
+	sure      map[int]bool // domains with a place that is certainly in the domain; empty for hostname
+	hosts     int          // for hostname: maximum number of places that count
+	sureHosts int          // for hostname: number of places that certainly count
 
 	loose      []uncertainPlaces // places whose domain is not certain
 	looseSetOf []int             // by traitSet: index in loose of its set, or -1
@@ -334,7 +333,7 @@ func (v *view) boundsAt(gone bool) bounds {
 		if v.axis.key == labelHostname {
 			b.hosts += places
 			if r.sure {
-				b.least += places
+				b.sureHosts += places
 			}
 			continue
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// maxTypes is the maximum number of instance types of one planned node.
+// maxTypes is the maximum number of instance types of one planned node, as in Karpenter.
 const maxTypes = 60
 
 // checkPlannedNode checks one planned node by itself, and adds it to the places.

@@ -104,7 +104,7 @@ func TestPlannedNodes(t *testing.T) {
 			plan(func(w *world) { w.Pods[2].Requests = w.Pods[2].Requests.With("gpu", 1) })),
 		"DaemonSet uses the room": invalid("a on-demand has too little [cpu]", plan(func(w *world) { w.daemon(2500, "a") })),
 		"a DaemonSet elsewhere":   valid(plan(func(w *world) { w.daemon(2500, "d") })),
-		"DaemonSet for devices": valid(plan(func(w *world) {
+		"DaemonSet for devices that no type has": valid(plan(func(w *world) {
 			w.daemon(2500)
 			w.Daemons[0].Requests = w.Daemons[0].Requests.With("gpu", 1)
 		})),

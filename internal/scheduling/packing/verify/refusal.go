@@ -152,7 +152,7 @@ func (r *roomFinder) rulesAllow(p *cluster.Pod, labels map[string]string, place 
 	for _, u := range c.uses {
 		e := r.spreadEnd[u.rule]
 		here := at(e.view)
-		u.self += counted(daemons, e.counts)
+		u.self += counted(daemons, e.counts) // they start before the pod
 		if over, _ := e.excess(u, here, place); over > 0 || len(here.domains) == 0 {
 			return false
 		}
@@ -164,8 +164,8 @@ func (r *roomFinder) rulesAllow(p *cluster.Pod, labels map[string]string, place 
 				return false
 			}
 		}
-		_, _, bad := n.unmetTerm(func(term int) reach { return at(n.views[term]) }, place, c.self)
-		if bad && counted(daemons, n.counts) == 0 {
+		_, _, unmet := n.unmetTerm(func(term int) reach { return at(n.views[term]) }, place, c.self)
+		if unmet && counted(daemons, n.counts) == 0 {
 			return false
 		}
 	}
@@ -174,9 +174,9 @@ func (r *roomFinder) rulesAllow(p *cluster.Pod, labels map[string]string, place 
 		_, owner := slices.BinarySearch(c.avoids, n)
 		_, target := slices.BinarySearch(matched, n)
 		rule := r.antiAffinities[n]
-		clash := owner && counted(daemons, rule.counts) > 0 || target && slices.ContainsFunc(daemons, rule.isOf)
-		closed := func(d int) bool { return clash || !rule.admits(owner, target, d) }
-		if slices.ContainsFunc(at(rule.view).domains, closed) {
+		clash := owner && counted(daemons, rule.counts) > 0 || target && slices.ContainsFunc(daemons, rule.isTermOf)
+		excludes := func(d int) bool { return clash || !rule.admits(owner, target, d) }
+		if slices.ContainsFunc(at(rule.view).domains, excludes) {
 			return false
 		}
 	}

@@ -15,7 +15,7 @@ func TestRefusals(t *testing.T) {
 	t.Parallel()
 	huge := func(p *cluster.Pod) { p.Requests.CPU = 99_000 }
 	const wouldTake = "would take it"
-	only := func(w *world, zones ...string) { w.Pools[0].Requirements = requireIn(zone, 0, zones...) }
+	allowOnly := func(w *world, zones ...string) { w.Pools[0].Requirements = requireIn(zone, 0, zones...) }
 	// Check prints an offering as "large a spot": type, zone, capacity type. The detail of a reason is empty here.
 	run(t, map[string]testCase{
 		"too large": valid(func(w *world) {
@@ -103,27 +103,27 @@ func TestRefusals(t *testing.T) {
 
 		"anti-affinity leaves no zone": valid(func(w *world) {
 			w.web(2, antiAffinityTo(zone, "web"))
-			only(w, "a")
+			allowOnly(w, "a")
 			w.launch("a", "web-1")
 			w.refuse(packing.TypeMismatch, "web-2")
 		}),
 		"anti-affinity leaves a zone": invalid("b spot) "+wouldTake, func(w *world) {
 			w.web(2, antiAffinityTo(zone, "web"))
-			only(w, "a", "b")
+			allowOnly(w, "a", "b")
 			w.launch("a", "web-1")
 			w.refuse(packing.TypeMismatch, "web-2")
 		}),
 		"anti-affinity of a resident": valid(func(w *world) {
 			w.node("n1", "a", existing("db", 1, term(zone, "web")))
 			w.web(1)
-			only(w, "a")
+			allowOnly(w, "a")
 			w.refuse(packing.TypeMismatch, "web-1")
 		}),
 		"spread leaves no zone": valid(func(w *world) {
 			w.node("n1", "a", existing("web", 1))
 			w.node("n2", "b").Taints = taint("x")
 			w.web(1, spread(zone, 1, "web"))
-			only(w, "a")
+			allowOnly(w, "a")
 			w.refuse(packing.TypeMismatch, "web-1")
 		}),
 		"spread leaves a zone": invalid("b spot) "+wouldTake, func(w *world) {
@@ -135,13 +135,13 @@ func TestRefusals(t *testing.T) {
 		"a new zone is a domain": invalid("b spot) "+wouldTake, func(w *world) {
 			w.node("n1", "a", existing("web", 5)).Requested.CPU = 8000
 			w.web(1, spread(zone, 1, "web"))
-			only(w, "b")
+			allowOnly(w, "b")
 			w.refuse(packing.TypeMismatch, "web-1")
 		}),
 		"a new zone makes enough domains": invalid("b spot) "+wouldTake, func(w *world) {
 			w.node("n1", "a", existing("web", 5)).Requested.CPU = 8000
 			w.web(1, spread(zone, 1, "web", minDomains(2)))
-			only(w, "b")
+			allowOnly(w, "b")
 			w.refuse(packing.TypeMismatch, "web-1")
 		}),
 		"affinity without matching pod": valid(func(w *world) {
@@ -166,14 +166,14 @@ func TestRefusals(t *testing.T) {
 			w.web(2, func(p *cluster.Pod) { p.Volumes = []string{"default/data"} })
 			w.node("n1", "b").Requested.CPU = 7000
 			w.place("n1", "web-1")
-			only(w, "a")
+			allowOnly(w, "a")
 			w.refuse(packing.TypeMismatch, "web-2")
 		}),
 		"shared volume in the same zone": invalid(wouldTake, func(w *world) {
 			w.web(2, func(p *cluster.Pod) { p.Volumes = []string{"default/data"} })
 			w.node("n1", "b").Requested.CPU = 7000
 			w.place("n1", "web-1")
-			only(w, "b")
+			allowOnly(w, "b")
 			w.refuse(packing.TypeMismatch, "web-2")
 		}),
 	})

@@ -135,18 +135,18 @@ func TestRelaxed(t *testing.T) {
 		w.Pools[0].Requirements, w.Pools[0].RelaxesMinValues = requireIn(zone, 3, "a", "b", "c"), true
 	}
 	run(t, map[string]testCase{
-		"kept": valid(func(w *world) { pool(w); w.pods("web-1"); w.launch("a b c", "web-1") }),
+		"not relaxed": valid(func(w *world) { pool(w); w.pods("web-1"); w.launch("a b c", "web-1") }),
 		"relaxed for a pod": valid(func(w *world) {
 			pool(w)
 			w.pod("web-1", requiring(zone, "a", "b"))
 			relax(w.launch("a b", "web-1"), 2)
 		}),
-		"relaxed for no reason": invalid("each of its pods alone would keep 3", func(w *world) {
+		"relaxed, but the pod accepts all zones": invalid("each of its pods alone would keep 3", func(w *world) {
 			pool(w)
 			w.pods("web-1")
 			relax(w.launch("a b", "web-1"), 2)
 		}),
-		"relaxed, and kept": invalid("although it keeps 3 of 3 values", func(w *world) {
+		"listed as relaxed, but all values kept": invalid("although it keeps 3 of 3 values", func(w *world) {
 			pool(w)
 			w.pods("web-1")
 			relax(w.launch("a b c", "web-1"), 3)

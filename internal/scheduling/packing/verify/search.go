@@ -12,7 +12,7 @@ func (o *order) search() bool {
 	for _, i := range o.members {
 		g := &o.groups[i]
 		for g.left < len(g.pods) {
-			o.move(i, -1)
+			o.move(i, -1) // unbinds what greedy bound
 		}
 		if states *= len(g.pods) + 1; states > maxStates {
 			o.rebind()
@@ -30,11 +30,11 @@ func (o *order) search() bool {
 // the number of the current state. Its digits are the numbers of bound pods, one digit for each group. dead has the
 // states from which no order binds all pods.
 func (o *order) complete(dead map[int]bool, state int) bool {
-	all, radix := true, 1
+	allBound, radix := true, 1
 	for _, i := range o.members {
 		g := &o.groups[i]
 		if g.left > 0 {
-			all = false
+			allBound = false
 			next := state + radix
 			if !dead[next] && o.obstacle(i) == nil {
 				o.move(i, 1)
@@ -46,8 +46,8 @@ func (o *order) complete(dead map[int]bool, state int) bool {
 		}
 		radix *= len(g.pods) + 1
 	}
-	dead[state] = !all
-	return all
+	dead[state] = !allBound
+	return allBound
 }
 
 // rebind binds the pods that can be bound, group by group. The check of refused pods uses the resulting state of the

@@ -48,8 +48,8 @@ type spreadState struct {
 	leavingHosts int           // number of leaving hosts that still count, because pods stay on them
 }
 
-// initialState returns the state before a planned pod is bound: with the residents and the DaemonSet pods. If gone is
-// false, all leaving nodes count. If gone is true, a leaving node counts only if pods stay on it.
+// initialState returns the state before a planned pod is bound: with the residents and the DaemonSet pods. gone is
+// whether the leaving nodes are gone: then a leaving node counts only if pods stay on it.
 func (r *spreadRule) initialState(gone bool) *spreadState {
 	e := &spreadState{spreadRule: r, bounds: &r.view.bounds[0], maybe: map[int]int{}}
 	if gone {
@@ -108,7 +108,7 @@ func (e *spreadState) excess(u spreadUse, at reach, place int) (most, domain int
 		n := e.certain.count[d] + e.maybe[d] + u.self
 		skew := e.skew(n, d, place)
 		if e.fewestDomains(d) < u.minDomains {
-			skew = max(skew, n)
+			skew = max(skew, n) // the minimum is taken as 0
 		}
 		if over := skew - u.maxSkew; i == 0 || over > most {
 			most, domain = over, d
@@ -124,7 +124,7 @@ func (e *spreadState) skew(n, domain, place int) int {
 	if e.certain.byHost && place >= 0 || e.certain.domains[domain] {
 		except = domain
 	}
-	most := n - e.certain.count[domain] - e.maybe[domain]
+	most := n - e.certain.count[domain] - e.maybe[domain] // if there is no other domain
 	if low, ok := e.certain.lowest(except); ok {
 		most = n - low
 	}
@@ -177,7 +177,7 @@ func (e *spreadState) fewestOnPlace(index, except int) (int, bool) {
 // domains are hosts. It assumes that places of loose sets are in domains that exist anyway, if possible.
 func (e *spreadState) fewestDomains(domain int) int {
 	if e.certain.byHost {
-		return e.bounds.least + e.leavingHosts
+		return e.bounds.sureHosts + e.leavingHosts
 	}
 	n := len(e.certain.domains)
 	if !e.certain.domains[domain] {

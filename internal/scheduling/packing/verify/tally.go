@@ -9,7 +9,7 @@ type tally struct {
 	least   int          // the smallest number of pods of a domain; 0 if there are no domains
 }
 
-// newTally returns a tally of the domains in b, without pods. byHost reports whether each host is a domain.
+// newTally returns a tally of the domains in b, without pods. byHost is whether each host is a domain.
 func newTally(b *bounds, byHost bool) *tally {
 	t := &tally{count: map[int]int{}, levels: map[int]int{}, byHost: byHost}
 	if byHost {
@@ -46,6 +46,7 @@ func (t *tally) addDomain(domain int) {
 	t.least = 0
 }
 
+// drop removes one domain from the level.
 func (t *tally) drop(level int) {
 	if t.levels[level]--; t.levels[level] == 0 {
 		delete(t.levels, level)

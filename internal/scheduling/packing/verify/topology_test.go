@@ -52,7 +52,7 @@ func TestSpread(t *testing.T) {
 			w.launch("a", "web-1", "web-2", "web-3")
 			w.launch("b", "web-4")
 		}),
-		"preferred term": valid(func(w *world) {
+		"soft constraint": valid(func(w *world) {
 			w.web(4, spread(zone, 1, "web", soft))
 			w.launch("a", "web-1", "web-2", "web-3", "web-4")
 			w.node("n1", "b")
@@ -195,7 +195,7 @@ func TestSpread(t *testing.T) {
 			w.launch("b", "web-1", "web-2")
 			w.node("n1", "a")
 		}),
-		"hosts: host selected by name": invalid(skewed, func(w *world) {
+		"hosts: only another host excluded by name": invalid(skewed, func(w *world) {
 			w.web(2, spread(hostname, 1, "web"))
 			for i := range w.Pods {
 				w.Pods[i].Required = []requirements.Requirements{{hostname: requirements.NoneOf("n2")}}
@@ -306,7 +306,7 @@ func TestSpread(t *testing.T) {
 			w.node("n2", "a")
 			w.launch("a", "web-1", "web-2")
 		}),
-		"planned node possibly in a separate domain": valid(func(w *world) {
+		"planned node possibly a separate zone": valid(func(w *world) {
 			w.web(3, spread(zone, 1, "web"))
 			w.launch("a b", "web-1")
 			w.launch("a", "web-2", "web-3")

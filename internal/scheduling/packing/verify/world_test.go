@@ -26,8 +26,8 @@ type world struct {
 	plan packing.Plan
 }
 
-// newWorld returns a world with one pool, and two instance types in zones a, b and c. Type small has room for 4 pods,
-// large for 8.
+// newWorld returns a world with one pool, and two instance types in zones a, b and c. Type small has room for 4 pods
+// of method pod, large for 8.
 func newWorld() *world {
 	return &world{
 		Snapshot: cluster.Snapshot{Pools: []cluster.Pool{{Name: "general", NodeClass: "default"}}},
@@ -75,7 +75,6 @@ func (w *world) node(name, inZone string, residents ...cluster.Resident) *cluste
 	return &w.Nodes[len(w.Nodes)-1]
 }
 
-// place puts pods on an existing node.
 func (w *world) place(node string, pods ...string) {
 	for _, p := range pods {
 		w.plan.Placements = append(w.plan.Placements, packing.Placement{Pod: "default/" + p, Node: node})
@@ -115,9 +114,9 @@ func (w *world) refuse(code packing.Code, pods ...string) {
 // check returns the violations of the plan, after setting its price to the sum of its nodes.
 func (w *world) check() []string {
 	w.plan.Price = 0
-	for _, m := range w.plan.PlannedNodes {
-		if len(m.Offerings) > 0 {
-			w.plan.Price += m.Offerings[0].Price
+	for _, pn := range w.plan.PlannedNodes {
+		if len(pn.Offerings) > 0 {
+			w.plan.Price += pn.Offerings[0].Price
 		}
 	}
 	broken := verify.Check(w.Snapshot, w.Market, w.plan)
@@ -163,7 +162,7 @@ func run(t *testing.T, cases map[string]testCase) {
 			w := newWorld()
 			c.build(w)
 			if got := w.check(); !c.matches(got) {
-				t.Errorf("got  %q\nwant %q", got, c.want)
+				t.Errorf("violations:      %q\nwant parts of all: %q", got, c.want)
 			}
 		})
 	}
@@ -261,7 +260,7 @@ func (w *world) setRequirement(node int, key string, values ...string) {
 	w.plan.PlannedNodes[node].Requirements = requireIn(key, 0, values...)
 }
 
-// daemon adds a DaemonSet that runs in the given zones; without zones, in all.
+// daemon adds the only DaemonSet. It runs in the given zones; without zones, in all.
 func (w *world) daemon(cpu int64, zones ...string) *cluster.Daemon {
 	d := cluster.Daemon{Name: "agent", Requests: resources.Amounts{CPU: cpu, Pods: 1}}
 	if len(zones) > 0 {
