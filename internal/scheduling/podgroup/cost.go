@@ -60,7 +60,6 @@ func podPoints(p *cluster.Pod) int {
 	return points
 }
 
-// requirementPoints returns the points for matching labels with the requirements.
 func requirementPoints(r requirements.Requirements) int {
 	points := len(r) * keyPoints
 	for _, v := range r {

@@ -33,7 +33,6 @@ func signatureKey(b []byte, p *cluster.Pod) []byte {
 	return b
 }
 
-// appendRequirements appends a key that is equal only for equal requirements.
 func appendRequirements(b []byte, r requirements.Requirements) []byte {
 	b = hashkey.Int(b, len(r))
 	if len(r) == 0 {
@@ -45,7 +44,6 @@ func appendRequirements(b []byte, r requirements.Requirements) []byte {
 	return b
 }
 
-// classKey appends a key that is equal only for pods of one class.
 func classKey(b []byte, sig, profile int, p *cluster.Pod) []byte {
 	b = hashkey.Int(hashkey.Int(b, sig), profile)
 	b = hashkey.Int(b, int(p.Priority))

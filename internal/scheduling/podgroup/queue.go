@@ -39,7 +39,7 @@ type Queue struct {
 	Ports       *Ports               // numbered lists of host ports
 	Unplannable []Unplannable        // pods that cannot be planned; they are in no class
 	Deferred    []*cluster.Pod       // pods that wait for another plan: too many rules about other pods; they are in no class
-	Omissions   []Omission           // pods in the classes whose preferences are partly ignored
+	Omissions   []Omission           // pods (in classes) whose preferences are partly ignored
 
 	unoffered map[string]bool // the resources that the dimension Unoffered replaces
 }
@@ -60,7 +60,7 @@ type Unplannable struct {
 func New(s cluster.Snapshot) *Queue { return NewFor(s, nil) }
 
 // NewFor groups the pods of the snapshot. offered returns the extended resources that instance types have; NewFor calls
-// it only if pods request more than 8 kinds of resources. If offered is nil, each resource has its own dimension.
+// it only if pods request more than maxUnoffered resources. If offered is nil, each resource has its own dimension.
 func NewFor(s cluster.Snapshot, offered func() map[string]bool) *Queue {
 	q := &Queue{Dims: dimensionsOf(s), Ports: &Ports{}}
 	q.collapseUnoffered(s, offered)
@@ -155,7 +155,6 @@ func (q *Queue) alike(pods []topology.PodRef, profiles []int) bool {
 		len(a.HostPorts) == 0 && len(b.HostPorts) == 0 && a.Requests.Equal(b.Requests)
 }
 
-// sort sorts the classes: highest priority first, then largest amounts first.
 func (q *Queue) sort() {
 	order := make([]int, len(q.Classes))
 	for i := range order {
@@ -225,7 +224,6 @@ func avoidingResidents(s cluster.Snapshot) []cluster.Resident {
 	return out
 }
 
-// kindsOf returns each kind of pods on nodes and of DaemonSet pods once.
 func kindsOf(s cluster.Snapshot) []*cluster.PodKind {
 	seen := map[*cluster.PodKind]bool{}
 	var out []*cluster.PodKind
@@ -246,7 +244,6 @@ func kindsOf(s cluster.Snapshot) []*cluster.PodKind {
 	return out
 }
 
-// sortedPods returns the pods by namespace, name and UID.
 func sortedPods(pods []cluster.Pod) []*cluster.Pod {
 	out := make([]*cluster.Pod, len(pods))
 	for i := range pods {

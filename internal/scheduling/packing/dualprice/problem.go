@@ -49,7 +49,7 @@ func (pr *Pricer) newPricing(demands []Demand, forAnyPlan bool) *Pricing {
 				capIndex[group] = g
 				p.Caps = append(p.Caps, most)
 			}
-			p.Caps[g] = max(p.Caps[g], most)
+			p.Caps[g] = max(p.Caps[g], most) // the largest maxSkew holds for the pods of all classes
 			need.Groups = []int{g}
 		}
 		p.Demands = append(p.Demands, need)

@@ -110,7 +110,7 @@ func rateRatios(dims resources.Dimensions) [][]float64 {
 // reservationCredit is an upper limit for what capacity reservations can save.
 type reservationCredit struct {
 	pricer  *Pricer
-	lots    []offering.Lot
+	lots    []offering.Lot  // unreserved offerings that a demand accepts
 	demands []Demand        // the demands that unreserved offerings can serve too
 	savings []catalog.Price // by reservation: the maximum that one instance saves
 	options map[Demand]int  // number of lots that each demand accepts

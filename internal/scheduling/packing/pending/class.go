@@ -43,7 +43,7 @@ type Member struct {
 func (c *Class) Units() int { return len(c.Pods) / c.PodsPerUnit }
 
 // MinimalPrice returns the lower limit for the dual price of a unit, in billionths of a dollar per hour. It is above 0
-// so that units that cost nothing are placed too, largest first. 1,000 cores, or 4,000 GiB of memory, get one billionth.
+// so that units that cost nothing are placed too, largest first: 1,000 cores or 4,000 GiB of memory get one billionth.
 func (c *Class) MinimalPrice() float64 {
 	return (float64(c.Amounts.CPU) + float64(c.Amounts.Memory)/(4<<20) + 1) * 1e-6
 }

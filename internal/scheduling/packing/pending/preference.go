@@ -45,8 +45,8 @@ func (q *Queue) nextPreferenceWeight(c, above int) int {
 }
 
 // PreferenceWeights returns the weights up to which the classes' preferences about hosts are dropped, ascending: 0 for
-// none, then all weights but the highest. Of more than maxPreferenceSteps weights, some between the first and the last
-// are left out.
+// none, then all weights but the highest (dropping that too leaves no preferences). Of more than maxPreferenceSteps
+// weights, some between the first and the last are left out.
 func (q *Queue) PreferenceWeights(classes []int) []int {
 	seen := map[int]bool{0: true}
 	for _, c := range classes {

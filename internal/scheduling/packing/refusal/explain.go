@@ -119,7 +119,6 @@ func (ex *Explainer) explanationOf(number int, c *podgroup.Class) *explanation {
 	return &out
 }
 
-// newExplanation checks a class against all NodePools.
 func (ex *Explainer) newExplanation(number int, c *podgroup.Class) *explanation {
 	e := &explanation{in: &ex.in, number: number, class: c, sig: &ex.in.Pods.Signatures[c.Sig]}
 	if len(ex.in.Stock.Pools) == 0 {
@@ -274,7 +273,9 @@ func (e *explanation) checkOffer(o int, p *offering.Pool, remaining *offering.Re
 		f.reason.Code, f.rank = NoCapacity, rankCapacity
 	case limit != "":
 		f.reason.Code, f.reason.Detail, f.rank = LimitReached, p.Name+": "+limit, rankLimit
-		f.excess = limitExcess{limit: limit, taken: p.Limit(limit) - remaining.Left(limit), each: max(e.in.Stock.TypeOf(o).Capacity.Of(limit), 1)}
+		f.excess = limitExcess{
+			limit: limit, taken: p.Limit(limit) - remaining.Left(limit), each: max(e.in.Stock.TypeOf(o).Capacity.Of(limit), 1),
+		}
 	default:
 		f.reason.Code, f.rank = EffortSpent, rankEffort
 		if missing, ok := e.missingMinValueAlone(o); ok {
@@ -330,7 +331,6 @@ func (e *explanation) blockingTopologyRule(o int) (Code, string) {
 	return codeOf[rule.Kind], e.in.Pods.Topology.Groups[rule.Group].Key
 }
 
-// hasPortConflict reports whether the class has a host port that DaemonSets use on nodes of the shape.
 func (e *explanation) hasPortConflict(s *offering.Shape) bool {
 	return s.PortList != podgroup.NoPorts &&
 		slices.ContainsFunc(e.class.PortLists, func(list int) bool { return e.in.Pods.Ports.ConflictAny(list, []int{s.PortList}) })

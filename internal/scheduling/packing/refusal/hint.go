@@ -116,7 +116,6 @@ func limitHint(f *finding) string {
 		format(f.excess.taken), format(f.excess.each))
 }
 
-// topologyHint returns the change that would satisfy the spread or affinity rule.
 func (e *explanation) topologyHint(f *finding) string {
 	if f.reason.Detail != topology.Hostname && len(e.in.Topology.Keys[f.reason.Detail].Values) == 0 {
 		if foreign, ok := catalog.ForeignLabelOf(f.reason.Detail, ""); ok || offering.IsCloudKey(f.reason.Detail) {
@@ -181,7 +180,6 @@ func (e *explanation) emptyHint(f *finding) string {
 		f.pool.Name, f.pool.RequirementText(f.pool.EmptiedBy), strings.Join(otherRequirements, " and "))
 }
 
-// labelHint returns how the pod or the NodePool must change its requirements on a label.
 func (e *explanation) labelHint(f *finding) string {
 	key, _, _ := strings.Cut(f.reason.Detail, " ")
 	switch {

@@ -87,7 +87,6 @@ func (e *explanation) nearestType(ask requirements.Values) string {
 	return suggest.Nearest(value, siblings)
 }
 
-// taintHint returns how to make the pod fit nodes with the taint.
 func taintHint(taint string, pool *offering.Pool) string {
 	i := slices.IndexFunc(pool.Taints, func(t requirements.Taint) bool { return t.String() == taint })
 	if i >= 0 && pool.Taints[i].IsTransient() {

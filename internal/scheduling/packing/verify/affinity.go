@@ -74,11 +74,11 @@ func (n *affinityState) add(place, pods int) {
 }
 
 // unmetTerm returns the index of the first term for which a pod on the place may find no matching pod, and a domain
-// without such a pod. unmet is false if there is no such term. at returns the reach of the place by term. place is -1 for
-// a node that is not in the plan. self is whether the terms match the pod itself.
+// without such a pod. unmet is false if there is no such term. at returns the reach of the place by term. place is -1
+// for a node that is not in the plan. self is whether the terms match the pod itself.
 func (n *affinityState) unmetTerm(at func(term int) reach, place int, self bool) (term, domain int, unmet bool) {
 	if self && n.pods == 0 && n.maybe == n.maybeByPlace[place] {
-		return 0, 0, false // the pod is the first that its affinity matches, or shares the place with DaemonSet pods that are
+		return 0, 0, false // the pod is the first that its affinity matches, or DaemonSet pods on its place match
 	}
 	for i := range n.terms {
 		for _, d := range at(i).domains {

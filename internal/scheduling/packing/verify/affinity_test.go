@@ -7,7 +7,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// prefer turns the affinity and anti-affinity terms of the pod into preferences.
 func prefer(p *cluster.Pod) {
 	for i := range p.Affinity {
 		p.Affinity[i].Weight = 1
@@ -17,7 +16,6 @@ func prefer(p *cluster.Pod) {
 	}
 }
 
-// inAllNamespaces makes the affinity and anti-affinity terms of the pod select pods of all namespaces.
 func inAllNamespaces(p *cluster.Pod) {
 	for _, terms := range [][]cluster.Term{p.Affinity, p.AntiAffinity} {
 		for i := range terms {

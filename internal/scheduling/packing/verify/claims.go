@@ -9,26 +9,26 @@ import (
 // checkClaims checks that the pods of an unbound volume claim are in one zone. The volume is created in the zone of the
 // first pod, and an EBS volume cannot be attached in another zone.
 func (c *checker) checkClaims() {
-	users := map[string][]int{} // by claim: places, ascending
+	placesOf := map[string][]int{} // by claim: places, ascending
 	for i, place := range c.places {
 		for _, p := range place.pods {
 			for _, name := range p.Volumes {
-				if list := users[name]; len(list) == 0 || list[len(list)-1] != i {
-					users[name] = append(list, i)
+				if list := placesOf[name]; len(list) == 0 || list[len(list)-1] != i {
+					placesOf[name] = append(list, i)
 				}
 			}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(users)) {
+	for _, name := range slices.Sorted(maps.Keys(placesOf)) {
 		zones := map[string]bool{}
-		for _, i := range users[name] {
+		for _, i := range placesOf[name] {
 			c.places[i].addZones(zones)
 		}
 		c.claimZones[name] = zones
 		// A single planned node is always in one zone.
-		if len(users[name]) > 1 && len(zones) > 1 {
+		if len(placesOf[name]) > 1 && len(zones) > 1 {
 			c.report("volume claim %s: its pods are on %s and %s, which may be in zones %s", name,
-				c.places[users[name][0]].name, c.places[users[name][1]].name,
+				c.places[placesOf[name][0]].name, c.places[placesOf[name][1]].name,
 				strings.Join(slices.Sorted(maps.Keys(zones)), " "))
 		}
 	}

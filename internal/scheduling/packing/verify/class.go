@@ -184,7 +184,7 @@ func (rs *ruleSet) classIndex(p *cluster.Pod) int {
 	return n
 }
 
-// kindIndex returns the index of the kind of pods with these labels in the namespace. It adds the kind if it is new.
+// kindIndex returns the index of the kind of pods with these labels in the namespace, which it adds if it is new.
 func (rs *ruleSet) kindIndex(namespace string, labels requirements.Labels) int {
 	var w identity
 	w.text(namespace)
@@ -232,8 +232,7 @@ func (rs *ruleSet) spreadUses(p *cluster.Pod, spreads []*cluster.Spread) []sprea
 	return out
 }
 
-// affinityIndex returns the index of the rule with these affinity terms, or -1 without terms. It adds the rule if it is
-// new.
+// affinityIndex returns the index of the rule with these terms, which it adds if it is new; -1 without terms.
 func (rs *ruleSet) affinityIndex(terms []*cluster.Term) int {
 	if len(terms) == 0 {
 		return -1

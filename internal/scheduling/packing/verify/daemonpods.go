@@ -46,8 +46,8 @@ func (o *offer) dropPendingDaemonPods(s cluster.Snapshot, types []catalog.Type) 
 // isTooSmall reports whether a node of the offer is too small for its DaemonSet pods alone.
 func (o *offer) isTooSmall() bool { return o.typ.Allocatable.Sub(o.daemonRequests).IsNegative() }
 
-// areAllTooSmall reports whether every offering that like.pool may launch, with the additional labels like.extra, is too
-// small for its DaemonSet pods.
+// areAllTooSmall reports whether every offering that like.pool may launch, with the labels like.extra, is too small for
+// its DaemonSet pods.
 func areAllTooSmall(s cluster.Snapshot, like *offer, types []catalog.Type) bool {
 	for i := range types {
 		for _, offering := range types[i].Offerings {

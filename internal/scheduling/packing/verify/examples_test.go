@@ -64,9 +64,9 @@ func TestDocumentedExamples(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld()
-			e.nodes(w)
-			for _, n := range w.Nodes {
+			withNodes := newWorld()
+			e.nodes(withNodes)
+			for _, n := range withNodes.Nodes {
 				w := newWorld()
 				e.nodes(w)
 				w.pod("web-new", e.rules...)

@@ -85,7 +85,6 @@ func (o *order) heldBy(group int) (int, bool) {
 	return 0, false
 }
 
-// processQueue processes all items in the queue, including items that are added meanwhile.
 func (o *order) processQueue() {
 	for len(o.queue) > 0 {
 		item := o.queue[0]
@@ -125,7 +124,6 @@ func (o *order) try(group int) {
 	}
 }
 
-// park adds the group to the bucket of its obstacle.
 func (o *order) park(group int, ob obstacle) {
 	b := o.buckets[ob]
 	if b == nil {
@@ -201,7 +199,6 @@ func (o *order) wake(b *bucket) {
 	}
 }
 
-// waitingBuckets returns the buckets in which groups wait, each once.
 func (o *order) waitingBuckets() []*bucket {
 	var out []*bucket
 	seen := map[*bucket]bool{}

@@ -32,7 +32,7 @@ func (c *checker) checkLimits() {
 // largestCapacity returns the maximum capacity over the offers, for each resource by itself.
 func largestCapacity(offers []*offer) resources.Amounts {
 	var most resources.Amounts
-	var last *catalog.Type
+	var last *catalog.Type // skips further offers of the same type
 	for _, o := range offers {
 		if o.typ != last {
 			most = most.Max(o.typ.Capacity)
@@ -45,14 +45,14 @@ func largestCapacity(offers []*offer) resources.Amounts {
 // checkLimit checks the limits of one pool, with that number of planned nodes. used is the capacity of all its nodes. A
 // resource that exceeds its limit already without planned nodes is a violation only if planned nodes add to it.
 func (c *checker) checkLimit(pool *cluster.Pool, used resources.Amounts, planned int) {
-	if most := pool.Limits.Nodes; most != nil && pool.Nodes+planned > *most {
-		c.report("pool %s would have %d nodes, its limit is %d", pool.Name, pool.Nodes+planned, *most)
+	if limit := pool.Limits.Nodes; limit != nil && pool.Nodes+planned > *limit {
+		c.report("pool %s would have %d nodes, its limit is %d", pool.Name, pool.Nodes+planned, *limit)
 	}
 	for _, name := range slices.Sorted(maps.Keys(pool.Limits.Ceiling)) {
-		most := pool.Limits.Ceiling[name]
-		if n := used.Of(name); n > most && n > pool.Usage.Of(name) {
+		limit := pool.Limits.Ceiling[name]
+		if n := used.Of(name); n > limit && n > pool.Usage.Of(name) {
 			c.report("pool %s could have %s of %s, its limit is %s", pool.Name,
-				resources.Format(name, n), name, resources.Format(name, most))
+				resources.Format(name, n), name, resources.Format(name, limit))
 		}
 	}
 }

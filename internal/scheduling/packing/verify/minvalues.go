@@ -9,8 +9,8 @@ import (
 )
 
 // checkMinValues checks that the offerings of the planned node have as many values of each label as minValues of its
-// pool require. If minValues may be relaxed, a node may have fewer values if its pods allow no more, and lists the
-// label as relaxed. A planned node on an instance of a capacity reservation is exempt, because it has only one offering.
+// pool require. If minValues may be relaxed, a node whose pods allow only fewer values lists the label as relaxed.
+// A planned node on an instance of a capacity reservation is exempt: it has only one offering.
 func (c *checker) checkMinValues(pn *packing.PlannedNode, pool *cluster.Pool, at *place) {
 	if isReserved(at) {
 		return

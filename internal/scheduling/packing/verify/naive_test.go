@@ -141,7 +141,6 @@ func drawWorld(t *rapid.T) *world {
 	return w
 }
 
-// drawRules draws a pod with an app and rules.
 func drawRules(t *rapid.T, oneIn func(int, string) bool, key, someApp func() string) cluster.Pod {
 	p := cluster.Pod{Labels: requirements.Labels{"app": someApp()}}
 	p.Requests.Pods = 1

@@ -33,7 +33,6 @@ func (c *checker) checkPlacements(list []packing.Placement) {
 	}
 }
 
-// checkNode checks the pods that the plan places on one existing node.
 func (c *checker) checkNode(at *place) {
 	n := at.node
 	if n.Leaving {

@@ -116,7 +116,6 @@ func newOffer(
 	return o
 }
 
-// sumDaemonPods computes daemonRequests, portLists and kinds from daemonPods.
 func (o *offer) sumDaemonPods() {
 	o.daemonRequests, o.portLists, o.kinds = resources.Amounts{}, nil, nil
 	for _, d := range o.daemonPods {

@@ -19,7 +19,7 @@ type order struct {
 	queue       []queueItem
 	buckets     map[obstacle]*bucket
 	bucketsOf   map[rule][]*bucket  // by rule: the buckets whose obstacle has the rule
-	waiting     map[rulePlace][]int // the groups that wait for a pod, counted by the affinity rule, on the place
+	waiting     map[rulePlace][]int // the groups that wait until the affinity rule counts a pod on the place
 	awaitFirst  map[int]bool        // affinity rules that wait for their first pod: no other pod that they count is bound before it
 	firstGroups map[int]bool        // groups that must provide the first pod of an affinity rule
 }

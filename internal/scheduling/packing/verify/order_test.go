@@ -71,7 +71,8 @@ func TestLargeOrders(t *testing.T) {
 	})
 }
 
-// TestOrderThatGreedyMisses checks small plans in which the greedy order fails and another order works.
+// TestOrderThatGreedyMisses checks small plans in which the greedy order fails and another order works. A spread of
+// "absent" pods allows everything, but keeps greedy from holding its pod back (class.isFree).
 func TestOrderThatGreedyMisses(t *testing.T) {
 	t.Parallel()
 	run(t, map[string]testCase{

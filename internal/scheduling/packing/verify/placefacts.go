@@ -67,7 +67,6 @@ func (a *labelDomains) domain(value string) int {
 	return n
 }
 
-// newPlaceFacts returns the facts about all places, for these relevant labels.
 func newPlaceFacts(c *checker, relevant []string, byName bool) *placeFacts {
 	pf := &placeFacts{
 		relevant: relevant, byName: byName,
@@ -283,7 +282,6 @@ type uncertainPlaces struct {
 	places int // number of places
 }
 
-// view returns the view of the label with that filter. It adds the view if it is new.
 func (pf *placeFacts) view(key string, filter nodeFilter) *view {
 	var w identity
 	w.text(key)
@@ -369,7 +367,6 @@ func (v *view) reachWithTraits(s placeWithTraits) reach {
 	return r
 }
 
-// withAllTraits returns the placeWithTraits of a place with all its traits.
 func (pf *placeFacts) withAllTraits(place int) placeWithTraits {
 	return placeWithTraits{place, pf.traitSetOf[place]}
 }

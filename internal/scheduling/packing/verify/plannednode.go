@@ -10,7 +10,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/packing"
 )
 
-// maxTypes is the maximum number of instance types of one planned node, as in Karpenter.
+// maxTypes is the maximum number of instance types of one planned node: one CreateFleet request
+// accepts about this many.
 const maxTypes = 60
 
 // checkPlannedNode checks one planned node by itself, and adds it to the places.
@@ -130,7 +131,6 @@ func (c *checker) checkOfferings(at *place) {
 	}
 }
 
-// checkPort adds a sentence if the port conflicts with one of the ports in taken.
 func (c *checker) checkPort(where string, port cluster.HostPort, taken []cluster.HostPort) {
 	if slices.ContainsFunc(taken, port.Conflicts) {
 		c.report("%s: port %d/%s is taken twice", where, port.Port, port.Protocol)

@@ -39,7 +39,8 @@ func (c *checker) checkRefusals(plan packing.Plan, t *topology) {
 			onNewNodes := !hasReason(refusal, packing.LimitReached, packing.MinValues)
 			if where := r.placeFor(p, onNewNodes); where != "" {
 				first := refusal.Reasons[0]
-				c.report("pod %s is refused (%s), but %s would take it", refusal.Pod, strings.TrimSpace(string(first.Code)+" "+first.Detail), where)
+				reason := strings.TrimSpace(string(first.Code) + " " + first.Detail)
+				c.report("pod %s is refused (%s), but %s would take it", refusal.Pod, reason, where)
 			}
 		}
 	}
@@ -120,7 +121,7 @@ func (r *roomFinder) offerFor(p *cluster.Pod) string {
 
 // listLaunchable sets launchable, pool by pool, without the offerings of reservations that have no instance left.
 func (r *roomFinder) listLaunchable() {
-	left := r.unusedInstances()
+	unused := r.unusedInstances()
 	for _, name := range slices.Sorted(maps.Keys(r.pools)) {
 		pool := r.pools[name]
 		if pool.Unusable != "" {
@@ -131,7 +132,7 @@ func (r *roomFinder) listLaunchable() {
 		for _, t := range r.market.Types(pool.NodeClass, pool.Name) {
 			for _, offering := range t.Offerings {
 				o := r.cachedOffer(pool, pool.Labels, string(w), choiceOf(t.Name, offering))
-				usedUp := offering.Reservation.ID != "" && r.taken[offering.Reservation.ID] >= left[offering.Reservation.ID]
+				usedUp := offering.Reservation.ID != "" && r.taken[offering.Reservation.ID] >= unused[offering.Reservation.ID]
 				if o != nil && len(o.problems) == 0 && !usedUp {
 					r.launchable = append(r.launchable, o)
 				}

@@ -13,7 +13,6 @@ func choiceOf(typ string, o catalog.Offering) packing.Choice {
 	return packing.Choice{InstanceType: typ, Zone: o.Zone, CapacityType: o.CapacityType, Price: o.Price, Reservation: o.Reservation.ID}
 }
 
-// isReserved reports whether the planned node may use an instance of a capacity reservation.
 func isReserved(at *place) bool {
 	return slices.ContainsFunc(at.offers, func(o *offer) bool { return o.choice.Reservation != "" })
 }
@@ -52,11 +51,11 @@ func (c *checker) checkReservations() {
 			planned[at.offers[0].choice.Reservation]++
 		}
 	}
-	left := c.unusedInstances()
+	unused := c.unusedInstances()
 	for _, id := range slices.Sorted(maps.Keys(planned)) {
 		c.taken[id] += planned[id]
-		if c.taken[id] > left[id] {
-			c.report("capacity reservation %s has %d instances left, the plan needs %d", id, left[id], c.taken[id])
+		if c.taken[id] > unused[id] {
+			c.report("capacity reservation %s has %d instances left, the plan needs %d", id, unused[id], c.taken[id])
 		}
 	}
 }

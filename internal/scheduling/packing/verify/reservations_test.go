@@ -22,7 +22,6 @@ func (w *world) addReservation(id, inZone string, left int) {
 	}
 }
 
-// launchReserved adds a planned node with these pods on an instance of the reservation.
 func (w *world) launchReserved(id, inZone string, pods ...string) *packing.PlannedNode {
 	pn := w.launch("", pods...)
 	pn.Offerings = []packing.Choice{{InstanceType: "small", Zone: inZone, CapacityType: catalog.Reserved, Reservation: id}}
@@ -131,41 +130,41 @@ func TestRelaxed(t *testing.T) {
 		pn.Relaxed = []packing.Relaxation{{Key: zone, Asked: 3, Have: have}}
 		pn.Requirements = requireIn(zone, have, "a", "b", "c")
 	}
-	pool := func(w *world) {
+	threeZones := func(w *world) {
 		w.Pools[0].Requirements, w.Pools[0].RelaxesMinValues = requireIn(zone, 3, "a", "b", "c"), true
 	}
 	run(t, map[string]testCase{
-		"not relaxed": valid(func(w *world) { pool(w); w.pods("web-1"); w.launch("a b c", "web-1") }),
+		"not relaxed": valid(func(w *world) { threeZones(w); w.pods("web-1"); w.launch("a b c", "web-1") }),
 		"relaxed for a pod": valid(func(w *world) {
-			pool(w)
+			threeZones(w)
 			w.pod("web-1", requiring(zone, "a", "b"))
 			relax(w.launch("a b", "web-1"), 2)
 		}),
 		"relaxed, but the pod accepts all zones": invalid("each of its pods alone would keep 3", func(w *world) {
-			pool(w)
+			threeZones(w)
 			w.pods("web-1")
 			relax(w.launch("a b", "web-1"), 2)
 		}),
 		"listed as relaxed, but all values kept": invalid("although it keeps 3 of 3 values", func(w *world) {
-			pool(w)
+			threeZones(w)
 			w.pods("web-1")
 			relax(w.launch("a b c", "web-1"), 3)
 		}),
 		"relaxed but not listed": invalid("keeps 2 of 3 values of topology.kubernetes.io/zone, but does not list the label as relaxed",
 			func(w *world) {
-				pool(w)
+				threeZones(w)
 				w.pod("web-1", requiring(zone, "a", "b"))
 				w.launch("a b", "web-1")
 			}),
 		"requires more values than it has": invalid("requires 3 values", func(w *world) {
-			pool(w)
+			threeZones(w)
 			w.pod("web-1", requiring(zone, "a", "b"))
 			pn := w.launch("a b", "web-1")
 			relax(pn, 2)
 			pn.Requirements[0].MinValues = 3
 		}),
 		"relaxed although not allowed": invalid("keeps 2 values of topology.kubernetes.io/zone, the pool requires 3", func(w *world) {
-			pool(w)
+			threeZones(w)
 			w.Pools[0].RelaxesMinValues = false
 			w.pod("web-1", requiring(zone, "a", "b"))
 			relax(w.launch("a b", "web-1"), 2)

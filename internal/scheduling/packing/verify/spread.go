@@ -66,6 +66,7 @@ func (r *spreadRule) initialState(gone bool) *spreadState {
 			continue
 		}
 		if d := at.domains[0]; gone && r.view.isLeaving(r.view.facts.traitSetOf[s.place]) {
+			// Pods stay on the leaving node, so it still counts.
 			if byHost && e.certain.count[d] == 0 {
 				e.certain.addDomain(d)
 				e.leavingHosts++
@@ -202,7 +203,8 @@ func (e *spreadState) describe(u spreadUse, place int) string {
 	if e.certain.byHost {
 		where = "that host"
 	}
-	text := fmt.Sprintf("its spread constraint allows %d more pods in %s than in the domain with the fewest, but the difference could be %d",
+	text := fmt.Sprintf(
+		"its spread constraint allows %d more pods in %s than in the domain with the fewest, but the difference could be %d",
 		u.maxSkew, where, over+u.maxSkew)
 	if n := e.fewestDomains(domain); n < u.minDomains {
 		text += fmt.Sprintf(", because there may be only %d of the %d domains that minDomains requires", n, u.minDomains)

@@ -37,7 +37,6 @@ func (t *tally) add(domain, n int) {
 	}
 }
 
-// addDomain adds a new domain without pods.
 func (t *tally) addDomain(domain int) {
 	if !t.byHost {
 		t.domains[domain] = true
@@ -46,7 +45,6 @@ func (t *tally) addDomain(domain int) {
 	t.least = 0
 }
 
-// drop removes one domain from the level.
 func (t *tally) drop(level int) {
 	if t.levels[level]--; t.levels[level] == 0 {
 		delete(t.levels, level)

@@ -47,7 +47,8 @@ func newTopology(c *checker) *topology {
 	for _, g := range t.groups {
 		c := &t.classes[g.class]
 		t.addConcerned(&t.kinds[c.kind], c.avoids, concernedPods{
-			placedPods: placedPods{placeWithTraits: t.facts.withAllTraits(g.place), pods: len(g.pods)}, name: "pod " + g.pods[0], planned: true,
+			placedPods: placedPods{placeWithTraits: t.facts.withAllTraits(g.place), pods: len(g.pods)},
+			name:       "pod " + g.pods[0], planned: true,
 		})
 	}
 	for _, r := range t.spreads {
@@ -99,19 +100,19 @@ func (t *topology) checkComponent(groups []int) {
 	if t.leaving {
 		times = append(times, true)
 	}
-	var first []string
+	var firstStuck []string
 	for _, gone := range times {
 		o := newOrder(t, groups, gone)
 		if o.greedy() || o.search() {
 			o.storeState()
 			return
 		}
-		if first == nil {
-			first = o.stuck
+		if firstStuck == nil {
+			firstStuck = o.stuck
 			o.storeState()
 		}
 	}
-	t.violations = append(t.violations, first...)
+	t.violations = append(t.violations, firstStuck...)
 }
 
 // components returns the indices of the groups by component: groups that rules connect are in one component. Groups for

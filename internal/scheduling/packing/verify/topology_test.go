@@ -23,7 +23,6 @@ func ending(r cluster.Resident) cluster.Resident {
 	return r
 }
 
-// web adds pods web-1 to web-n with the same rules.
 func (w *world) web(n int, rules ...func(*cluster.Pod)) {
 	names := []string{"web-1", "web-2", "web-3", "web-4", "web-5", "web-6"}
 	for _, name := range names[:n] {

@@ -130,7 +130,6 @@ type testCase struct {
 	want  []string
 }
 
-// valid returns the case of a plan without violations.
 func valid(build func(w *world)) testCase { return testCase{build: build} }
 
 // invalid returns the case of a plan with violations. want are parts of sentences, with "; " between them: each must be
@@ -139,7 +138,6 @@ func invalid(want string, build func(w *world)) testCase {
 	return testCase{build: build, want: strings.Split(want, "; ")}
 }
 
-// matches reports whether each wanted part is in a sentence, and each sentence has a wanted part.
 func (c testCase) matches(got []string) bool {
 	for _, part := range c.want {
 		if !slices.ContainsFunc(got, func(s string) bool { return strings.Contains(s, part) }) {
@@ -243,7 +241,6 @@ func (w *world) tolerate(key string, pods ...int) {
 	}
 }
 
-// addTeamLabel adds the label team=red to the pool and to the planned nodes.
 func (w *world) addTeamLabel() {
 	w.Pools[0].Labels = requirements.Labels{"team": "red"}
 	for i := range w.plan.PlannedNodes {
