@@ -27,13 +27,13 @@ func Read(in userdata.Input) userdata.Reading {
 	return r.Out
 }
 
-// MergeProblem returns the worst problem because of which Joiner's part cannot be merged into the user's user data, and
-// true. Such a problem has the kind OtherFamily, BadMIME, SettingInvalid or NotUnpackable. MergeProblem returns false
-// if there is none. It reads only the user's own user data.
+// MergeProblem returns the worst problem that prevents merging Joiner's part into the user's user data, in.Own. Such a
+// problem has the kind OtherFamily, BadMIME, SettingInvalid or NotUnpackable. MergeProblem returns false if there is
+// none. It ignores in.Data, the merged user data.
 func MergeProblem(in userdata.Input) (userdata.Problem, bool) {
 	in.Data = nil
 	if in.Family != userdata.FamilyCustom {
-		in.Image = "" // the check of the image is separate
+		in.Image = "" // so that JudgeImage reports no problem
 	}
 	for _, p := range Read(in).Problems {
 		switch p.Kind {
@@ -45,7 +45,7 @@ func MergeProblem(in userdata.Input) (userdata.Problem, bool) {
 	return userdata.Problem{}, false
 }
 
-// read unpacks the instance's user data, or the user's own if In.Data is nil. It reads the result by its form.
+// read unpacks the user data of the instance, or the user's own if In.Data is nil, and passes the text to readForm.
 func read(r *userdata.Reader) {
 	data := r.In.Data
 	if data == nil {
@@ -74,7 +74,7 @@ func readForm(r *userdata.Reader, t userdata.Text) {
 	r.Out.Form = userdata.FormOf(t.Body)
 	system := r.System()
 	switch {
-	case r.Out.Form == userdata.FormNothing && system == "":
+	case r.Out.Form == userdata.FormNothing && system == "": // nothing to read
 	case system == userdata.BottlerocketSystem:
 		bottlerocket.Read(r, t)
 	case system == userdata.WindowsSystem:

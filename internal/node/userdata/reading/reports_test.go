@@ -16,8 +16,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/reading"
 )
 
-// reported has the expected problems of EC2NodeClasses that were written after public bug reports. Each text must be
-// part of the problem; no text means no problem. If the first text begins with "!", one of the problems must be fatal.
+// reported has, by file name in testdata/reports, the expected problems of EC2NodeClasses modelled on public bug
+// reports. Each text must be part of one problem, in this order; no text means no problem. One of the problems must be
+// fatal if the first text begins with "!", else none.
 var reported = map[string][]string{
 	"N01":  {"!malformed header line"},
 	"N02":  {"maxPodsExpression has no effect: the NodeConfig that Joiner writes sets maxPods (29), and wins: write spec.kubelet.maxPods"},
@@ -46,7 +47,7 @@ var reported = map[string][]string{
 	"K06":  {"!podsPerCore is unknown to Bottlerocket: set maxPods"},
 }
 
-// TestReported: user data written after public bug reports has the expected problems.
+// TestReported: user data modelled on public bug reports has the expected problems.
 func TestReported(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/reports/*.yaml")
@@ -63,16 +64,17 @@ func TestReported(t *testing.T) {
 				t.Fatalf("%d problems, want %d: %q", len(got), len(wants), got)
 			}
 			for i, want := range wants {
-				want, isFatal := strings.CutPrefix(want, "!")
-				if !strings.Contains(got[i], want) || i == 0 && isFatal != fatal {
-					t.Errorf("%q (fatal: %t), want %q", got[i], fatal, want)
+				want, wantFatal := strings.CutPrefix(want, "!")
+				if !strings.Contains(got[i], want) || i == 0 && wantFatal != fatal {
+					t.Errorf("problem %q (any is fatal: %t), want %q, fatal as in the first entry of %q", got[i], fatal, want, wants)
 				}
 			}
 		})
 	}
 }
 
-// problemsOf returns the problems of the EC2NodeClass in a file, for a cluster with Kubernetes 1.36.
+// problemsOf returns the problems of the EC2NodeClass in a file, for a cluster with Kubernetes 1.36. fatal is true if
+// one of them is fatal.
 func problemsOf(t *testing.T, file string) (problems []string, fatal bool) {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -120,8 +122,8 @@ func problemsOfClass(t *testing.T, alias, own string, kubelet []byte) (problems 
 	}
 	data, err := bootstrap.UserData(n)
 	if err != nil {
-		if known, ok := reading.MergeProblem(in); ok {
-			return []string{known.String()}, true
+		if problem, ok := reading.MergeProblem(in); ok {
+			return []string{problem.String()}, true
 		}
 		return []string{err.Error()}, true
 	}
@@ -269,8 +271,8 @@ var validSettings = []string{
 	"[settings.kubernetes.credential-providers.ecr-credential-provider]\nenabled = true\ncache-duration = \"30m\"\nimage-patterns = [\"*.dkr.ecr.us-east-1.amazonaws.com\"]",
 }
 
-// TestKubeletConfiguration: fields that the kubelet ignores are reported. Fields with which it does not start are
-// fatal, marked by "!".
+// TestKubeletConfiguration: fields that the kubelet ignores are reported. Fields with which the kubelet does not start,
+// marked by "!", are fatal problems.
 func TestKubeletConfiguration(t *testing.T) {
 	t.Parallel()
 	for config, want := range map[string]string{
@@ -347,7 +349,8 @@ func TestKubeletConfiguration(t *testing.T) {
 	}
 }
 
-// readNode36 reads a NodeConfig of the user, merged with Joiner's, for Kubernetes 1.36.
+// readNode36 reads a NodeConfig of the user, merged with Joiner's, for Kubernetes 1.36. Joiner's part sets no thresholds,
+// which would override those of the user.
 func readNode36(t *testing.T, own string) userdata.Reading {
 	t.Helper()
 	n := node(catalog.AL2023, own)
@@ -360,7 +363,7 @@ func readNode36(t *testing.T, own string) userdata.Reading {
 		Endpoint: n.Cluster.Endpoint, Version: "1.36"})
 }
 
-// haveOnly reports whether problems are one with the text want, or none if want is empty.
+// haveOnly reports whether there is exactly one problem, with the text want, or no problem if want is empty.
 func haveOnly(problems []userdata.Problem, want string) bool {
 	if want == "" {
 		return len(problems) == 0
@@ -384,7 +387,7 @@ func TestNodeadmGates(t *testing.T) {
 			t.Errorf("%s: problems %s, want %q (empty: none)", gates, got, want)
 		}
 		if _, fatal := r.Fatal(); fatal {
-			t.Errorf("%s: a problem is fatal, want no fatal one", gates)
+			t.Errorf("%s: problems %v, want no fatal one", gates, r.Problems)
 		}
 	}
 	flags := "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags: [\"--feature-gates=InstanceIdNodeName=true\"]\n"
@@ -478,7 +481,7 @@ func TestShortErrors(t *testing.T) {
 // TestSizesFirst: user data that exceeds EC2's limit is neither merged nor read.
 func TestSizesFirst(t *testing.T) {
 	t.Parallel()
-	long := strings.Repeat("[settings.a]\n", 60_000)
+	long := strings.Repeat("[settings.a]\n", 60_000) // 780,000 bytes
 	for _, family := range []string{catalog.AL2, catalog.AL2023, catalog.Bottlerocket, catalog.Windows2022, catalog.Custom} {
 		_, err := bootstrap.UserData(node(family, long))
 		if err == nil || len(err.Error()) > 300 || !strings.Contains(err.Error(), "780000 bytes, EC2 takes 16384") {
@@ -491,7 +494,7 @@ func TestSizesFirst(t *testing.T) {
 	}
 }
 
-// TestOtherSystems: user data for another system, and flags with invalid words, are reported.
+// TestOtherSystems: user data for another system, and flags with invalid values, are reported.
 func TestOtherSystems(t *testing.T) {
 	t.Parallel()
 	const call = "#!/bin/bash\n/etc/eks/bootstrap.sh prod --kubelet-extra-args '%s'\n"

@@ -104,15 +104,15 @@ func (c *callRewrite) source(w *syntax.Word) string {
 // instance.
 func (c *callRewrite) parse(args []*syntax.Word) bool {
 	for i := 0; i < len(args); i++ {
-		text, plain := literalText(args[i])
+		text, isLiteral := literalText(args[i])
 		name, value, assigned := strings.Cut(text, "=")
 		raw, rawValue, rawAssigned := strings.Cut(c.source(args[i]), "=") // as written in the script
 		option := similarOption(name)
-		isOption := plain && slices.Contains(shell.ShOptions, option)
+		isOption := isLiteral && slices.Contains(shell.ShOptions, option)
 		switch {
 		case rawAssigned && slices.Contains(shell.ShOptions, raw) && raw != kubelet.ExtraArgs:
 			c.options = append(c.options, [2]string{raw, rawValue})
-		case !plain && strings.HasPrefix(raw, "-"):
+		case !isLiteral && strings.HasPrefix(raw, "-"):
 			return false
 		case isOption && assigned: // ExtraArgs, or a misspelt or quoted option
 			c.add(option, "'"+value+"'", value)
@@ -122,7 +122,7 @@ func (c *callRewrite) parse(args []*syntax.Word) bool {
 				return false
 			}
 			i += used
-		case plain && strings.Contains(text, "--"):
+		case isLiteral && strings.Contains(text, "--"):
 			i += c.addStray(text, args[i+1:])
 		case c.cluster == "":
 			c.cluster = c.source(args[i])
@@ -131,8 +131,8 @@ func (c *callRewrite) parse(args []*syntax.Word) bool {
 	return true
 }
 
-// similarOption returns the option that name probably misspells. It returns name itself if name is an option, or if
-// no option is similar.
+// similarOption returns the option of bootstrap.sh that name probably misspells. It returns name itself if name is an
+// option or a flag of the kubelet, or if no option is similar.
 func similarOption(name string) string {
 	if slices.Contains(shell.ShOptions, name) || !strings.HasPrefix(name, "--") || kubelet.KnownFlag(name[2:]) {
 		return name
@@ -144,16 +144,16 @@ func similarOption(name string) string {
 }
 
 // addWithValue records an option whose value is the first of the words after it, and returns how many of these words it
-// used. It returns false if the kubelet's arguments are the value and are known only on the instance.
+// used. It returns false if the option is ExtraArgs and its value is known only on the instance.
 func (c *callRewrite) addWithValue(option string, after []*syntax.Word) (used int, ok bool) {
 	if len(after) == 0 {
 		return 0, true
 	}
-	next, known := literalText(after[0])
+	next, isLiteral := literalText(after[0])
 	switch {
 	case slices.Contains(shell.ShOptions, next):
 		return 0, true // the option has no value
-	case !known && option == kubelet.ExtraArgs:
+	case !isLiteral && option == kubelet.ExtraArgs:
 		return 0, false
 	}
 	c.add(option, c.source(after[0]), next)
@@ -167,8 +167,8 @@ func (c *callRewrite) addStray(text string, after []*syntax.Word) int {
 	if strings.Contains(text, "=") || len(after) == 0 || kubelet.IsSwitch(strings.TrimLeft(text, "-")) {
 		return 0
 	}
-	next, known := literalText(after[0])
-	if !known || strings.HasPrefix(next, "-") {
+	next, isLiteral := literalText(after[0])
+	if !isLiteral || strings.HasPrefix(next, "-") {
 		return 0
 	}
 	c.kubelet = append(c.kubelet, next)
@@ -185,22 +185,22 @@ func (c *callRewrite) add(option, source, text string) {
 	c.options = append(c.options, [2]string{option, source})
 }
 
-// write returns the rewritten call; name is its program. It returns false if the name of the cluster is unknown, or
-// if an argument of the kubelet cannot be written between single quotes.
-func (c *callRewrite) write(name string) (string, bool) {
-	if text, plain := parseLiteral(c.cluster); c.in.Cluster != "" && plain && text != c.in.Cluster {
+// write returns the rewritten call of program. It returns false if the name of the cluster is unknown, or if an
+// argument of the kubelet cannot be written between single quotes.
+func (c *callRewrite) write(program string) (string, bool) {
+	if text, isLiteral := parseLiteral(c.cluster); c.in.Cluster != "" && isLiteral && text != c.in.Cluster {
 		c.cluster = c.in.Cluster
 	}
 	if c.cluster == "" {
 		return "", false
 	}
-	out := []string{name, c.cluster}
+	out := []string{program, c.cluster}
 	for _, o := range c.options {
-		text, plain := parseLiteral(o[1])
+		text, isLiteral := parseLiteral(o[1])
 		switch {
-		case o[0] == "--b64-cluster-ca" && plain && c.in.CA != "" && !sameAuthority(text, c.in.CA):
+		case o[0] == "--b64-cluster-ca" && isLiteral && c.in.CA != "" && !sameAuthority(text, c.in.CA):
 			o[1] = c.in.CA
-		case o[0] == "--apiserver-endpoint" && plain && c.in.Endpoint != "" && !strings.EqualFold(text, c.in.Endpoint):
+		case o[0] == "--apiserver-endpoint" && isLiteral && c.in.Endpoint != "" && !strings.EqualFold(text, c.in.Endpoint):
 			o[1] = c.in.Endpoint
 		}
 		out = append(out, o[0], o[1])
@@ -218,9 +218,9 @@ func correctArguments(in userdata.Input, all []string, drop string) []string {
 	}
 	args, _ := kubelet.Arguments(flags)
 	var out, taints []string
-	version := kubelet.Minor((&userdata.Reader{In: in}))
+	minor := kubelet.Minor((&userdata.Reader{In: in})) // 0: unknown, for which all removed flags are left out
 	for _, a := range args {
-		if minor, gone := kubelet.Removed[a.Name]; a.Name == drop || gone && (version == 0 || version >= minor) {
+		if removedIn, isRemoved := kubelet.Removed[a.Name]; a.Name == drop || isRemoved && (minor == 0 || minor >= removedIn) {
 			continue
 		}
 		if !kubelet.KnownFlag(a.Name) {
@@ -250,9 +250,9 @@ func correctArguments(in userdata.Input, all []string, drop string) []string {
 }
 
 // allowedLabels returns the labels of a list that a kubelet is allowed to set.
-func allowedLabels(value string) string {
+func allowedLabels(labels string) string {
 	var out []string
-	for _, label := range strings.Split(value, ",") {
+	for _, label := range strings.Split(labels, ",") {
 		key, value, ok := strings.Cut(strings.TrimSpace(label), "=")
 		if ok && kubelet.IsKey(key) && (value == "" || kubelet.IsLabelValue(value)) &&
 			(!kubelet.IsKubernetes(key) || kubelet.IsKubeletsOwn(key)) {
@@ -281,7 +281,7 @@ func parseLiteral(source string) (string, bool) {
 	return literalText(out)
 }
 
-// literalText returns the text of a word, and true, if the shell expands nothing in the word.
+// literalText returns the text of a word. It returns false if the shell expands anything in the word.
 func literalText(w *syntax.Word) (string, bool) {
 	var b strings.Builder
 	for _, p := range w.Parts {
@@ -308,8 +308,8 @@ func literalText(w *syntax.Word) (string, bool) {
 	return b.String(), true
 }
 
-// replaceCalls returns a script in which change has been applied to each call of a program, directly or through a
-// wrapper such as sudo.
+// replaceCalls returns a script in which change has been applied to each call of a program, directly or as the first
+// argument of a wrapper such as sudo.
 func replaceCalls(own, program string, change func(string) string) string {
 	file := parseScript(own)
 	if file == nil {

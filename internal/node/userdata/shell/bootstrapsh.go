@@ -151,8 +151,8 @@ func (s *shCall) reportOutside(w userdata.Word) {
 		"%s takes one word only, and %s is outside of it: a quote ends too early or is missing, and the kubelet never gets it", kubelet.ExtraArgs, name)
 	p.Suggest("put all arguments of the kubelet between one pair of single quotes", "")
 	var all []string
-	if first, ok := s.options[kubelet.ExtraArgs]; ok {
-		all = append(all, first.Text)
+	if inside, ok := s.options[kubelet.ExtraArgs]; ok {
+		all = append(all, inside.Text)
 	}
 	for _, word := range s.rest[min(1, len(s.rest)):] { // the first word is the cluster's name
 		all = append(all, word.Text)
@@ -160,7 +160,7 @@ func (s *shCall) reportOutside(w userdata.Word) {
 	p.Write = s.correctExtraArgs(strings.Join(all, " "))
 }
 
-// reportUnknownOption reports an unknown option and returns the similar known one; empty if there is none.
+// reportUnknownOption reports an unknown option, and returns the nearest option of ShOptions; empty if none is near.
 func (s *shCall) reportUnknownOption(w userdata.Word, name string) string {
 	p := s.r.Report(userdata.OptionUnknown, userdata.Certain, userdata.JoinsDifferently, w.At,
 		"%s has no option of this name and ignores it%s", userdata.BySh, userdata.Quoted(name))
@@ -171,17 +171,17 @@ func (s *shCall) reportUnknownOption(w userdata.Word, name string) string {
 	return near
 }
 
-// correctExtraArgs returns ExtraArgs with the kubelet's arguments, corrected by kubelet.CorrectArguments; empty if they
+// correctExtraArgs returns ExtraArgs with arguments of the kubelet, corrected by kubelet.CorrectArguments; empty if they
 // may contain a secret.
-func (s *shCall) correctExtraArgs(value string) string {
-	flags := strings.Join(kubelet.CorrectArguments(userdata.Words(value)), " ")
+func (s *shCall) correctExtraArgs(arguments string) string {
+	flags := strings.Join(kubelet.CorrectArguments(userdata.Words(arguments)), " ")
 	if flags == "" {
 		return ""
 	}
 	return kubelet.ExtraArgs + " '" + flags + "'"
 }
 
-// fill sets the settings of start from options and rest.
+// fill sets the fields of start from options and rest.
 func (s *shCall) fill() {
 	switch {
 	case len(s.rest) > 0 && strings.HasPrefix(s.rest[0].Text, "-"):

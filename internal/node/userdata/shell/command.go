@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/kubelet"
 )
 
-// call processes one simple command, or the assignments of a statement without a command. input is the standard input
-// of the command.
+// call processes the simple command of the statement s, or its assignments if it has no command. input is the standard
+// input of the command.
 func (w *walker) call(c *syntax.CallExpr, s *syntax.Stmt, sure bool, input userdata.Text) {
 	at := w.position(c.Pos())
 	if len(c.Args) == 0 {
@@ -79,18 +79,19 @@ func (w *walker) do(c command, s *syntax.Stmt) {
 	}
 }
 
-// builtin processes tests and commands that change the shell itself. It returns false for other commands.
+// builtin processes tests and commands that change the shell itself. rest are the arguments. It returns false for other
+// commands.
 func (w *walker) builtin(name string, c command, rest []userdata.Word, s *syntax.Stmt) bool {
 	switch name {
 	case "source", ".":
 		w.vars.Foreign = true
-		noteAllTouched(w.r, rest, c.at)
+		recordStartFileChanges(w.r, rest, c.at)
 	case "exit":
 		if c.sure {
 			w.end(c.at, "the script ends here")
 		}
 	case "false", "test", "[":
-		w.failedTest(s, c.sure)
+		w.endAtFailedTest(s, c.sure)
 	case "set", "unset", "read", "mapfile", "readarray":
 		for _, word := range rest {
 			w.changeSetting(name, word.Text)
@@ -159,11 +160,11 @@ func (w *walker) recordWrites(base string, c command, s *syntax.Stmt) {
 	}
 	// These commands change none of the files in their arguments, or targets has returned the file.
 	if !slices.Contains([]string{"cat", "tee", "echo", "grep", "ls", "stat", "test", "logger", "printf", "mkdir"}, base) {
-		noteAllTouched(w.r, c.words[1:], c.at)
+		recordStartFileChanges(w.r, c.words[1:], c.at)
 	}
 }
 
-// output returns the standard output of a command; false if the script does not determine it.
+// output returns the standard output of a command; false if the script does not determine it, or if it is too long.
 func (w *walker) output(base string, c command) (userdata.Text, bool) {
 	switch base {
 	case "cat", "tee":
@@ -273,7 +274,8 @@ func (w *walker) declare(c *syntax.DeclClause) {
 	}
 }
 
-// option processes one argument of the command set, or of the interpreter in the first line.
+// option processes one argument of the command set, or of the interpreter in the first line: -e and -u turn an option
+// on, +e and +u turn it off.
 func (w *walker) option(option string) {
 	on := strings.HasPrefix(option, "-")
 	switch option {
@@ -305,8 +307,8 @@ func RecordStartFileChange(r *userdata.Reader, file string, position userdata.Po
 	}
 }
 
-// noteAllTouched calls RecordStartFileChange for the text of each word.
-func noteAllTouched(r *userdata.Reader, words []userdata.Word, position userdata.Position) {
+// recordStartFileChanges calls RecordStartFileChange for the text of each word.
+func recordStartFileChanges(r *userdata.Reader, words []userdata.Word, position userdata.Position) {
 	for _, word := range words {
 		RecordStartFileChange(r, word.Text, position)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
-// evaluate returns whether a statement succeeds. known is true only for the commands true and false, and for a test
+// evaluate returns whether a statement succeeds. known is true only for the commands true, false and :, and for a test
 // of known texts.
 func (w *walker) evaluate(s *syntax.Stmt) (succeeds, known bool) {
 	switch c := s.Cmd.(type) {
@@ -52,7 +52,7 @@ func (w *walker) evaluateCall(c *syntax.CallExpr) (succeeds, known bool) {
 	return evaluateTest(words)
 }
 
-// evaluateTest evaluates the words of the command test. Tests of files are unknown.
+// evaluateTest evaluates the arguments of the command test. known is false for all tests but those of a text.
 func evaluateTest(words []string) (succeeds, known bool) {
 	if len(words) > 1 && words[0] == "!" {
 		succeeds, known = evaluateTest(words[1:])
@@ -92,9 +92,9 @@ func (w *walker) evaluateExpr(x syntax.TestExpr) (succeeds, known bool) {
 	case *syntax.UnaryTest:
 		return w.evaluateUnary(x)
 	case *syntax.BinaryTest:
-		left, ok := x.X.(*syntax.Word)
-		right, ok2 := x.Y.(*syntax.Word)
-		if !ok || !ok2 {
+		left, isLeftWord := x.X.(*syntax.Word)
+		right, isRightWord := x.Y.(*syntax.Word)
+		if !isLeftWord || !isRightWord {
 			return false, false
 		}
 		a, b := w.vars.Literal(left), w.vars.Literal(right)

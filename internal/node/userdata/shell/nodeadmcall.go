@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/nodeadm"
 )
 
-// readNodeadmCall processes a call of nodeadm in a script. The script may have written the NodeConfig that the call
-// names.
+// readNodeadmCall processes a call of nodeadm in a script. It reads the NodeConfig that the call names, if the script
+// has written that file.
 func readNodeadmCall(r *userdata.Reader, c command) {
 	for i, w := range c.words {
 		source, ok := strings.CutPrefix(w.Text, "--config-source=")
@@ -17,8 +17,8 @@ func readNodeadmCall(r *userdata.Reader, c command) {
 			source, ok = c.words[i+1].Text, true
 		}
 		if path, isFile := strings.CutPrefix(source, "file://"); ok && isFile {
-			if t, written := r.Files[path]; written {
-				nodeadm.Read(r, []userdata.Text{t})
+			if config, isWritten := r.Files[path]; isWritten {
+				nodeadm.Read(r, []userdata.Text{config})
 				return
 			}
 		}

@@ -20,13 +20,13 @@ import (
 // Limits on following a script.
 const (
 	MaxScript    = 1 << 17 // bytes
-	MaxBraces    = 200     // nesting depth
+	MaxBraces    = 200     // depth that Nesting returns
 	maxSteps     = 20000   // commands, counting each call of a function
 	maxCallDepth = 6       // depth of function calls
 )
 
-// walker follows a script without running it: it tracks the values of variables, the written files, and the commands
-// that run in any case.
+// walker follows a script without running it. It tracks the values of variables, the written files, and which commands
+// run in any case.
 type walker struct {
 	r     *userdata.Reader
 	part  int // number of the script's part in the user data
@@ -70,13 +70,13 @@ func ReadScript(r *userdata.Reader, p userdata.Part) {
 		r.Report(userdata.ScriptBroken, userdata.Certain, r.ScriptHarm(), at, "the script does not begin with #!, so it is not run").
 			Suggest("begin it with", "#!/bin/bash")
 		return
-	case p.Kind == userdata.TypeBoothook:
+	case p.Kind == userdata.TypeBoothook: // needs no interpreter
 	case !isShell(first):
 		r.Unevaluated = append(r.Unevaluated, "the script at "+at.String()+" is not a shell script")
 		return
 	}
 	w := &walker{r: r, part: at.Part, vars: &userdata.Variables{Set: map[string]string{}}, funcs: map[string]*syntax.Stmt{}}
-	if interpreter, ok := strings.CutPrefix(first, "#!"); ok { // a boothook needs no interpreter
+	if interpreter, ok := strings.CutPrefix(first, "#!"); ok {
 		for i, word := range strings.Fields(interpreter) {
 			if i > 0 {
 				w.option(word)
@@ -133,21 +133,21 @@ func (w *walker) run(body string) {
 }
 
 // reportBroken reports where the shell stops parsing the script. The shell runs the commands before that position.
-// started is true if one of these commands starts the kubelet.
-func (w *walker) reportBroken(err error, started bool) {
+// isStarted is true if one of these commands starts the kubelet.
+func (w *walker) reportBroken(err error, isStarted bool) {
 	position, what := userdata.Position{Part: w.part}, "the shell cannot parse the script from here on"
 	certainty, harm := userdata.Likely, w.r.ScriptHarm()
-	var parse syntax.ParseError
-	if errors.As(err, &parse) {
-		position.Line, position.Column = int(parse.Pos.Line()), int(parse.Pos.Col())
+	var parseErr syntax.ParseError
+	if errors.As(err, &parseErr) {
+		position.Line, position.Column = int(parseErr.Pos.Line()), int(parseErr.Pos.Col())
 		switch {
-		case strings.Contains(parse.Text, "without closing quote"):
+		case strings.Contains(parseErr.Text, "without closing quote"):
 			certainty, what = userdata.Certain, "the quote that is opened here is never closed, so the quoted text extends to the end of the script"
-		case strings.Contains(parse.Text, "here-document"):
+		case strings.Contains(parseErr.Text, "here-document"):
 			what = "the here-document that begins here is never ended"
 		}
 	}
-	if started {
+	if isStarted {
 		certainty = userdata.Likely
 	}
 	w.r.Report(userdata.ScriptBroken, certainty, harm, position, "%s", what).Suggest("close it", "")
@@ -217,7 +217,7 @@ func (w *walker) stmt(s *syntax.Stmt, sure bool, input userdata.Text) {
 			w.stmt(c.Stmt, sure, input)
 		}
 	case *syntax.TestClause:
-		w.failedTest(s, sure)
+		w.endAtFailedTest(s, sure)
 	default:
 		w.compound(c, sure)
 	}
@@ -322,8 +322,8 @@ func (w *walker) binary(c *syntax.BinaryCmd, sure bool, input userdata.Text) {
 	}
 }
 
-// failedTest ends the script at a test that certainly runs and fails, if set -e is on.
-func (w *walker) failedTest(s *syntax.Stmt, sure bool) {
+// endAtFailedTest ends the script at a test that certainly runs and fails, if set -e is on.
+func (w *walker) endAtFailedTest(s *syntax.Stmt, sure bool) {
 	if succeeds, known := w.evaluate(s); sure && known && !succeeds && w.errexit {
 		w.end(w.position(s.Pos()), "the script ends here, because the test fails and set -e is on")
 	}

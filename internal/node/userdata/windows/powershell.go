@@ -122,7 +122,7 @@ func (p *psReader) assign(words []userdata.Word) {
 	if len(words) == 3 {
 		value = words[2]
 	}
-	if len(p.vars) < userdata.MaxParts*8 {
+	if len(p.vars) < userdata.MaxParts*8 { // as for variables of the shell
 		p.vars[name] = value
 	}
 }
@@ -140,18 +140,18 @@ func (p *psReader) call(words []userdata.Word) {
 			}
 			continue
 		}
-		name, joined, hasColon := strings.Cut(name, ":") // -Name:value
+		name, afterColon, hasColon := strings.Cut(name, ":") // -Name:value
 		option := findParameter(name)
 		if option == "" {
-			pr := p.r.Report(userdata.OptionUnknown, userdata.Certain, userdata.NeverJoins, words[i].At,
+			problem := p.r.Report(userdata.OptionUnknown, userdata.Certain, userdata.NeverJoins, words[i].At,
 				"%s has no parameter of this name%s, and ends with an error", userdata.ByPS, userdata.Quoted("-"+name))
 			if near := userdata.Nearest(name, parameters); near != "" {
-				pr.Suggest("write", "-"+near)
+				problem.Suggest("write", "-"+near)
 			}
 			return
 		}
-		value := userdata.Word{Text: joined, At: words[i].At}
-		if !hasColon || joined == "" {
+		value := userdata.Word{Text: afterColon, At: words[i].At}
+		if !hasColon || afterColon == "" {
 			if i++; i >= len(words) || strings.HasPrefix(words[i].Text, "-") && !words[i].IsLiteral {
 				p.r.Report(userdata.ValueMissing, userdata.Certain, userdata.NeverJoins, words[i-1].At,
 					"-%s has no value, and %s ends with an error", option, userdata.ByPS)
@@ -212,7 +212,8 @@ func (p *psReader) setParameter(s *userdata.Start, option string, value userdata
 	}
 }
 
-// command reads the words of one command, at most 512. A backtick at the end of a line continues the command.
+// command reads the words of one command, at most 512 to limit memory. A backtick at the end of a line continues the
+// command.
 func (p *psReader) command() []userdata.Word {
 	var out []userdata.Word
 	for p.i < len(p.text.Body) && len(out) < 512 {
@@ -285,9 +286,9 @@ func (p *psReader) isEnd() bool {
 	return p.i >= len(p.text.Body) || strings.IndexByte(" \t\r\n;|(){}`", p.text.Body[p.i]) >= 0
 }
 
-// resolve returns the value of a variable if the word text is just that variable: UnknownText if it is never set. It
-// returns text itself if text is no variable, is the target of an assignment, or is the variable that EKS documents for
-// the path of Start-EKSBootstrap.ps1.
+// resolve returns the value of the variable that text names, or UnknownText if it is not set. It returns text itself if
+// text is no variable, is the target of an assignment, or is the variable that EKS documents for the path of
+// Start-EKSBootstrap.ps1.
 func (p *psReader) resolve(text string) string {
 	name, ok := strings.CutPrefix(text, "$")
 	if !ok || strings.Contains(text, userdata.UnknownText) {
