@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// cloudformation is the scope of the template: its pseudo parameters, its parameters, and the substitutions of each
-// policy.
+// cloudformation is the scope of the template: CloudFormation's pseudo parameters, parameters of the template, and
+// variables of substitutes.
 var cloudformation = Scope{
 	Partition: "${AWS::Partition}", Account: "${AWS::AccountId}", Region: "${AWS::Region}", Cluster: "${ClusterName}", UID: "${UID}",
 	NodeRoles: []string{roleMark}, Queue: "${NoticeQueue}", Parameters: []string{parameterMark},
@@ -42,6 +42,7 @@ func TestFilesOfCloudFormation(t *testing.T) {
 	compare(t, file, withPart(t, file, templateBegin, b.String(), templateEnd))
 }
 
+// writePolicyYAML writes a policy as a resource of the template. conditional has the Sids of onlyWithUID.
 func writePolicyYAML(t *testing.T, b *strings.Builder, p Policy, conditional map[string]bool) {
 	t.Helper()
 	unconditional, withUID := split(p.Statements, conditional)

@@ -11,7 +11,7 @@ func Doctor(s Scope) ([]Policy, error) {
 }
 
 func (s Scope) doctor() []Statement {
-	cluster := func(kind string) string { return s.arn("eks", s.Region, s.Account, kind+"/"+s.Cluster) }
+	arnOf := func(kind string) string { return s.arn("eks", s.Region, s.Account, kind+"/"+s.Cluster) }
 	return []Statement{
 		{
 			Why:    "The cluster's networks, images and instances. EC2 cannot restrict these actions to resources.",
@@ -40,8 +40,8 @@ func (s Scope) doctor() []Statement {
 				"eks:ListAccessEntries", "eks:ListFargateProfiles", "eks:ListNodegroups", "eks:ListPodIdentityAssociations",
 			},
 			Resource: []string{
-				cluster("cluster"), cluster("access-entry") + "/*", cluster("fargateprofile") + "/*", cluster("nodegroup") + "/*",
-				cluster("podidentityassociation") + "/*",
+				arnOf("cluster"), arnOf("access-entry") + "/*", arnOf("fargateprofile") + "/*", arnOf("nodegroup") + "/*",
+				arnOf("podidentityassociation") + "/*",
 			},
 		},
 		{

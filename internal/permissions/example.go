@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// ExampleRequests are requests that a statement must allow. Other policies can be evaluated with them. Every action is
-// requested on every resource.
+// ExampleRequests are requests that a statement of Policies allows, and that a user's own policies must allow, too:
+// every action on every resource.
 type ExampleRequests struct {
 	Policy    string              // name of the policy: "launch"
 	Sid       string              // Sid of the statement
@@ -40,7 +40,7 @@ func Examples(s Scope, policies []Policy) ([]ExampleRequests, error) {
 
 // example replaces the wildcards of an ARN pattern with example values. ARNs of images and snapshots have no account.
 func (s Scope) example(pattern string) string {
-	const account, resource = 4, 5
+	const account, resource = 4, 5 // indexes of the parts of an ARN
 	parts := strings.SplitN(pattern, ":", resource+1)
 	if len(parts) <= resource {
 		return pattern

@@ -6,11 +6,11 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/iampolicy"
 )
 
-// denied returns, by statement, the controller's example requests that the policies deny.
-func denied(t *testing.T, s Scope, texts ...string) map[string][]string {
+// denied returns, by Sid, the example requests of the controller that are denied by the policies in documents.
+func denied(t *testing.T, s Scope, documents ...string) map[string][]string {
 	t.Helper()
 	var policies []iampolicy.Policy
-	for _, text := range texts {
+	for _, text := range documents {
 		p, err := iampolicy.Read([]byte(text))
 		if err != nil {
 			t.Fatal(err)
@@ -34,32 +34,33 @@ func denied(t *testing.T, s Scope, texts ...string) map[string][]string {
 	return out
 }
 
-// TestExamplesAreAllowed: the policies allow all example requests, with and without a UID. Without one policy, its
-// requests are denied.
+// TestExamplesAreAllowed: the policies allow all example requests, with and without a UID. Without the policy launch,
+// its requests are denied.
 func TestExamplesAreAllowed(t *testing.T) {
 	t.Parallel()
-	anyCluster := demo
-	anyCluster.UID = ""
-	for _, s := range []Scope{demo, anyCluster} {
-		var texts []string
+	noUID := demo
+	noUID.UID = ""
+	for _, s := range []Scope{demo, noUID} {
+		var documents []string
 		for _, p := range policiesOf(t, s) {
 			text, err := p.JSON()
 			if err != nil {
 				t.Fatal(err)
 			}
-			texts = append(texts, string(text))
+			documents = append(documents, string(text))
 		}
-		if got := denied(t, s, texts...); len(got) > 0 {
+		if got := denied(t, s, documents...); len(got) > 0 {
 			t.Errorf("with UID %q, the policies deny %v, want no denied request", s.UID, got)
 		}
-		got := denied(t, s, texts[1:]...) // without the first policy, launch
+		got := denied(t, s, documents[1:]...) // without the first policy, launch
 		if len(got["MakeWhatIsTagged"]) == 0 || len(got["EndOwnInstances"]) == 0 || len(got["PassNodeRoles"]) > 0 {
 			t.Errorf("without the policy launch, %v are denied, want only requests of that policy", got)
 		}
 	}
 }
 
-// TestExamplesNameTheCluster: the policies of another cluster do not allow requests that are limited to this cluster.
+// TestExamplesNameTheCluster: the policy launch of another cluster does not allow requests that are limited to this
+// cluster.
 func TestExamplesNameTheCluster(t *testing.T) {
 	t.Parallel()
 	other := demo
@@ -71,6 +72,6 @@ func TestExamplesNameTheCluster(t *testing.T) {
 	got := denied(t, demo, string(text))
 	// MakeWhatIsTagged allows 3 actions on 6 kinds of resources, NameOwnInstances 1 action on 1 kind.
 	if len(got["UseWhatOthersMade"]) > 0 || len(got["MakeWhatIsTagged"]) != 3*6 || len(got["NameOwnInstances"]) != 1 {
-		t.Errorf("the policies of another cluster deny %v, want only requests that are limited to the cluster", got)
+		t.Errorf("the policy launch of another cluster denies %v, want only requests that are limited to the cluster", got)
 	}
 }

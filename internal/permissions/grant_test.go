@@ -64,13 +64,14 @@ func TestFiles(t *testing.T) {
 	}
 	const head = "|---|---|---|\n"
 	before, rest, ok := strings.Cut(string(text), head)
-	_, after, end := strings.Cut(rest, "\n\n")
-	if !ok || !end {
+	_, after, hasEnd := strings.Cut(rest, "\n\n")
+	if !ok || !hasEnd {
 		t.Fatalf("%s has no table of statements", readme)
 	}
 	compare(t, readme, before+head+table.String()+"\n"+after)
 }
 
+// compare compares a file with its generated text want. With -rewrite it writes the file.
 func compare(t *testing.T, file, want string) {
 	t.Helper()
 	if *rewrite {
@@ -100,8 +101,8 @@ func withPart(t *testing.T, file, begin, part, end string) string {
 	return before + begin + part + end + after
 }
 
-// TestSizes: IAM accepts managed policies of 6,144 characters, not counting white space. Cluster names have up to 100
-// characters.
+// TestSizes: IAM accepts managed policies of at most 6,144 characters, not counting white space. Cluster names have up
+// to 100 characters.
 func TestSizes(t *testing.T) {
 	t.Parallel()
 	long := Scope{
@@ -130,7 +131,7 @@ func TestSizes(t *testing.T) {
 }
 
 // TestChangesAreScoped: each statement that allows changes requires the tag of this cluster, in the request or on the
-// resource, or names the resource itself. The exceptions are in harmless.
+// resource. The exceptions are in harmless; none of them allows every resource.
 func TestChangesAreScoped(t *testing.T) {
 	t.Parallel()
 	harmless := map[string]string{
@@ -145,14 +146,14 @@ func TestChangesAreScoped(t *testing.T) {
 				t.Errorf("statement %q: want a unique Sid of letters and digits, and a reason", s.Sid)
 			}
 			seen[s.Sid] = true
-			allowsChanges := s.Effect == allow && slices.ContainsFunc(s.Action, changes)
+			allowsChanges := s.Effect == allow && slices.ContainsFunc(s.Action, isChange)
 			if !allowsChanges || harmless[s.Sid] != "" {
 				continue
 			}
 			equals := s.Condition["StringEquals"]
 			const tag = tagCluster + "demo"
 			if got := slices.Concat(equals[requestTag+tag], equals[resourceTag+tag]); !slices.Equal(got, []string{"owned"}) {
-				t.Errorf("%s may %v without the cluster's tag: %v", s.Sid, s.Action, s.Condition)
+				t.Errorf("%s allows %v with the conditions %v, want a condition on the cluster's tag", s.Sid, s.Action, s.Condition)
 			}
 		}
 	}
@@ -172,12 +173,12 @@ func TestChangesAreScoped(t *testing.T) {
 	}
 }
 
-func changes(action string) bool {
+func isChange(action string) bool {
 	_, verb, _ := strings.Cut(action, ":")
 	return !strings.HasPrefix(verb, "Describe") && !strings.HasPrefix(verb, "Get") && !strings.HasPrefix(verb, "List")
 }
 
-// TestVerdicts evaluates single requests: for this cluster, for another one, and for one with the same name.
+// TestVerdicts evaluates single requests: for this cluster, for another cluster, and for one with the same name.
 func TestVerdicts(t *testing.T) {
 	t.Parallel()
 	tags := func(prefix, cluster, uid string) iampolicy.Keys {
@@ -288,7 +289,6 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// chain yields the pairs of both maps.
 func chain(a, b iampolicy.Keys) func(func(string, []string) bool) {
 	return func(yield func(string, []string) bool) {
 		for _, m := range []iampolicy.Keys{a, b} {
@@ -318,6 +318,7 @@ func read(t *testing.T, s Scope) []iampolicy.Policy {
 	return out
 }
 
+// TestScopeIsChecked: invalid scopes are errors. Policies have the names of their scope.
 func TestScopeIsChecked(t *testing.T) {
 	t.Parallel()
 	for _, s := range []Scope{
@@ -338,7 +339,6 @@ func TestScopeIsChecked(t *testing.T) {
 			t.Errorf("the partition of %s is %q, want %q: %v", region, s.Partition, want, err)
 		}
 	}
-	// The policies name the scope's partition, roles, parameters and queue.
 	cn := demo
 	cn.Partition, cn.NodeRoles, cn.Parameters, cn.Queue = "aws-cn", []string{"/path/node"}, []string{"/own/image"}, "messages"
 	for _, want := range []string{

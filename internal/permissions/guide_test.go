@@ -39,7 +39,7 @@ func TestFilesOfGuide(t *testing.T) {
 	compare(t, file, withPart(t, file, guideBegin, b.String()+"\n", guideEnd))
 }
 
-func writeSection(b *strings.Builder, s Statement, onlyWithUID bool) {
+func writeSection(b *strings.Builder, s Statement, needsUID bool) {
 	fmt.Fprintf(b, "\n#### `%s`\n\n%s\n\n", s.Sid, s.Why)
 	verb := "Allows"
 	if s.Effect == deny {
@@ -58,7 +58,7 @@ func writeSection(b *strings.Builder, s Statement, onlyWithUID bool) {
 			fmt.Fprintf(b, "* Where: %s\n", condition(operator, key, s.Condition[operator][key]))
 		}
 	}
-	if onlyWithUID {
+	if needsUID {
 		b.WriteString("* Exists only if the cluster's UID was given.\n")
 	}
 	fmt.Fprintf(b, "* At worst: %s\n", s.Worst)

@@ -9,7 +9,7 @@ import (
 
 // Policy is one managed policy. There are several because a managed policy has at most 6,144 characters.
 type Policy struct {
-	Name       string      // "launch": used in file names, and as the end of the policy's name
+	Name       string      // "launch": used in file names, and as the end of the name in IAM
 	Statements []Statement // in the order of the document
 }
 
@@ -20,14 +20,13 @@ type Statement struct {
 	Sid       string     // unique in the policy
 	Effect    string     // "Allow" or "Deny"
 	Action    []string   // IAM actions
-	Resource  []string   // ARNs with placeholders
+	Resource  []string   // ARNs; * matches any characters
 	Condition Conditions `json:",omitempty"` // nil: unconditional
 }
 
-// Conditions are the conditions of a statement: values by key by operator.
+// Conditions are the conditions of a statement: operator → condition key → values.
 type Conditions map[string]map[string][]string
 
-// Effects of a statement.
 const (
 	allow = "Allow"
 	deny  = "Deny"

@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// file has the rules of the chart's roles.
-const file = "../../deploy/charts/joiner/templates/_rights.tpl"
+const rulesFile = "../../deploy/charts/joiner/templates/_rights.tpl"
 
 // TestChart compares the roles of the chart with the rules.
 func TestChart(t *testing.T) {
@@ -24,13 +23,13 @@ func TestChart(t *testing.T) {
 		want.WriteString("{{- end }}\n")
 	}
 	if *rewrite {
-		if err := os.WriteFile(file, want.Bytes(), 0o600); err != nil {
+		if err := os.WriteFile(rulesFile, want.Bytes(), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	if got, err := os.ReadFile(file); err != nil || !bytes.Equal(got, want.Bytes()) {
-		t.Errorf("%s differs from the lists in package permissions (%v): go test ./internal/permissions -run TestChart -rewrite", file, err)
+	if got, err := os.ReadFile(rulesFile); err != nil || !bytes.Equal(got, want.Bytes()) {
+		t.Errorf("%s differs from the lists in package permissions (%v): go test ./internal/permissions -run TestChart -rewrite", rulesFile, err)
 	}
 }
 
@@ -72,7 +71,7 @@ func TestRulesAreNarrow(t *testing.T) {
 			}
 		}
 		if all := slices.Concat([]string{r.Group}, r.Resources, r.Verbs); slices.Contains(all, "*") || slices.Contains(r.Resources, "secrets") {
-			t.Errorf("%+v allows too much: no wildcards, no secrets", r)
+			t.Errorf("%+v: want no wildcards and no secrets", r)
 		}
 		// CRDs are the exception: server-side apply creates them with a request that names the object.
 		if slices.Contains(r.Verbs, "create") && len(r.Names) > 0 && r.Resources[0] != "customresourcedefinitions" {
@@ -81,23 +80,24 @@ func TestRulesAreNarrow(t *testing.T) {
 	}
 }
 
+// TestAllows: the rules allow requests that the controller makes, and no similar ones.
 func TestAllows(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		request Request // verb, group, resource, name and scope
 		want    bool
 	}{
-		"pods everywhere":       {Request{"list", "", "pods", "", Cluster}, true},
-		"pods of one namespace": {Request{"list", "", "pods", "", Own}, true},
-		"one pod":               {Request{"get", "", "pods", "web", Cluster}, false},
-		"an eviction":           {Request{"create", "", "pods/eviction", "web", Cluster}, true},
-		"a pod":                 {Request{"create", "", "pods", "web", Cluster}, false},
-		"secrets":               {Request{"list", "", "secrets", "", System}, false},
-		"the lease":             {Request{"update", "coordination.k8s.io", "leases", LeaseName, Own}, true},
-		"another lease":         {Request{"update", "coordination.k8s.io", "leases", "kube-scheduler", Own}, false},
-		"a lease elsewhere":     {Request{"update", "coordination.k8s.io", "leases", LeaseName, Cluster}, false},
-		"kube-dns":              {Request{"get", "", "services", "kube-dns", System}, true},
-		"another service":       {Request{"get", "", "services", "metrics", System}, false},
+		"pods of all namespaces":   {Request{"list", "", "pods", "", Cluster}, true},
+		"pods of one namespace":    {Request{"list", "", "pods", "", Own}, true},
+		"reading one pod":          {Request{"get", "", "pods", "web", Cluster}, false},
+		"an eviction":              {Request{"create", "", "pods/eviction", "web", Cluster}, true},
+		"creating a pod":           {Request{"create", "", "pods", "web", Cluster}, false},
+		"secrets":                  {Request{"list", "", "secrets", "", System}, false},
+		"the lease":                {Request{"update", "coordination.k8s.io", "leases", LeaseName, Own}, true},
+		"another lease":            {Request{"update", "coordination.k8s.io", "leases", "kube-scheduler", Own}, false},
+		"leases of all namespaces": {Request{"update", "coordination.k8s.io", "leases", LeaseName, Cluster}, false},
+		"kube-dns":                 {Request{"get", "", "services", "kube-dns", System}, true},
+		"another service":          {Request{"get", "", "services", "metrics", System}, false},
 		"a CRD of ours": {Request{"patch", "apiextensions.k8s.io", "customresourcedefinitions",
 			"nodepools.karpenter.sh", Cluster}, true},
 		"a CRD of others": {Request{"patch", "apiextensions.k8s.io", "customresourcedefinitions",

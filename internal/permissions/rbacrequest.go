@@ -27,7 +27,7 @@ func (r Rule) where() RuleScope {
 	return r.Where
 }
 
-// RulesIn returns the rules with the scope.
+// RulesIn returns the rules with the scope where.
 func RulesIn(where RuleScope) []Rule {
 	return slices.DeleteFunc(Rules(), func(r Rule) bool { return r.where() != where })
 }

@@ -4,8 +4,8 @@
 //
 // In: the cluster's name, account and region; the roles of its nodes and its interruption queue.
 // Out: IAM policies statement by statement, RBAC rules, and whether a rule allows a request.
-// Never: a permission that no call of the controller needs, a change to resources without the cluster's tags, or a call
-// to AWS or Kubernetes.
+// Never: a permission that no call needs, a permission to change resources without the cluster's tags, or a call to AWS
+// or Kubernetes.
 package permissions
 
 import (

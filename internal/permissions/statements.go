@@ -30,8 +30,8 @@ func (s Scope) tagConditions(prefix string) Conditions {
 
 // launch returns the statements for launching and terminating instances.
 func (s Scope) launch() []Statement {
-	tagging := s.tagConditions(requestTag)
-	tagging["StringEquals"]["ec2:CreateAction"] = []string{"CreateFleet", "CreateLaunchTemplate", "RunInstances"}
+	atCreation := s.tagConditions(requestTag)
+	atCreation["StringEquals"]["ec2:CreateAction"] = []string{"CreateFleet", "CreateLaunchTemplate", "RunInstances"}
 	newResources := s.ec2("fleet", "instance", "launch-template", "network-interface", "spot-instances-request", "volume")
 	out := []Statement{
 		{
@@ -60,7 +60,7 @@ func (s Scope) launch() []Statement {
 			Worst:  "New resources can have additional tags with any value. Existing resources cannot be tagged.",
 			Sid:    "TagWhatIsMade",
 			Effect: allow, Action: []string{"ec2:CreateTags"},
-			Resource: newResources, Condition: tagging,
+			Resource: newResources, Condition: atCreation,
 		},
 		{
 			Why:    "An instance gets the name of its Node after the Node has joined. No other tags of existing instances can be changed.",
@@ -233,7 +233,7 @@ func (s Scope) reading() []Statement {
 // diagnosis returns the statements for explaining why nodes do not join. All are optional: without one, the diagnosis
 // reports the missing permission instead of the cause.
 func (s Scope) diagnosis() []Statement {
-	cluster := func(kind string) string { return s.arn("eks", s.Region, s.Account, kind+"/"+s.Cluster) }
+	arnOf := func(kind string) string { return s.arn("eks", s.Region, s.Account, kind+"/"+s.Cluster) }
 	return []Statement{
 		{
 			Why:    "Optional: the controller checks whether instances can reach the API server, to explain why a node does not join. EC2 cannot restrict these actions to resources.",
@@ -257,7 +257,7 @@ func (s Scope) diagnosis() []Statement {
 			Worst:  "The holder can read the names of the roles and users that have access to the cluster.",
 			Sid:    "LookWhoMayJoin",
 			Effect: allow, Action: []string{"eks:DescribeAccessEntry", "eks:ListAccessEntries"},
-			Resource: []string{cluster("cluster"), cluster("access-entry") + "/*"},
+			Resource: []string{arnOf("cluster"), arnOf("access-entry") + "/*"},
 		},
 		{
 			Why:    "Optional: the controller reads the trust policies of the node roles and the names of their policies when nodes with these roles do not join.",

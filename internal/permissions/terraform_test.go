@@ -77,7 +77,7 @@ func onlyWithUID(t *testing.T) map[string]bool {
 	return out
 }
 
-// split separates the unconditional statements from the conditional ones.
+// split separates the statements with the Sids of conditional, which need the UID, from the others.
 func split(statements []Statement, conditional map[string]bool) (unconditional, withUID []Statement) {
 	for _, s := range statements {
 		if conditional[s.Sid] {
@@ -124,6 +124,7 @@ func writeHCL(b *strings.Builder, s Statement) {
 	b.WriteString(indent + "},\n")
 }
 
+// item is an attribute of a Terraform object, with its value on one or more lines.
 type item struct {
 	name  string
 	lines []string

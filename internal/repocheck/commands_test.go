@@ -23,7 +23,7 @@ var insertingFiles = map[string]string{
 	"internal/diagnosis/nodeclass/userdata.go":     "a comment after a command, which internal/diagnosis/fix escapes",
 }
 
-// commandForm matches a command with inserted text.
+// commandForm matches a command with a verb of package fmt, such as %s.
 var commandForm = regexp.MustCompile(`\b(kubectl (-|[a-z]+ )|aws [a-z0-9]+ [a-z]+-|helm [a-z]+ |joiner (plan|correct|render) )[^"]*%(\[\d\])?[sqv]`)
 
 // TestCommandsAreValues: only internal/diagnosis/fix inserts text into commands, except for the files in

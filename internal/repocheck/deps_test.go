@@ -179,7 +179,7 @@ var forbiddenInPure = map[string]bool{
 	"time.Now": true, "time.Since": true, "time.Until": true, "time.Sleep": true, "time.After": true,
 }
 
-// purePackages lists the packages of decisions and values. The packages below them are pure, too. See isPure.
+// purePackages lists the packages of decisions and values. The packages below them are pure, too.
 var purePackages = []string{
 	"internal/suggest", "internal/model", "internal/scheduling", "internal/disruption",
 	"internal/node/lifecycle", "internal/node/bootstrap", "internal/diagnosis",
@@ -219,8 +219,8 @@ func TestPolicy(t *testing.T) {
 		for _, spec := range f.Imports {
 			imp, _ := strconv.Unquote(spec.Path.Value)
 			dep, isOurs := strings.CutPrefix(imp, module)
-			first, _, _ := strings.Cut(imp, "/")
-			isExternal := !isOurs && strings.Contains(first, ".") // the standard library has no dot there
+			host, _, _ := strings.Cut(imp, "/")
+			isExternal := !isOurs && strings.Contains(host, ".") // paths of the standard library have no host
 			isListed := slices.ContainsFunc(external[pkg], func(s string) bool { return imp == s || strings.HasPrefix(imp, s+"/") })
 			switch {
 			case isOurs && !slices.Contains(internal[pkg], dep), isExternal && !isListed, isPure(pkg) && forbiddenInPure[imp]:
@@ -259,14 +259,14 @@ func checkPure(t *testing.T, fset *token.FileSet, f *ast.File) {
 }
 
 // parsePolicy returns the allowed imports of each package: packages of this module, and packages of other modules. It
-// checks the order of the policy: imported packages are above their importers, and the packages of a group are
-// together.
+// checks the order of the policy: imported packages are above their importers, and the packages of a top folder are in
+// one group.
 func parsePolicy(t *testing.T) (internal, external map[string][]string) {
 	internal, external = map[string][]string{}, map[string][]string{}
-	section, sectionOf := 0, map[string]int{}
+	group, groupOf := 0, map[string]int{} // number of the heading, and by top folder
 	for line := range strings.Lines(importPolicy) {
 		if strings.HasPrefix(line, "#") {
-			section++
+			group++
 			continue
 		}
 		name, rest, ok := strings.Cut(line, ":")
@@ -280,16 +280,16 @@ func parsePolicy(t *testing.T) (internal, external map[string][]string) {
 			}
 		}
 		internal[name], external[name] = strings.Fields(in), strings.Fields(out)
-		if known, ok := sectionOf[groupOf(name)]; ok && known != section {
-			t.Errorf("policy: %s is not listed with the other packages of %s", name, groupOf(name))
+		if known, ok := groupOf[topFolder(name)]; ok && known != group {
+			t.Errorf("policy: %s is not listed with the other packages of %s", name, topFolder(name))
 		}
-		sectionOf[groupOf(name)] = section
+		groupOf[topFolder(name)] = group
 	}
 	return internal, external
 }
 
-// groupOf returns the group of a package: internal/aws for internal/aws/ec2, api for api/aws/v1.
-func groupOf(pkg string) string {
+// topFolder returns the folder whose packages are in one group: internal/aws for internal/aws/ec2, api for api/aws/v1.
+func topFolder(pkg string) string {
 	parts := strings.SplitN(pkg, "/", 3)
 	if parts[0] == "internal" && len(parts) > 1 {
 		return parts[0] + "/" + parts[1]

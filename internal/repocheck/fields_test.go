@@ -121,6 +121,6 @@ type h struct{ I int }
 `
 	total, uncommented := exportedFields(t, "p.go", []byte(text))
 	if total != 5 || len(uncommented) != 1 || uncommented[0] != "p.go:9: A.F" {
-		t.Errorf("%d fields, want 5; without a comment: %v, want A.F", total, uncommented)
+		t.Errorf("%d fields, want 5; without a comment: %v, want p.go:9: A.F", total, uncommented)
 	}
 }

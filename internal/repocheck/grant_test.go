@@ -13,7 +13,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/permissions"
 )
 
-// callsWithOtherPermission lists calls of the AWS clients that need a permission with another name, or no permission.
+// callsWithOtherPermission lists calls to AWS that need a permission with another name, or no permission.
 var callsWithOtherPermission = map[string]string{
 	"sqs:DeleteMessageBatch": "needs sqs:DeleteMessage",
 	"sts:GetCallerIdentity":  "needs no permission",
@@ -26,8 +26,8 @@ var permissionsWithoutCall = map[string]string{
 	"sqs:DeleteMessage":      "messages are deleted in batches",
 }
 
-// TestGrants compares the IAM policies with the calls in the code of the AWS clients: each call is allowed, and each
-// allowed action is called. The lab compares the policies with the real calls, including resources and conditions.
+// TestGrants compares the IAM policies with the calls to AWS in the code: each call is allowed, and each allowed action
+// is called. The lab compares the policies with the calls at run time, including resources and conditions.
 func TestGrants(t *testing.T) {
 	scope := permissions.Scope{Account: "111122223333", Region: "us-east-1", Cluster: "demo"}
 	policies, err := permissions.Policies(scope)
@@ -38,7 +38,7 @@ func TestGrants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	actions, called := permissions.Actions(append(policies, doctor...)), callsOfClients(t)
+	actions, called := permissions.Actions(append(policies, doctor...)), callsInCode(t)
 	if len(called) < 20 {
 		t.Fatalf("the test found only %d calls, want at least 20: %v", len(called), called)
 	}
@@ -61,9 +61,8 @@ func TestGrants(t *testing.T) {
 	}
 }
 
-// callsOfClients returns the calls in the code of the AWS clients, each with its file. It finds the calls by the types
-// of their requests.
-func callsOfClients(t *testing.T) map[string]string {
+// callsInCode returns the calls to AWS in the code, each with its file. It finds them by the types of their requests.
+func callsInCode(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	fset := token.NewFileSet()

@@ -73,8 +73,8 @@ func TestLanguage(t *testing.T) {
 		t.Skipf("no git checkout: %v", err)
 	}
 	for file := range strings.SplitSeq(strings.TrimRight(string(out), "\x00"), "\x00") {
-		for _, c := range findingsIn(t, file) {
-			t.Errorf("%s:%d: %s", c.file, c.line, c.text)
+		for _, f := range findingsIn(t, file) {
+			t.Errorf("%s:%d: %s", f.file, f.line, f.text)
 		}
 	}
 }
@@ -162,7 +162,7 @@ func visitGoProse(t *testing.T, file string, text []byte, check func(line int, p
 
 // visitMarkdownProse visits paragraphs, list items, headings and cells of tables, without code.
 func visitMarkdownProse(text string, check func(line int, prose string, isLimited bool)) {
-	isCode, paragraph, begin := false, "", 0
+	isCode, paragraph, begin := false, "", 0 // begin is the number of the paragraph's first line
 	flush := func() {
 		if paragraph != "" {
 			check(begin, withoutCode(paragraph), true)
@@ -219,7 +219,7 @@ func withoutCode(text string) string {
 // sentences splits prose at full stops, colons, semicolons, blank lines and list items.
 func sentences(prose string) []string { return sentenceEnd.Split(prose, -1) }
 
-// TestLanguageFinds: banned words and long sentences are found in each kind of text, and code is not read.
+// TestLanguageFinds: banned words and long sentences are found in paragraphs and tables, and code is ignored.
 func TestLanguageFinds(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("word ", maxSentenceWords+1)

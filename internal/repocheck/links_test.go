@@ -57,7 +57,7 @@ func documents(t *testing.T) []string {
 		return nil
 	})
 	if err != nil || len(out) < 10 {
-		t.Fatalf("the repository has the documents %v (%v), want at least 10", out, err)
+		t.Fatalf("the Markdown files are %v (%v), want at least 10", out, err)
 	}
 	return out
 }

@@ -3,7 +3,7 @@
 //
 // In: the files of the checkout.
 // Out: test failures that name the file and the line.
-// Never: code that a program uses.
+// Never: code that a program imports.
 package repocheck
 
 import (

@@ -114,7 +114,7 @@ func TestArchitecturePaths(t *testing.T) {
 	}
 	paths := pathInTable.FindAllStringSubmatch(table, -1)
 	if len(paths) < 60 {
-		t.Errorf("%s names %d paths, fewer than 60: the pattern may be wrong", architecturePage, len(paths))
+		t.Errorf("pathInTable finds %d paths in %s, want at least 60: the pattern may be wrong", len(paths), architecturePage)
 	}
 	for _, found := range paths {
 		if !exists(found[1]) {

@@ -167,7 +167,6 @@ func typeOf(props *apiextensionsv1.JSONSchemaProps) string {
 	return props.Type
 }
 
-// validationOf lists limits, values, patterns and the messages of rules.
 func validationOf(props *apiextensionsv1.JSONSchemaProps) []string {
 	var out []string
 	number := func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }

@@ -33,7 +33,7 @@ If a condition is True, its reason is its type. If AWS rejected a request, the r
 	for _, f := range conditionFiles {
 		for _, c := range constantsOf(t, f.file, f.group, false) {
 			isType, isReason := strings.HasPrefix(c.name, "Condition"), strings.HasPrefix(c.name, "Reason")
-			// ConditionSet in api/, which readSource ignores, uses the "Reasons of any condition".
+			// ConditionSet uses the "Reasons of any condition". It is in api/, where sourceFacts counts no uses.
 			isUsed := s.uses(c.value) || strings.HasPrefix(c.block, "Reasons of any condition")
 			if !isType && !isReason || !isUsed {
 				continue
@@ -83,18 +83,19 @@ a changed message is emitted at once. Reasons with the same meaning as in Karpen
 		if c.comment == "" {
 			t.Errorf("%s: %s has no comment at the end of its line", file, c.name)
 		}
-		kind, inKarpenter := "Normal", "no"
+		eventType, inKarpenter := "Normal", "no"
 		if warns[c.name] {
-			kind = "Warning"
+			eventType = "Warning"
 		}
 		if isKarpenters[c.value] {
 			inKarpenter = "yes"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", c.value, kind, cell(c.comment), inKarpenter)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", c.value, eventType, cell(c.comment), inKarpenter)
 	}
 	return b.String()
 }
 
+// namesIn returns all identifiers in a function.
 func namesIn(t *testing.T, file, function string) map[string]bool {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)

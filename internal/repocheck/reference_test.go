@@ -19,9 +19,8 @@ import (
 // cmd/joiner generates.
 const referenceFolder = "docs/reference"
 
-// TestReference compares docs/reference with the code. It fails if the code has added, removed or changed a setting,
-// metric, condition, event or label. Then run it with -rewrite and review the difference. It also fails if one of them
-// has no comment.
+// TestReference compares docs/reference with the code, and requires a comment on each constant of the pages. With
+// -rewrite it writes the pages.
 func TestReference(t *testing.T) {
 	s := readSource(t)
 	for name, page := range map[string]string{
@@ -126,9 +125,9 @@ Durations are in seconds. The controller also has the usual metrics of controlle
 
 type constant struct {
 	name, value string
-	block       string // first sentence of the block's comment
+	block       string // first sentence of the comment of its const block
 	group       string // title of its group in the block, if the block has groups
-	comment     string // its comment, without its name
+	comment     string // as meaningOf returns it
 }
 
 // constantsOf returns the string constants of a file. group is the value of the constant Group in the file. If

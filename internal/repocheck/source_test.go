@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// sourceFacts has facts about the product's code, which the tests parse without compiling it. Uses of names in tests,
-// in test tools, and in api/, which mirrors Karpenter's API, do not count.
+// sourceFacts has facts about the product's code, which the tests parse without compiling it. Uses of names do not
+// count in tests, in test tools, in packages that only list names, and in api/, which mirrors Karpenter's API.
 type sourceFacts struct {
 	constants   map[string][]string // value of a constant → names of the constants with this value
 	literals    map[string]bool     // string literals outside of constants
@@ -22,7 +22,7 @@ type sourceFacts struct {
 	selectors   map[string]bool     // selected fields and constants: the B of a.B
 	warnings    map[string]string   // path of a field without effect (in warningsFile) → the warning
 	metrics     map[string][]string // name → labels
-	metricVar   map[string]string   // name → its field in package metrics
+	metricField map[string]string   // name → its field in package metrics
 	metricHelp  map[string]string   // name → help
 	metricKind  map[string]string   // name → counter, gauge, histogram, summary
 }
@@ -39,7 +39,7 @@ func readSource(t *testing.T) sourceFacts {
 	s := sourceFacts{
 		constants: map[string][]string{}, literals: map[string]bool{}, identifiers: map[string]bool{}, selectors: map[string]bool{},
 		warnings: map[string]string{}, metrics: map[string][]string{},
-		metricVar: map[string]string{}, metricHelp: map[string]string{}, metricKind: map[string]string{},
+		metricField: map[string]string{}, metricHelp: map[string]string{}, metricKind: map[string]string{},
 	}
 	groups := map[string]string{"api/karpenter/v1": "karpenter.sh", "api/karpenter/v1alpha1": "karpenter.sh",
 		"api/aws/v1": "karpenter.k8s.aws"}
@@ -79,7 +79,7 @@ func readSource(t *testing.T) sourceFacts {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, field := range s.metricVar {
+	for name, field := range s.metricField {
 		if !s.selectors[field] {
 			t.Errorf("metric %s is registered but never set: no code uses the field %s", name, field)
 		}
@@ -87,7 +87,6 @@ func readSource(t *testing.T) sourceFacts {
 	return s
 }
 
-// metricsFolder is the folder of the package that registers metrics.
 const metricsFolder = "internal/metrics"
 
 // warningsFile contains the controller's warnings about fields of objects without effect. A field that is read only
@@ -198,7 +197,7 @@ func (s sourceFacts) readMetrics(f *ast.File) {
 			s.metricKind[texts[0]] = strings.TrimSuffix(strings.Replace(method.Sel.Name, "ies", "ys", 1), "s")
 		}
 		if pair != nil {
-			s.metricVar[texts[0]] = pair.Key.(*ast.Ident).Name
+			s.metricField[texts[0]] = pair.Key.(*ast.Ident).Name
 		}
 		return true
 	})

@@ -12,7 +12,8 @@ import (
 // maxFileSize is the maximum size of a tracked file in bytes, because every clone keeps all versions.
 const maxFileSize = 1 << 20
 
-// headSize is the number of bytes that are read of a file. Git, too, looks for a zero byte in the first 8000 bytes.
+// headSize is the number of bytes that TestNoBinaries reads of a file: Git, too, calls a file binary if these contain a
+// zero byte.
 const headSize = 8000
 
 // binaryKinds maps the first bytes of programs, libraries and archives to their kind. Such files cannot be reviewed.

@@ -268,7 +268,6 @@ func parsePod(words []string) (cluster.Pod, int, error) {
 // maxTimes is the maximum number of pods that one line can declare.
 const maxTimes = 1_000_000
 
-// parseTimes returns the number in "x3".
 func parseTimes(word string) (int, error) {
 	number, ok := strings.CutPrefix(word, "x")
 	n, err := strconv.Atoi(number)

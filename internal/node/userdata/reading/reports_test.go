@@ -141,70 +141,71 @@ func problemsOfClass(t *testing.T, alias, own string, kubelet []byte) (problems 
 func TestBottlerocketSettings(t *testing.T) {
 	t.Parallel()
 	for userData, want := range map[string]string{
-		"[settings.kernel]\nlockdown = \"strict\"":                                    "settings.kernel.lockdown must be one of none, integrity, confidentiality",
-		"[settings.kernel]\nlockdown = true":                                          "lockdown must be text, but is true or false",
-		"[settings.kernel.sysctl]\n\"vm.max_map_count\" = true":                       "settings.kernel.sysctl.vm.max_map_count must be text",
-		"[settings.kernel.sysctl]\n\"../etc\" = \"1\"":                                "a key of settings.kernel.sysctl",
-		"[settings.kernel.sysctl.net.core]\nsomaxconn = \"1\"":                        "settings.kernel.sysctl.net must be text, but is a table",
-		"[settings.kernel.modules.udf]\nallowed = \"false\"":                          "settings.kernel.modules.udf.allowed must be true or false, but is text",
-		"[settings.kernel.modules.udf]\nallow = false":                                "settings.kernel.modules.udf.allow is unknown to Bottlerocket",
-		"[settings.kernel]\nmodules = [\"udf\"]":                                      "settings.kernel.modules must be a table, but is a list",
-		"[settings.kernel.hugepages.transparent]\nenabled = \"yes\"":                  "enabled must be one of never, madvise, always",
-		"[settings.boot.kernel-parameters]\nconsole = \"tty0\"":                       "settings.boot.kernel-parameters.console must be a list, but is text",
-		"[settings.boot.kernel-parameters]\nconsole = [0]":                            "an entry of settings.boot.kernel-parameters.console must be text",
-		"[settings.boot]\nreboot-to-reconcile = \"yes\"":                              "reboot-to-reconcile must be true or false",
-		"[settings.host-containers.admin]\nenabled = \"true\"":                        "settings.host-containers.admin.enabled must be true or false, but is text",
-		"[settings.host-containers.admin]\nuser-data = \"not base64!\"":               "settings.host-containers.admin.user-data must be base64",
-		"[settings.host-containers.admin]\nuserdata = \"aGk=\"":                       "settings.host-containers.admin.userdata is unknown",
-		"[settings.host-containers.my_admin]\nenabled = true":                         "a key of settings.host-containers (my_admin) must be letters, digits and dashes",
-		"[settings.bootstrap-containers.a]\nsource = \"x\"\nmode = \"often\"":         "mode must be one of off, once, always",
-		"[settings.bootstrap-containers.a]\nsource = \"a b\"\nmode = \"once\"":        "source must be a URL or a host",
-		"[settings.bootstrap-commands.a]\ncommands = [[\"ls\"]]\nmode = \"once\"":     "must begin with apiclient",
-		"[settings.bootstrap-commands.a]\ncommands = [\"apiclient get\"]":             "must be a list of words, but is text",
-		"[settings.ntp]\ntime-servers = \"169.254.169.123\"":                          "settings.ntp.time-servers must be a list of hosts, but is text",
-		"[settings.ntp]\ntime-servers = [1]":                                          "an entry of settings.ntp.time-servers must be text",
-		"[settings.dns]\nname-servers = [\"ns.example.com\"]":                         "an entry of settings.dns.name-servers must be an IP address",
-		"[settings.dns]\nname-servers = \"10.0.0.2\"":                                 "settings.dns.name-servers must be a list, but is text",
-		"[settings.dns]\nsearch-list = [\"Example.COM\"]":                             "must be a host name in lower case",
-		"[settings.network]\nno-proxy = \"localhost\"":                                "settings.network.no-proxy must be a list, but is text",
-		"[settings.network]\nhosts = {\"10.0.0.1\" = [\"a\"]}":                        "settings.network.hosts must be a list, but is a table",
-		"[settings.network]\nhosts = [[\"10.0.0\", [\"a\"]]]":                         "must be an IP address",
-		"[settings.network]\nhttp-proxy = \"http://p:3128\"":                          "settings.network.http-proxy is unknown",
-		"[settings.pki.mine]\ndata = \"-----BEGIN CERTIFICATE-----\"":                 "settings.pki.mine.data must be base64 of certificates",
-		"[settings.pki.mine]\ntrusted = \"true\"":                                     "settings.pki.mine.trusted must be true or false",
-		"[settings.container-registry]\nmirrors = \"m.example.com\"":                  "settings.container-registry.mirrors must be a list, but is text",
-		"[settings.container-registry.mirrors]\n\"docker.io\" = \"m.example.com\"":    "must be a list, but is text",
-		"[[settings.container-registry.credentials]]\nregistry = \"a\"\nusername = 5": "username must be text, but is a number",
-		"[settings.container-runtime]\nmax-concurrent-downloads = \"4\"":              "max-concurrent-downloads must be a number, but is text",
-		"[settings.container-runtime]\nsnapshotter = \"zfs\"":                         "snapshotter must be one of overlayfs, soci",
-		"[settings.oci-defaults.capabilities]\nNET_ADMIN = true":                      "settings.oci-defaults.capabilities.NET_ADMIN is unknown",
-		"[settings.oci-defaults.capabilities]\nnet-admin = \"yes\"":                   "net-admin must be true or false",
-		"[settings.oci-defaults.resource-limits.max-open-files]\nhard-limit = 10":     "lacks soft-limit",
-		"[settings.metrics]\nsend-metrics = 0":                                        "settings.metrics.send-metrics must be true or false, but is a number",
-		"[settings.updates]\nseed = -1":                                               "settings.updates.seed must be a number from 0 to 4294967295",
-		"[settings.updates]\nversion-lock = \"newest\"":                               "version-lock must be \"latest\" or a version",
-		"[settings.autoscaling]\nshould-wait = \"true\"":                              "should-wait must be true or false",
-		"[settings.cloudformation]\nstack-name = 1":                                   "stack-name must be text",
-		"[settings.aws]\nconfig = \"[default]\"":                                      "settings.aws.config must be base64",
-		"[settings]\nmotd = 1":                                                        "settings.motd must be text, but is a number",
-		"[settings.motd]\ntext = \"x\"":                                               "settings.motd must be text, but is a table",
-		"[settings.ecs]\ncluster = \"x\"":                                             "settings.ecs is unknown to Bottlerocket",
-		"[settings.kubelet]\nmax-pods = 1":                                            "settings.kubelet is unknown to Bottlerocket",
-		"[settings.kubernetes]\ncpu-manager-policy = \"exclusive\"":                   "cpu-manager-policy must be one of none, static",
-		"[settings.kubernetes]\ncpu-manager-policy = \"Static\"":                      "cpu-manager-policy must be one of none, static: Bottlerocket would apply none of the settings",
-		"[settings.kubernetes.eviction-soft]\n\"memory.available\" = \"15%\"":         "settings.kubernetes.eviction-soft (memory.available) has no grace period, and the kubelet does not start",
-		"[settings.kubernetes]\nshutdown-grace-period = \"30\"":                       "shutdown-grace-period must be a duration",
-		"[settings.kubernetes]\ncontainer-log-max-size = \"10 MB\"":                   "container-log-max-size must be an amount",
-		"[settings.kubernetes]\npod-pids-limit = 1.5":                                 "pod-pids-limit must be a whole number",
-		"[settings.kubernetes.eviction-soft]\n\"memory\" = \"5%\"":                    "a key of settings.kubernetes.eviction-soft (memory) must be one of memory.available",
-		"[settings.kubelet-device-plugins.nvidia.time-slicing]\nreplicas = 1":         "replicas must be a number from 2",
-		"[settings.kubelet-device-plugins.nvidia.mig.profile]\n\"A100\" = \"1g.5gb\"": "must be a GPU model such as a100.40gb",
-		"[settings.kubernetes]\ncloud-provider = \"gce\"":                             "cloud-provider must be \"aws\", \"external\" or \"\"",
-		"[settings.kubernetes]\ncpu-manager-policy-options = [\"full-pcpu-only\"]":    "an entry of settings.kubernetes.cpu-manager-policy-options must be one of full-pcpus-only",
-		"[settings.kubernetes.memory-manager-reserved-memory.0]\nmemory = \"1Gi\"":    "lacks enabled",
-		"[settings.kubernetes]\nbootstrap-token = \"secret\"":                         "bootstrap-token must be a bootstrap token",
-		"[settings.network]\nhttps-proxy = \"http://\"":                               "https-proxy must be a URL or a host",
+		"[settings.kernel]\nlockdown = \"strict\"":              "settings.kernel.lockdown must be one of none, integrity, confidentiality",
+		"[settings.kernel]\nlockdown = true":                    "lockdown must be text, but is true or false",
+		"[settings.kernel.sysctl]\n\"vm.max_map_count\" = true": "settings.kernel.sysctl.vm.max_map_count must be text",
+		"[settings.kernel.sysctl]\n\"../etc\" = \"1\"":          "a key of settings.kernel.sysctl",
+		"[settings.kernel.sysctl.net.core]\nsomaxconn = \"1\"":  "settings.kernel.sysctl.net must be text, but is a table",
+		"[settings.kernel.modules.udf]\nallowed = \"false\"":    "settings.kernel.modules.udf.allowed must be true or false, but is text",
+		"[settings.kernel.modules.udf]\nallow = false":          "settings.kernel.modules.udf.allow is unknown to Bottlerocket",
+		"[settings.kernel]\nmodules = [\"udf\"]":                "settings.kernel.modules must be a table, but is a list",
+		"[settings.boot.kernel-parameters]\nconsole = \"tty0\"": "settings.boot.kernel-parameters.console must be a list, but is text",
+		"[settings.boot.kernel-parameters]\nconsole = [0]":      "an entry of settings.boot.kernel-parameters.console must be text",
+		"[settings.boot]\nreboot-to-reconcile = \"yes\"":        "reboot-to-reconcile must be true or false",
+		"[settings.host-containers.admin]\nenabled = \"true\"":  "settings.host-containers.admin.enabled must be true or false, but is text",
+		"[settings.host-containers.admin]\nuserdata = \"aGk=\"": "settings.host-containers.admin.userdata is unknown",
+		"[settings.host-containers.my_admin]\nenabled = true":   "a key of settings.host-containers (my_admin) must be letters, digits and dashes",
+		"[settings.ntp]\ntime-servers = \"169.254.169.123\"":    "settings.ntp.time-servers must be a list of hosts, but is text",
+		"[settings.ntp]\ntime-servers = [1]":                    "an entry of settings.ntp.time-servers must be text",
+		"[settings.dns]\nname-servers = [\"ns.example.com\"]":   "an entry of settings.dns.name-servers must be an IP address",
+		"[settings.dns]\nname-servers = \"10.0.0.2\"":           "settings.dns.name-servers must be a list, but is text",
+		"[settings.dns]\nsearch-list = [\"Example.COM\"]":       "must be a host name in lower case",
+		"[settings.network]\nno-proxy = \"localhost\"":          "settings.network.no-proxy must be a list, but is text",
+		"[settings.network]\nhosts = {\"10.0.0.1\" = [\"a\"]}":  "settings.network.hosts must be a list, but is a table",
+		"[settings.network]\nhosts = [[\"10.0.0\", [\"a\"]]]":   "must be an IP address",
+		"[settings.network]\nhttp-proxy = \"http://p:3128\"":    "settings.network.http-proxy is unknown",
+		"[settings.pki.mine]\ntrusted = \"true\"":               "settings.pki.mine.trusted must be true or false",
+		"[settings.container-runtime]\nsnapshotter = \"zfs\"":   "snapshotter must be one of overlayfs, soci",
+		"[settings.metrics]\nsend-metrics = 0":                  "settings.metrics.send-metrics must be true or false, but is a number",
+		"[settings.updates]\nseed = -1":                         "settings.updates.seed must be a number from 0 to 4294967295",
+		"[settings.updates]\nversion-lock = \"newest\"":         "version-lock must be \"latest\" or a version",
+		"[settings.autoscaling]\nshould-wait = \"true\"":        "should-wait must be true or false",
+		"[settings.cloudformation]\nstack-name = 1":             "stack-name must be text",
+		"[settings.aws]\nconfig = \"[default]\"":                "settings.aws.config must be base64",
+		"[settings]\nmotd = 1":                                  "settings.motd must be text, but is a number",
+		"[settings.motd]\ntext = \"x\"":                         "settings.motd must be text, but is a table",
+		"[settings.ecs]\ncluster = \"x\"":                       "settings.ecs is unknown to Bottlerocket",
+		"[settings.kubelet]\nmax-pods = 1":                      "settings.kubelet is unknown to Bottlerocket",
+		"[settings.kubernetes]\nshutdown-grace-period = \"30\"": "shutdown-grace-period must be a duration",
+		"[settings.kubernetes]\npod-pids-limit = 1.5":           "pod-pids-limit must be a whole number",
+		"[settings.kubernetes]\ncloud-provider = \"gce\"":       "cloud-provider must be \"aws\", \"external\" or \"\"",
+		"[settings.kubernetes]\nbootstrap-token = \"secret\"":   "bootstrap-token must be a bootstrap token",
+		"[settings.network]\nhttps-proxy = \"http://\"":         "https-proxy must be a URL or a host",
 
+		"[settings.kernel.hugepages.transparent]\nenabled = \"yes\"":               "enabled must be one of never, madvise, always",
+		"[settings.host-containers.admin]\nuser-data = \"not base64!\"":            "settings.host-containers.admin.user-data must be base64",
+		"[settings.bootstrap-containers.a]\nsource = \"x\"\nmode = \"often\"":      "mode must be one of off, once, always",
+		"[settings.bootstrap-containers.a]\nsource = \"a b\"\nmode = \"once\"":     "source must be a URL or a host",
+		"[settings.bootstrap-commands.a]\ncommands = [[\"ls\"]]\nmode = \"once\"":  "must begin with apiclient",
+		"[settings.bootstrap-commands.a]\ncommands = [\"apiclient get\"]":          "must be a list of words, but is text",
+		"[settings.pki.mine]\ndata = \"-----BEGIN CERTIFICATE-----\"":              "settings.pki.mine.data must be base64 of certificates",
+		"[settings.container-registry]\nmirrors = \"m.example.com\"":               "settings.container-registry.mirrors must be a list, but is text",
+		"[settings.container-registry.mirrors]\n\"docker.io\" = \"m.example.com\"": "must be a list, but is text",
+		"[settings.container-runtime]\nmax-concurrent-downloads = \"4\"":           "max-concurrent-downloads must be a number, but is text",
+		"[settings.oci-defaults.capabilities]\nNET_ADMIN = true":                   "settings.oci-defaults.capabilities.NET_ADMIN is unknown",
+		"[settings.oci-defaults.capabilities]\nnet-admin = \"yes\"":                "net-admin must be true or false",
+		"[settings.oci-defaults.resource-limits.max-open-files]\nhard-limit = 10":  "lacks soft-limit",
+		"[settings.kubernetes]\ncpu-manager-policy = \"exclusive\"":                "cpu-manager-policy must be one of none, static",
+		"[settings.kubernetes]\ncpu-manager-policy = \"Static\"":                   "cpu-manager-policy must be one of none, static: Bottlerocket would apply none of the settings",
+		"[settings.kubernetes.eviction-soft]\n\"memory.available\" = \"15%\"":      "settings.kubernetes.eviction-soft (memory.available) has no grace period, and the kubelet does not start",
+		"[settings.kubernetes]\ncontainer-log-max-size = \"10 MB\"":                "container-log-max-size must be an amount",
+		"[settings.kubernetes.eviction-soft]\n\"memory\" = \"5%\"":                 "a key of settings.kubernetes.eviction-soft (memory) must be one of memory.available",
+		"[settings.kubelet-device-plugins.nvidia.time-slicing]\nreplicas = 1":      "replicas must be a number from 2",
+		"[settings.kubernetes]\ncpu-manager-policy-options = [\"full-pcpu-only\"]": "an entry of settings.kubernetes.cpu-manager-policy-options must be one of full-pcpus-only",
+		"[settings.kubernetes.memory-manager-reserved-memory.0]\nmemory = \"1Gi\"": "lacks enabled",
+
+		"[[settings.container-registry.credentials]]\nregistry = \"a\"\nusername = 5":                              "username must be text, but is a number",
+		"[settings.kubelet-device-plugins.nvidia.mig.profile]\n\"A100\" = \"1g.5gb\"":                              "must be a GPU model such as a100.40gb",
 		"[[settings.container-registry.mirrors]]\nregistry = \"docker.io\"\nendpoints = [\"m\"]":                   "endpoints is unknown to Bottlerocket",
 		"[[settings.container-registry.credentials]]\nregistry = \"a\"\nauth = \"user:password\"":                  "auth must be base64",
 		"[settings.oci-defaults.resource-limits.max-open-files]\nhard-limit = \"10\"\nsoft-limit = 10":             "hard-limit must be a number or \"unlimited\"",
@@ -276,40 +277,41 @@ var validSettings = []string{
 func TestKubeletConfiguration(t *testing.T) {
 	t.Parallel()
 	for config, want := range map[string]string{
+		"featureGates: [NodeSwap]":   "!featureGates must be a table, but is a list",
+		"maxPodz: 5":                 "has no field (maxPodz), and the kubelet ignores it: write: maxPods",
+		"max-pods: 5":                "has no field (max-pods), and the kubelet ignores it: write: maxPods",
+		"nodeLabels: {a: b}":         "write it as a flag, into spec.kubelet.flags: --node-labels",
+		"memorySwap: LimitedSwap":    "!memorySwap must be a table, but is text",
+		"podPidsLimit: \"100\"":      "!podPidsLimit must be a number, but is text",
+		"podPidsLimit: 1.5":          "!podPidsLimit must be a whole number",
+		"registryPullQPS: -1":        "!registryPullQPS must be a number from 0",
+		"failSwapOn: \"false\"":      "!failSwapOn must be true or false, but is text",
+		"shutdownGracePeriod: 30":    "!shutdownGracePeriod must be a duration such as \"30s\", but is a number",
+		"shutdownGracePeriod: 30sec": "!shutdownGracePeriod must be a duration",
+		"systemReserved: {cpu: 1}":   "!systemReserved.cpu must be text, but is a number, and the kubelet does not start with it: write the value in quotes",
+		"kind: KubeletConfig":        "!kind of the kubelet's configuration must be KubeletConfiguration",
+		"containerLogMaxFiles: 1":    "!containerLogMaxFiles must be a number from 2",
+		"containerLogMaxSize: 50MB":  "!containerLogMaxSize must be an amount such as \"10Mi\"",
+		"reservedSystemCPUs: all":    "!reservedSystemCPUs must be processors such as \"0-3,7\"",
+		"tlsMinVersion: \"1.2\"":     "!tlsMinVersion must be one of VersionTLS10",
+		"shutdownGracePeriod: 500ms": "!shutdownGracePeriod must be 0 or at least 1s",
+		"imageMaximumGCAge: 1m":      "!imageMaximumGCAge (1m0s) must be more than imageMinimumGCAge (2m0s)",
+
 		"featureGates: {InstanceIdNodeName: true}":  "!InstanceIdNodeName is a feature gate of nodeadm",
 		"featureGates: {FastImagePull: true}":       "!FastImagePull is a feature gate of nodeadm",
 		"featureGates: {NoSuchGateAtAll: true}":     "!knows no such feature gate (NoSuchGateAtAll)",
 		"featureGates: {NodeSwap: \"true\"}":        "!an entry of featureGates must be true or false, but is text",
-		"featureGates: [NodeSwap]":                  "!featureGates must be a table, but is a list",
-		"maxPodz: 5":                                "has no field (maxPodz), and the kubelet ignores it: write: maxPods",
-		"max-pods: 5":                               "has no field (max-pods), and the kubelet ignores it: write: maxPods",
-		"nodeLabels: {a: b}":                        "write it as a flag, into spec.kubelet.flags: --node-labels",
 		"memorySwap: {swapBehaviour: LimitedSwap}":  "(swapBehaviour) in memorySwap, and the kubelet ignores it: write: swapBehavior",
 		"memorySwap: {swapBehavior: UnlimitedSwap}": "!memorySwap.swapBehavior must be one of NoSwap, LimitedSwap",
-		"memorySwap: LimitedSwap":                   "!memorySwap must be a table, but is text",
-		"podPidsLimit: \"100\"":                     "!podPidsLimit must be a number, but is text",
-		"podPidsLimit: 1.5":                         "!podPidsLimit must be a whole number",
-		"registryPullQPS: -1":                       "!registryPullQPS must be a number from 0",
-		"failSwapOn: \"false\"":                     "!failSwapOn must be true or false, but is text",
-		"shutdownGracePeriod: 30":                   "!shutdownGracePeriod must be a duration such as \"30s\", but is a number",
-		"shutdownGracePeriod: 30sec":                "!shutdownGracePeriod must be a duration",
-		"systemReserved: {cpu: 1}":                  "!systemReserved.cpu must be text, but is a number, and the kubelet does not start with it: write the value in quotes",
 		"systemReserved: {gpu: \"1\"}":              "!a key of systemReserved (gpu) must be one of cpu",
 		"evictionHard: {memory.free: \"5%\"}":       "!a key of evictionHard (memory.free) must be one of memory.available",
 		"evictionSoft: {memory.available: \"5%\"}":  "!evictionSoft (memory.available) has no grace period",
 		"allowedUnsafeSysctls: net.core.somaxconn":  "!allowedUnsafeSysctls must be a list, but is text",
 		"cpuManagerPolicy: exclusive":               "!cpuManagerPolicy must be one of none, static",
-		"kind: KubeletConfig":                       "!kind of the kubelet's configuration must be KubeletConfiguration",
 		"apiVersion: kubelet.config.k8s.io/v1":      "!apiVersion of the kubelet's configuration must be kubelet.config.k8s.io/v1beta1",
-		"containerLogMaxFiles: 1":                   "!containerLogMaxFiles must be a number from 2",
 		"authentication: {x509: {clientCA: /a}}":    "(clientCA) in authentication.x509, and the kubelet ignores it",
-		"containerLogMaxSize: 50MB":                 "!containerLogMaxSize must be an amount such as \"10Mi\"",
-		"reservedSystemCPUs: all":                   "!reservedSystemCPUs must be processors such as \"0-3,7\"",
-		"tlsMinVersion: \"1.2\"":                    "!tlsMinVersion must be one of VersionTLS10",
 		"containerLogMonitorInterval: 1s":           "!containerLogMonitorInterval must be at least 3s",
 		"shutdownGracePeriodCriticalPods: 10s":      "!shutdownGracePeriodCriticalPods (10s) must be at most shutdownGracePeriod (0s)",
-		"shutdownGracePeriod: 500ms":                "!shutdownGracePeriod must be 0 or at least 1s",
-		"imageMaximumGCAge: 1m":                     "!imageMaximumGCAge (1m0s) must be more than imageMinimumGCAge (2m0s)",
 		"enforceNodeAllocatable: [pod]":             "!an entry of enforceNodeAllocatable (pod) must be one of none, pods, system-reserved, kube-reserved, and the kubelet does not start with it: write pods",
 		"enforceNodeAllocatable: [none, pods]":      "!enforceNodeAllocatable has none and other entries",
 
@@ -320,7 +322,7 @@ func TestKubeletConfiguration(t *testing.T) {
 		"shutdownGracePeriod: 30s\n      shutdownGracePeriodCriticalPods: 1m":   "!shutdownGracePeriodCriticalPods (1m0s) must be at most shutdownGracePeriod (30s)",
 		"imageGCHighThresholdPercent: 85\n      imageGCLowThresholdPercent: 90": "!imageGCLowThresholdPercent must be less",
 	} {
-		r := readNode36(t, "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    config:\n      "+config+"\n")
+		r := readNode36(t, nodeConfigHead+"kubelet:\n    config:\n      "+config+"\n")
 		want, fatal := strings.CutPrefix(want, "!")
 		// A field is in line 6 of the NodeConfig, and a second field in line 7.
 		if len(r.Problems) != 1 || !strings.Contains(r.Problems[0].String(), want) || r.Problems[0].IsFatal() != fatal ||
@@ -342,8 +344,7 @@ func TestKubeletConfiguration(t *testing.T) {
 		"maxParallelImagePulls: 5\n      serializeImagePulls: false", "clusterDNS: 10.100.0.10",
 		"shutdownGracePeriodByPodPriority: [{priority: 1, shutdownGracePeriodSeconds: 5}]",
 	} {
-		if r := readNode36(t, "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    config:\n      "+
-			config+"\n"); len(r.Problems) > 0 {
+		if r := readNode36(t, nodeConfigHead+"kubelet:\n    config:\n      "+config+"\n"); len(r.Problems) > 0 {
 			t.Errorf("%s: problems %v, want none", config, r.Problems)
 		}
 	}
@@ -362,6 +363,9 @@ func readNode36(t *testing.T, own string) userdata.Reading {
 	return reading.Read(userdata.Input{Family: n.Family, Own: own, Data: data, Cluster: n.Cluster.Name,
 		Endpoint: n.Cluster.Endpoint, Version: "1.36"})
 }
+
+// nodeConfigHead is the beginning of a NodeConfig, up to the first field of its spec.
+const nodeConfigHead = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  "
 
 // haveOnly reports whether there is exactly one problem, with the text want, or no problem if want is empty.
 func haveOnly(problems []userdata.Problem, want string) bool {
@@ -382,7 +386,7 @@ func TestNodeadmGates(t *testing.T) {
 		"{NodeSwap: true}":            "NodeSwap is a feature gate of the kubelet, and nodeadm ignores it in spec.featureGates: write it into spec.kubelet.config.featureGates",
 		"{InstanceIDNodeName: true}":  "write: InstanceIdNodeName",
 	} {
-		r := readNode36(t, "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  featureGates: "+gates+"\n")
+		r := readNode36(t, nodeConfigHead+"featureGates: "+gates+"\n")
 		if got := fmt.Sprint(r.Problems); !haveOnly(r.Problems, want) {
 			t.Errorf("%s: problems %s, want %q (empty: none)", gates, got, want)
 		}
@@ -390,7 +394,7 @@ func TestNodeadmGates(t *testing.T) {
 			t.Errorf("%s: problems %v, want no fatal one", gates, r.Problems)
 		}
 	}
-	flags := "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelet:\n    flags: [\"--feature-gates=InstanceIdNodeName=true\"]\n"
+	flags := nodeConfigHead + "kubelet:\n    flags: [\"--feature-gates=InstanceIdNodeName=true\"]\n"
 	if fatal, ok := readNode36(t, flags).Fatal(); !ok || !strings.Contains(fatal.Cause, "feature gate of nodeadm") {
 		t.Errorf("InstanceIdNodeName as a flag of the kubelet: %v, want a fatal problem", fatal)
 	}
@@ -420,7 +424,7 @@ func TestNodeadmValues(t *testing.T) {
 		"containerd: {config: \"[plugins\"}":                                                    "spec.containerd.config is not valid TOML",
 		"containerd: {config: \"[plugins.'io.containerd.cri.v1.images']\\nsnapshotter = 'a'\"}": "",
 	} {
-		r := readNode36(t, "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  "+spec+"\n")
+		r := readNode36(t, nodeConfigHead+spec+"\n")
 		if got := fmt.Sprint(r.Problems); !haveOnly(r.Problems, want) {
 			t.Errorf("%s: problems %s, want %q (empty: none)", spec, got, want)
 		}
@@ -431,7 +435,7 @@ func TestNodeadmValues(t *testing.T) {
 // where the user can set it.
 func TestOverridden(t *testing.T) {
 	t.Parallel()
-	const head = "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  "
+	const head = nodeConfigHead
 	for _, test := range []struct{ family, own, want string }{
 		{catalog.AL2023, head + "kubelet: {maxPodsExpression: \"ips\"}\n",
 			"maxPodsExpression has no effect: the NodeConfig that Joiner writes sets maxPods (29)"},

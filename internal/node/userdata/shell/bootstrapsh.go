@@ -31,7 +31,6 @@ type shCall struct {
 	dead       bool                     // bootstrap.sh ends before it starts the kubelet
 }
 
-// readBootstrapCall reads a call of bootstrap.sh.
 func readBootstrapCall(r *userdata.Reader, c command) {
 	if r.System() == catalog.AL2023 {
 		reportCallOnAL2023(r, c)

@@ -186,7 +186,6 @@ func (w *walker) output(base string, c command) (userdata.Text, bool) {
 	return userdata.Text{}, false
 }
 
-// pipedOutput returns the text that the first command of a pipe passes to the second.
 func (w *walker) pipedOutput(s *syntax.Stmt) userdata.Text {
 	c, ok := s.Cmd.(*syntax.CallExpr)
 	if !ok || len(c.Args) == 0 {
@@ -219,7 +218,6 @@ func (w *walker) targets(base string, c command, s *syntax.Stmt) []string {
 	return out
 }
 
-// appends reports whether a statement appends its output to a file.
 func (w *walker) appends(s *syntax.Stmt) bool {
 	return slices.ContainsFunc(s.Redirs, func(r *syntax.Redirect) bool { return r.Op == syntax.AppOut })
 }
@@ -307,7 +305,6 @@ func RecordStartFileChange(r *userdata.Reader, file string, position userdata.Po
 	}
 }
 
-// recordStartFileChanges calls RecordStartFileChange for the text of each word.
 func recordStartFileChanges(r *userdata.Reader, words []userdata.Word, position userdata.Position) {
 	for _, word := range words {
 		RecordStartFileChange(r, word.Text, position)

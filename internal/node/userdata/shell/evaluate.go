@@ -20,7 +20,6 @@ func (w *walker) evaluate(s *syntax.Stmt) (succeeds, known bool) {
 	return succeeds != s.Negated, known
 }
 
-// evaluateCall does the same as evaluate for a simple command.
 func (w *walker) evaluateCall(c *syntax.CallExpr) (succeeds, known bool) {
 	if len(c.Args) == 0 {
 		return false, false

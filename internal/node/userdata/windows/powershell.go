@@ -72,7 +72,7 @@ func commandText(r *userdata.Reader, t userdata.Text) (userdata.Text, bool) {
 	return userdata.Text{Body: t.Body[from:to], At: userdata.PositionAfter(t.At, t.Body[:from])}, true
 }
 
-// lowerASCII converts ASCII letters to lower case. Unlike strings.ToLower it keeps the position of every byte.
+// lowerASCII, unlike strings.ToLower, keeps the position of every byte.
 func lowerASCII(s string) string {
 	out := []byte(s)
 	for i, c := range out {
@@ -91,7 +91,6 @@ type psReader struct {
 	i    int                      // index of the next byte of text
 }
 
-// run follows the commands line by line.
 func (p *psReader) run(t userdata.Text) {
 	p.text = t
 	for p.i < len(t.Body) {
