@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// ExampleRequests are requests that a statement of Policies allows, and that a user's own policies must allow, too:
-// every action on every resource.
+// ExampleRequests are requests that a statement of Policies allows: every action on every resource. joiner migrate
+// evaluates other policies with them.
 type ExampleRequests struct {
 	Policy    string              // name of the policy: "launch"
 	Sid       string              // Sid of the statement

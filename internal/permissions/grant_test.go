@@ -19,7 +19,7 @@ var rewrite = flag.Bool("rewrite", false, "write the policies, templates, guide 
 // folder has the policies as files, for users without the joiner command.
 const folder = "../../deploy/iam"
 
-// placeholders is the scope of the files, which envsubst completes.
+// placeholders is the scope of the files in folder: users replace its variables with envsubst.
 var placeholders = Scope{Partition: "${AWS_PARTITION}", Account: "${AWS_ACCOUNT_ID}", Region: "${AWS_REGION}", Cluster: "${CLUSTER_NAME}"}
 
 // demo is a scope with a UID.
@@ -198,12 +198,12 @@ func TestVerdicts(t *testing.T) {
 		return k
 	}
 	const (
-		otherUID = "99999999-2222-3333-4444-555555555555"
-		instance = "arn:aws:ec2:us-east-1:111122223333:instance/i-1"
-		template = "arn:aws:ec2:us-east-1:111122223333:launch-template/lt-1"
-		profile  = "arn:aws:iam::111122223333:instance-profile/karpenter/us-east-1/demo/u/p"
-		foreign  = "arn:aws:iam::111122223333:instance-profile/karpenter/us-east-1/other/u/p"
-		role     = "arn:aws:iam::111122223333:role/KarpenterNodeRole-demo"
+		otherUID     = "99999999-2222-3333-4444-555555555555"
+		instance     = "arn:aws:ec2:us-east-1:111122223333:instance/i-1"
+		template     = "arn:aws:ec2:us-east-1:111122223333:launch-template/lt-1"
+		profile      = "arn:aws:iam::111122223333:instance-profile/karpenter/us-east-1/demo/u/p"
+		otherProfile = "arn:aws:iam::111122223333:instance-profile/karpenter/us-east-1/other/u/p"
+		role         = "arn:aws:iam::111122223333:role/KarpenterNodeRole-demo"
 	)
 	ours, theirs := tags(resourceTag, "demo", demo.UID), tags(resourceTag, "other", otherUID)
 	sameName, inRequest := tags(resourceTag, "demo", otherUID), tags(requestTag, "demo", demo.UID)
@@ -247,7 +247,7 @@ func TestVerdicts(t *testing.T) {
 		{"iam:TagInstanceProfile", profile, maps.Collect(chain(inRequest, theirs)), false, false},
 		{"iam:TagInstanceProfile", profile, maps.Collect(chain(inRequest, sameName)), false, true},
 		{"iam:TagInstanceProfile", profile, ours, false, false}, // without the cluster's tags in the request
-		{"iam:TagInstanceProfile", foreign, inRequest, false, false},
+		{"iam:TagInstanceProfile", otherProfile, inRequest, false, false},
 		{"ec2:GetConsoleOutput", instance, ours, true, true},
 		{"ec2:GetConsoleOutput", instance, without(ours, resourceTag+tagUID), true, true}, // launched by Karpenter
 		{"ec2:GetConsoleOutput", instance, theirs, false, false},
@@ -257,14 +257,14 @@ func TestVerdicts(t *testing.T) {
 		{"iam:ListAttachedRolePolicies", role, nil, true, true},
 		{"iam:GetRole", "arn:aws:iam::111122223333:role/admin", nil, false, false},
 		{"iam:ListRolePolicies", "arn:aws:iam::111122223333:role/admin", nil, false, false},
-		{"iam:CreateInstanceProfile", foreign, inRequest, false, false},
+		{"iam:CreateInstanceProfile", otherProfile, inRequest, false, false},
 		{"iam:CreateInstanceProfile", profile, nil, false, false},
 		{"iam:DeleteInstanceProfile", profile, ours, true, true},
 		{"iam:DeleteInstanceProfile", profile, theirs, false, false},
 		{"iam:DeleteInstanceProfile", profile, sameName, false, true},
-		{"iam:DeleteInstanceProfile", foreign, theirs, false, false},
-		{"iam:RemoveRoleFromInstanceProfile", foreign, ours, false, false},
-		{"iam:GetInstanceProfile", foreign, nil, true, true},
+		{"iam:DeleteInstanceProfile", otherProfile, theirs, false, false},
+		{"iam:RemoveRoleFromInstanceProfile", otherProfile, ours, false, false},
+		{"iam:GetInstanceProfile", otherProfile, nil, true, true},
 		{"iam:PassRole", role, iampolicy.Keys{"iam:PassedToService": {"ec2.amazonaws.com"}}, true, true},
 		{"iam:PassRole", role, iampolicy.Keys{"iam:PassedToService": {"lambda.amazonaws.com"}}, false, false},
 		{"iam:PassRole", "arn:aws:iam::111122223333:role/admin", iampolicy.Keys{"iam:PassedToService": {"ec2.amazonaws.com"}}, false, false},

@@ -1,8 +1,8 @@
 package repocheck
 
 // This file has the names in Karpenter 1.14 and its AWS provider. The text after | is a remark, which
-// docs/compatibility.md shows: it explains what Joiner does not have or does differently. Which of the names Joiner has
-// is read from its code.
+// docs/compatibility.md shows: it explains what Joiner does not have or does differently. TestCompatibility reads from
+// the code which of the names Joiner has.
 
 // karpenterMetrics are Karpenter's metrics with their labels. A name has the prefix karpenter_ unless it begins with a
 // dot.

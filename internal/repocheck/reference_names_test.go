@@ -29,7 +29,7 @@ func conditionsPage(t *testing.T, s sourceFacts) string {
 ` + "`kubectl get -o yaml`" + ` shows conditions under ` + "`status.conditions`" + `, and ` + "`kubectl wait --for=condition=Ready`" + ` waits for one. Types and reasons with the same meaning as in Karpenter have Karpenter's names.
 If a condition is True, its reason is its type. If AWS rejected a request, the reason is the kind of AWS's error. The message names the cause and the fix.
 ` + fromCode)
-	last := ""
+	lastBlock := ""
 	for _, f := range conditionFiles {
 		for _, c := range constantsOf(t, f.file, f.group, false) {
 			isType, isReason := strings.HasPrefix(c.name, "Condition"), strings.HasPrefix(c.name, "Reason")
@@ -42,10 +42,10 @@ If a condition is True, its reason is its type. If AWS rejected a request, the r
 			if block == "" {
 				block = "All kinds"
 			}
-			if block != last {
+			if block != lastBlock {
 				fmt.Fprintf(&b, "\n## %s\n\n", strings.TrimSuffix(block, "."))
 				b.WriteString(tableHead(map[bool]string{true: "type", false: "reason"}[isType], "meaning"))
-				last = block
+				lastBlock = block
 			}
 			if c.comment == "" {
 				t.Errorf("%s: %s has no comment", f.file, c.name)
@@ -71,14 +71,14 @@ func eventsPage(t *testing.T) string {
 ` + "`kubectl describe`" + ` and ` + "`kubectl get events`" + ` show these events. The same message about an object is not repeated within two minutes (FailedScheduling: five; NodeRepairBlocked, NamesakeSeen and HeldBack: fifteen);
 a changed message is emitted at once. Reasons with the same meaning as in Karpenter have Karpenter's names.
 ` + fromCode)
-	last := ""
+	lastGroup := ""
 	for _, c := range constantsOf(t, file, "", true) {
 		if !strings.HasPrefix(c.name, "Reason") || !used[c.name] {
 			continue
 		}
-		if c.group != last {
+		if c.group != lastGroup {
 			fmt.Fprintf(&b, "\n## %s\n\n%s", c.group, tableHead("reason", "type", "meaning", "in Karpenter"))
-			last = c.group
+			lastGroup = c.group
 		}
 		if c.comment == "" {
 			t.Errorf("%s: %s has no comment at the end of its line", file, c.name)

@@ -43,6 +43,7 @@ func readSource(t *testing.T) sourceFacts {
 	}
 	groups := map[string]string{"api/karpenter/v1": "karpenter.sh", "api/karpenter/v1alpha1": "karpenter.sh",
 		"api/aws/v1": "karpenter.k8s.aws"}
+	// Tools, test packages, and packages that only list names.
 	skip := []string{"bench", "lab", "hack", "internal/emulator", "internal/node/userdata", "internal/scenario",
 		"internal/scheduling/packing/verify", "internal/repocheck", "internal/permissions"}
 	fset := token.NewFileSet()

@@ -130,7 +130,7 @@ func readPoolDetail(p *cluster.Pool, word string, args []string, rest string) er
 	case "unusable":
 		p.Unusable = rest
 		return nil
-	case "closed":
+	case "closed": // unusable, and the user has nothing to fix
 		p.Unusable, p.UnusableByIntent = rest, true
 		return nil
 	}
@@ -205,7 +205,7 @@ func readNodeDetail(n *cluster.Node, word string, args []string, rest string) er
 		return appendPort(&n.HostPorts, args)
 	case "resident":
 		return appendResident(&n.Residents, args)
-	case "apart":
+	case "apart": // from the last resident
 		return appendAvoidedTerm(n.Residents, rest)
 	}
 	return fmt.Errorf("a node has no %q: want label, taint, port or resident", word)
@@ -406,7 +406,7 @@ func appendPreference(to *[]cluster.Preference, args []string) error {
 	return nil
 }
 
-// setLabel reads "KEY=VALUE" and adds the label to the map, which it creates if needed.
+// setLabel reads "KEY=VALUE" and adds the label.
 func setLabel(to *requirements.Labels, args []string) error {
 	if len(args) != 1 {
 		return errors.New("want KEY=VALUE")

@@ -350,8 +350,8 @@ func TestKubeletConfiguration(t *testing.T) {
 	}
 }
 
-// readNode36 reads a NodeConfig of the user, merged with Joiner's, for Kubernetes 1.36. Joiner's part sets no thresholds,
-// which would override those of the user.
+// readNode36 reads a NodeConfig of the user, merged with Joiner's, for Kubernetes 1.36. Joiner's part sets no eviction
+// or image GC thresholds, which would override those of the user.
 func readNode36(t *testing.T, own string) userdata.Reading {
 	t.Helper()
 	n := node(catalog.AL2023, own)

@@ -28,7 +28,7 @@ type shCall struct {
 	options    map[string]userdata.Word // value of each option
 	valueIndex map[string]int           // index of each option's value in command.words
 	rest       []userdata.Word          // words that are neither options nor values
-	dead       bool                     // bootstrap.sh ends before it starts the kubelet
+	endsEarly  bool                     // bootstrap.sh ends before it starts the kubelet
 }
 
 func readBootstrapCall(r *userdata.Reader, c command) {
@@ -45,7 +45,7 @@ func readBootstrapCall(r *userdata.Reader, c command) {
 	call.reportStrayWords()
 	call.fill()
 	r.LowerCertainty(first, c.sure)
-	if !call.dead {
+	if !call.endsEarly {
 		r.Starts = append(r.Starts, call.start)
 	}
 }
@@ -69,7 +69,7 @@ func (s *shCall) parse() {
 		switch {
 		case w.Text == userdata.EmptyExpansion: // the shell passes no word
 		case w.Text == "-h" || w.Text == "--help":
-			s.dead = true
+			s.endsEarly = true
 		case !slices.Contains(ShOptions, w.Text):
 			s.rest = append(s.rest, w)
 		default:
@@ -84,7 +84,7 @@ func (s *shCall) parse() {
 				if j == i+1 {
 					s.reportMissingValue(w, userdata.Word{})
 				}
-				s.dead = true
+				s.endsEarly = true
 				return
 			}
 			s.options[w.Text], s.valueIndex[w.Text] = words[j], j+1 // +1, because words lacks the program
@@ -170,8 +170,7 @@ func (s *shCall) reportUnknownOption(w userdata.Word, name string) string {
 	return near
 }
 
-// correctExtraArgs returns ExtraArgs with arguments of the kubelet, corrected by kubelet.CorrectArguments; empty if they
-// may contain a secret.
+// correctExtraArgs returns ExtraArgs with the arguments that kubelet.CorrectArguments returns; empty if there are none.
 func (s *shCall) correctExtraArgs(arguments string) string {
 	flags := strings.Join(kubelet.CorrectArguments(userdata.Words(arguments)), " ")
 	if flags == "" {
@@ -180,18 +179,18 @@ func (s *shCall) correctExtraArgs(arguments string) string {
 	return kubelet.ExtraArgs + " '" + flags + "'"
 }
 
-// fill sets the fields of start from options and rest.
+// fill sets the fields of start from options and rest, and endsEarly if bootstrap.sh rejects them.
 func (s *shCall) fill() {
 	switch {
 	case len(s.rest) > 0 && strings.HasPrefix(s.rest[0].Text, "-"):
-		s.dead = true
+		s.endsEarly = true
 		s.r.Report(userdata.ValueMissing, userdata.Certain, s.r.ScriptHarm(), s.rest[0].At,
 			"%s uses its first argument that is not an option as the cluster's name, but this is not a cluster name", userdata.BySh).
 			Suggest("write the name of the cluster first", "")
 	case len(s.rest) > 0:
 		s.start.Cluster = s.rest[0].Value()
-	case !s.dead:
-		s.dead = true
+	case !s.endsEarly:
+		s.endsEarly = true
 		s.r.Report(userdata.ValueMissing, userdata.Certain, s.r.ScriptHarm(), s.command.at,
 			"%s is called without the name of the cluster, and ends with an error", userdata.BySh).
 			Suggest("write the name behind it", "")
@@ -213,7 +212,7 @@ func (s *shCall) reportSwallowedOptions() {
 		if value, ok := s.options[option]; ok && slices.Contains(ShOptions, value.Text) {
 			s.reportSwallowedOption(option, value)
 			if option == "--b64-cluster-ca" { // bootstrap.sh cannot decode the option as base64
-				s.dead = true
+				s.endsEarly = true
 			}
 		}
 	}

@@ -142,7 +142,7 @@ func (w *walker) doWrapped(base string, c command, rest []userdata.Word, s *synt
 }
 
 // recordWrites records the files that a command writes, and arguments that name a file on which the kubelet's start
-// depends.
+// depends. base is the name of the program.
 func (w *walker) recordWrites(base string, c command, s *syntax.Stmt) {
 	output, known := w.output(base, c)
 	for _, target := range w.targets(base, c, s) {

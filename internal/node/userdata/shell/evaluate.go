@@ -51,7 +51,7 @@ func (w *walker) evaluateCall(c *syntax.CallExpr) (succeeds, known bool) {
 	return evaluateTest(words)
 }
 
-// evaluateTest evaluates the arguments of the command test. known is false for all tests but those of a text.
+// evaluateTest evaluates the arguments of the command test. known is true only for a text alone, -z, -n, =, == and !=.
 func evaluateTest(words []string) (succeeds, known bool) {
 	if len(words) > 1 && words[0] == "!" {
 		succeeds, known = evaluateTest(words[1:])
