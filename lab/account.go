@@ -24,7 +24,6 @@ import (
 // The names of the account's roles begin with it. The Helm chart has its own service account and roles.
 const ControllerAccount = "lab-controller"
 
-// serviceAccountUser returns the API server's user name of a service account.
 func serviceAccountUser(namespace, name string) string {
 	return "system:serviceaccount:" + namespace + ":" + name
 }
@@ -42,23 +41,23 @@ func (s *ServiceAccounts) allowController(ctx context.Context) error {
 	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: ControllerAccount}
 	if _, err := api.ClusterRoles().Create(ctx,
 		&rbacv1.ClusterRole{ObjectMeta: meta, Rules: policyRules(permissions.Cluster)}, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("make the controller's role: %w", err)
+		return fmt.Errorf("make the controller's ClusterRole: %w", err)
 	}
 	if _, err := api.ClusterRoleBindings().Create(ctx,
 		&rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subject}, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("bind the controller's role: %w", err)
+		return fmt.Errorf("bind the controller's ClusterRole: %w", err)
 	}
-	// The controller's own namespace (Own) is kube-system in a lab, too.
+	// In a lab, Own (the controller's namespace) and System are both kube-system.
 	for _, where := range []permissions.RuleScope{permissions.Own, permissions.System} {
 		meta := metav1.ObjectMeta{Name: ControllerAccount + "-" + string(where), Namespace: metav1.NamespaceSystem}
 		ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name}
 		if _, err := api.Roles(meta.Namespace).Create(ctx, &rbacv1.Role{ObjectMeta: meta, Rules: policyRules(where)},
 			metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("make the controller's role: %w", err)
+			return fmt.Errorf("make the controller's role %s: %w", meta.Name, err)
 		}
 		if _, err := api.RoleBindings(meta.Namespace).Create(ctx,
 			&rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subject}, metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("bind the controller's role: %w", err)
+			return fmt.Errorf("bind the controller's role %s: %w", meta.Name, err)
 		}
 	}
 	var err error
@@ -66,7 +65,6 @@ func (s *ServiceAccounts) allowController(ctx context.Context) error {
 	return err
 }
 
-// policyRules returns the RBAC rules of package permissions for the whole cluster or for one namespace.
 func policyRules(where permissions.RuleScope) []rbacv1.PolicyRule {
 	var out []rbacv1.PolicyRule
 	for _, r := range permissions.RulesIn(where) {
@@ -96,7 +94,7 @@ func (s *ServiceAccounts) Kubeconfig(ctx context.Context, namespace, name string
 	return path, nil
 }
 
-// APIRequest is one kind of request that the controller sent to the API server.
+// APIRequest is one kind of request that a service account sent to the API server.
 type APIRequest struct {
 	permissions.Request
 	Namespace string // empty: cluster-scoped, or all namespaces
@@ -132,7 +130,7 @@ func (s *ServiceAccounts) Requests(namespace, account string) (map[APIRequest]in
 			continue // the last line is still being written
 		}
 		if event.ObjectRef == nil || event.User.Username != serviceAccountUser(namespace, account) {
-			continue // of another user, or a discovery request, which needs no permission
+			continue // a request of another user, or a discovery request, which needs no permission
 		}
 		o := event.ObjectRef
 		request := APIRequest{Namespace: o.Namespace, Refused: event.Annotations[decisionAnnotation] == "forbid"}

@@ -44,7 +44,7 @@ func (a *AddOns) install(ctx context.Context) error {
 		}
 	}
 	if a.lab.Beside == nil { // with Beside, EKS does not manage the add-ons: the cluster is self-managed
-		go a.installCreated(a.lab.ctx)
+		go a.installCreated(a.lab.ctx) // installs add-ons that users create later
 	}
 	if _, err := a.lab.Kube.CoreV1().Services(metav1.NamespaceSystem).Create(ctx, dnsService(a.lab.ClusterDNS()),
 		metav1.CreateOptions{}); err != nil {
@@ -133,10 +133,10 @@ func (a *AddOns) MapRoles(ctx context.Context, roles ...string) error {
 		ObjectMeta: metav1.ObjectMeta{Name: "aws-auth", Namespace: metav1.NamespaceSystem},
 		Data:       map[string]string{"mapRoles": string(text)},
 	}
-	maps := a.lab.Kube.CoreV1().ConfigMaps(metav1.NamespaceSystem)
-	_, err = maps.Create(ctx, config, metav1.CreateOptions{})
+	configMaps := a.lab.Kube.CoreV1().ConfigMaps(metav1.NamespaceSystem)
+	_, err = configMaps.Create(ctx, config, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
-		_, err = maps.Update(ctx, config, metav1.UpdateOptions{})
+		_, err = configMaps.Update(ctx, config, metav1.UpdateOptions{})
 	}
 	if err != nil {
 		return fmt.Errorf("write aws-auth: %w", err)
@@ -144,11 +144,10 @@ func (a *AddOns) MapRoles(ctx context.Context, roles ...string) error {
 	return nil
 }
 
-// installCRDs installs the CRDs and waits until the API server serves them.
 func (a *AddOns) installCRDs(ctx context.Context) error {
 	client, err := apiextensions.NewForConfig(a.lab.Config)
 	if err != nil {
-		return fmt.Errorf("make client: %w", err)
+		return fmt.Errorf("make the client for CRDs: %w", err)
 	}
 	definitions, err := crds.Definitions()
 	if err != nil {

@@ -78,21 +78,21 @@ func amd64Pods(t *testing.T, l *lab.Lab, joiner string) {
 	awaitPod(t, l, name)
 }
 
-// amd64ProgramOnConsole uses a custom image whose user data downloads a program for amd64, which fails. The controller
-// reads the console of the late instance and writes the cause to the NodeClaim. Doctor applies the fix when the user
-// answers yes in a terminal.
+// amd64ProgramOnConsole uses a custom image, and user data that runs a downloaded program for amd64, which fails. The
+// controller reads the console of the late instance and writes the cause to the NodeClaim. Doctor applies the fix when
+// the user answers yes in a terminal.
 func amd64ProgramOnConsole(t *testing.T, l *lab.Lab, joiner string) {
 	const name = "arm-console"
 	restartController(t, l, "LATE_AFTER=5s")
-	id := ""
+	imageID := ""
 	l.Emulator.Do(func(_ *world.World, now time.Time) {
-		id = l.Estate.Region.Images.Register(world.Image{
+		imageID = l.Estate.Region.Images.Register(world.Image{
 			Name: name, Architecture: "arm64", OwnerID: l.Account, CreatedAt: now, RootDevice: "/dev/xvda",
 			Volumes: []world.ImageVolume{{Device: "/dev/xvda", SizeGiB: 20, Kind: "gp3"}}, Family: "Custom", Variant: "standard",
 			Version: lab.KubernetesMinor(),
 		}).ID
 	})
-	apply(t, l, class(l, name, "amiFamily: Custom\n  amiSelectorTerms: [{id: "+id+"}]\n  userData: |\n    #!/bin/bash\n    set -ex\n"+
+	apply(t, l, class(l, name, "amiFamily: Custom\n  amiSelectorTerms: [{id: "+imageID+"}]\n  userData: |\n    #!/bin/bash\n    set -ex\n"+
 		"    curl -sSLo /usr/local/bin/agent https://example.com/agent-linux-amd64\n    chmod +x /usr/local/bin/agent\n"+
 		"    /usr/local/bin/agent --join\n"+
 		"    /etc/eks/bootstrap.sh "+l.Cluster+" --kubelet-extra-args '--register-with-taints=karpenter.sh/unregistered:NoExecute'"),
@@ -221,7 +221,7 @@ func (f armFault) runTest(t *testing.T, l *lab.Lab, joiner string) {
 		t.Fatal(err)
 	}
 	if all := instancesOf(l, f.name); len(all) > 0 || len(claims.Items) > 0 {
-		t.Errorf("before the fix there are %d NodeClaims and the instances %v, want none", len(claims.Items), all)
+		t.Errorf("before the fix there are %d NodeClaims and the instances %v, want no NodeClaim and no instance", len(claims.Items), all)
 	}
 	if certainty == "likely" {
 		applyLikelyFix(t, l, joiner, f.check)

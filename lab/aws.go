@@ -54,7 +54,7 @@ func (l *Lab) startAWS() error {
 	}
 	log, err := os.OpenFile(l.Logs("aws"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return fmt.Errorf("open log of AWS: %w", err)
+		return fmt.Errorf("open the log of AWS calls: %w", err)
 	}
 	l.instances, l.cloud = newInstances(l), newCloudController(l)
 	l.Emulator = &emulator.Server{
@@ -125,7 +125,7 @@ func addRole(now time.Time, account *world.Account, name, service string) error 
 	for _, policy := range []string{"AmazonEKSWorkerNodePolicy", "AmazonEKS_CNI_Policy",
 		"AmazonEC2ContainerRegistryPullOnly", "AmazonSSMManagedInstanceCore"} {
 		if err := account.AttachPolicy(name, "arn:"+account.Partition()+":iam::aws:policy/"+policy); err != nil {
-			return fmt.Errorf("attach policy to role %s: %w", name, err)
+			return fmt.Errorf("attach policy %s to role %s: %w", policy, name, err)
 		}
 	}
 	return nil

@@ -39,10 +39,9 @@ func (l *Lab) UID() (string, error) {
 	if uid := l.Roles.granted.scope.UID; uid != "" {
 		return uid, nil
 	}
-	return "", fmt.Errorf("the UID of cluster %s is not known before it is up", l.Cluster)
+	return "", fmt.Errorf("the UID of cluster %s is not known before the cluster is up", l.Cluster)
 }
 
-// addCluster adds a running cluster, so that instances can join it.
 func (m *instances) addCluster(l *Lab) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -57,7 +56,7 @@ func (m *instances) removeCluster(l *Lab) {
 }
 
 // fleetOf returns the kubelets of the cluster whose API server has this address. The address comes from an instance's
-// user data. For an unknown address, fleetOf returns the first lab's kubelets; the instance's kubelet cannot connect.
+// user data. For an unknown address, to which no kubelet can connect, fleetOf returns the first lab's kubelets.
 func (m *instances) fleetOf(server string) *kubelet.Fleet {
 	m.mu.Lock()
 	defer m.mu.Unlock()

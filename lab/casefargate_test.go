@@ -151,7 +151,6 @@ func (s *fargateCluster) makeProfile(name, namespace string, labels map[string]s
 	})
 }
 
-// ageProfile makes the profile one hour old.
 func (s *fargateCluster) ageProfile() {
 	s.t.Helper()
 	s.l.Emulator.Do(func(w *world.World, now time.Time) {
@@ -189,11 +188,11 @@ func (s *fargateCluster) patch(patch string) {
 	}
 }
 
-// awaitPending waits until two of the controller's pods without a node have the schedulerName scheduler and an event
+// awaitPending waits until both replicas of the controller have no node, this schedulerName, and an event
 // FailedScheduling with the text.
 func (s *fargateCluster) awaitPending(text, scheduler string) {
 	s.t.Helper()
-	within(s.t, s.l, 20*time.Second, "events of two pods with: "+text, func(ctx context.Context) (bool, error) {
+	within(s.t, s.l, 20*time.Second, "FailedScheduling events of two pods with: "+text, func(ctx context.Context) (bool, error) {
 		pods, err := s.pods(ctx)
 		if err != nil {
 			return false, err
@@ -210,7 +209,7 @@ func (s *fargateCluster) awaitPending(text, scheduler string) {
 			}
 		}
 		if reported != 2 {
-			err = fmt.Errorf("%d pods have such an event, want 2", reported)
+			err = fmt.Errorf("%d pods have the event, want 2", reported)
 		}
 		return reported == 2, err
 	})

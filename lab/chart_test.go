@@ -29,14 +29,13 @@ const helmVariable = "HELM_BINARY"
 
 const chartNamespace = "node-autoscaler"
 
-// installation is an installation of the chart in a lab. podControllers are the controllers that the chart's pods would
-// run.
+// installation is an installation of the chart in a lab.
 type installation struct {
 	t              *testing.T
 	l              *lab.Lab
 	crds           definitions
-	helm           string // path of Helm
-	podControllers []*lab.Controller
+	helm           string            // path of Helm
+	podControllers []*lab.Controller // the test runs them, because no program runs in the chart's pods
 }
 
 // TestChart installs, upgrades and uninstalls the chart with real Helm, in a namespace with the restricted Pod Security
@@ -169,7 +168,7 @@ func (in *installation) makeNamespace() {
 	}
 }
 
-// checkSpread checks that the chart has two pods, one in each of the zones.
+// checkSpread checks that the chart has two pods, one in each of the zones. It sets the values of zones to false.
 func (in *installation) checkSpread(zones map[string]bool) {
 	in.t.Helper()
 	var pods corev1.PodList
@@ -216,8 +215,7 @@ func runAsPod(t *testing.T, l *lab.Lab, path, namespace string, more ...string) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	// These two settings replace the files in the service account's folder of a pod. RunController chooses free ports
-	// of this host.
+	// These two settings replace the files of a pod's service account. RunController sets the ports.
 	settings := []string{"KUBECONFIG=" + config, "LEADER_ELECTION_NAMESPACE=" + namespace}
 	for _, e := range pod.Containers[0].Env {
 		if e.ValueFrom == nil && e.Name != "METRICS_PORT" && e.Name != "HEALTH_PROBE_PORT" {

@@ -36,7 +36,6 @@ type cloudController struct {
 	queue workqueue.TypedRateLimitingInterface[string]
 }
 
-// newCloudController returns the cloud controller of a lab. It does nothing before start is called.
 func newCloudController(l *Lab) *cloudController {
 	return &cloudController{
 		lab: l,
@@ -45,7 +44,7 @@ func newCloudController(l *Lab) *cloudController {
 	}
 }
 
-// start starts to watch nodes, until ctx ends.
+// start watches nodes and initializes new ones, until ctx ends.
 func (c *cloudController) start(ctx context.Context) error {
 	factory := informers.NewSharedInformerFactory(c.lab.Kube, 0)
 	nodes := factory.Core().V1().Nodes()
@@ -59,7 +58,7 @@ func (c *cloudController) start(ctx context.Context) error {
 		AddFunc: enqueue, UpdateFunc: func(_, object any) {
 			enqueue(object)
 			if node, ok := object.(*corev1.Node); ok && isUnreachable(node) {
-				c.lab.fleet.ReportNow(node.Name) // a real kubelet reports within ten seconds
+				c.lab.fleet.ReportNow(node.Name) // as a real kubelet does within ten seconds
 			}
 		},
 	})
@@ -80,7 +79,6 @@ func (c *cloudController) start(ctx context.Context) error {
 	return nil
 }
 
-// isUnreachable reports whether the node lifecycle controller has marked the node as unreachable.
 func isUnreachable(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown
@@ -123,7 +121,7 @@ func (c *cloudController) initialize(ctx context.Context, name string) error {
 		address = i.IPv6
 	}
 	if provided := node.Annotations[annotationNodeIP]; provided != address {
-		return fmt.Errorf("node %s has the address %q, but its instance has %q", name, provided, address)
+		return fmt.Errorf("node %s has the --node-ip %q, but its instance has the address %q", name, provided, address)
 	}
 	node.Status.Addresses = []corev1.NodeAddress{
 		{Type: corev1.NodeInternalIP, Address: address},

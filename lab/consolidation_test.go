@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	defaultConsolidationNodes = 20               // initial number of nodes, unless LAB_LOOSE is set; make soak uses 200
+	defaultConsolidationNodes = 20               // initial number of nodes; LAB_LOOSE sets another number, make soak 200
 	budgetShare               = 0.2              // share of the nodes that the disruption budget allows to be disrupted at once
 	maxPending                = 10 * time.Second // maximum time for which a pod may be pending
 	maxMovesPerPod            = 2                // per hour, the controller's default
@@ -67,7 +67,7 @@ func TestConsolidation(t *testing.T) {
 	within(t, l, 2*time.Minute+time.Duration(nodes)*3*time.Second,
 		fmt.Sprintf("the pods, which need %d nodes, to be on at most %d", least, most), func(context.Context) (bool, error) {
 			if left := len(claimNames(t, l, name)); left > most || !o.isIdle() {
-				return false, fmt.Errorf("%d nodes", left)
+				return false, fmt.Errorf("%d nodes; all ready and no pod pending: %t", left, o.isIdle())
 			}
 			return true, nil
 		})
@@ -112,7 +112,7 @@ func priceAndBound(t *testing.T, l *lab.Lab, name string) (paid, bound catalog.P
 	if err != nil {
 		t.Fatal(err)
 	}
-	room, p := sizeOf(nodes.Items[0].Status.Allocatable), lowerbound.Problem{Sets: [][]int{{0}}} // all pods can use the only offer
+	room, p := sizeOf(nodes.Items[0].Status.Allocatable), lowerbound.Problem{Sets: [][]int{{0}}} // all pods can use the only offering
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		asks := []int64{0, 0}
@@ -135,7 +135,6 @@ func priceAndBound(t *testing.T, l *lab.Lab, name string) (paid, bound catalog.P
 // sizeOf returns the CPU in millicores and the memory in bytes, in this order.
 func sizeOf(l corev1.ResourceList) []int64 { return []int64{l.Cpu().MilliValue(), l.Memory().Value()} }
 
-// appWithPDB returns the manifests of a Deployment and of its PodDisruptionBudget with maxUnavailable 1.
 func appWithPDB(namespace, app string) string {
 	return deployment(namespace, app, replicasEach, "400m", "256Mi", "test: "+namespace) + fmt.Sprintf(`
 apiVersion: policy/v1
@@ -203,7 +202,7 @@ func observe(t *testing.T, l *lab.Lab, name string, replicas int) *observer {
 }
 
 // recordPod records a change of a pod, and whether the change exceeds the PodDisruptionBudget of its app.
-func (o *observer) recordPod(object any, isFirst, isGone bool) {
+func (o *observer) recordPod(object any, isInInitialList, isGone bool) {
 	if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = last.Obj
 	}
@@ -233,8 +232,8 @@ func (o *observer) recordPod(object any, isFirst, isGone bool) {
 	} else {
 		delete(o.serving[app], pod.Name)
 	}
-	if after := len(o.serving[app]); !isFirst && after < before && after < o.replicas-1 {
-		o.violations = append(o.violations, fmt.Sprintf("%s: only %d pods of %s are ready after pod %s was deleted",
+	if after := len(o.serving[app]); !isInInitialList && after < before && after < o.replicas-1 {
+		o.violations = append(o.violations, fmt.Sprintf("%s: only %d pods of %s are ready without pod %s, want all but one",
 			time.Now().Format(time.TimeOnly), after, app, pod.Name))
 	}
 }
@@ -270,6 +269,7 @@ func (o *observer) scan(ctx context.Context, l *lab.Lab, name string) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	// An excess is a violation only when it grows, so that it is not reported in each scan.
 	if allowed := int(math.Ceil(budgetShare * float64(total))); disrupted > o.disrupted && disrupted > allowed {
 		o.violations = append(o.violations, fmt.Sprintf("%s: %d of %d nodes are terminating or not ready, at most %d are allowed",
 			time.Now().Format(time.TimeOnly), disrupted, total, allowed))

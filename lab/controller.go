@@ -93,8 +93,6 @@ func (l *Lab) RunKarpenter(ctx context.Context, path string, settings ...string)
 	return l.runProgram(ctx, process.Spec{Name: "karpenter", Path: path, Env: env}, settings)
 }
 
-// runProgram starts a controller with free ports for its metrics and probes, and returns once the controller is
-// healthy.
 func (l *Lab) runProgram(ctx context.Context, spec process.Spec, settings []string) (*Controller, error) {
 	metrics, err := freePort()
 	if err != nil {
@@ -129,14 +127,14 @@ func (l *Lab) controllerEnv() ([]string, error) {
 		"KUBECONFIG="+l.ServiceAccounts.controllerConfig)...)
 }
 
-// envOf returns the environment of a program that uses an IAM role. more are further variables, as NAME=value.
+// envOf returns the variables of a program that uses an IAM role. more are further variables, as NAME=value.
 func (l *Lab) envOf(role string, more ...string) ([]string, error) {
 	session, err := l.Roles.assume(role)
 	if err != nil {
 		return nil, err
 	}
 	env := append([]string{"KUBECONFIG=" + l.Kubeconfig, "CLUSTER_NAME=" + l.Cluster}, more...)
-	for _, variable := range os.Environ() { // which the program inherits
+	for _, variable := range os.Environ() { // clear AWS settings that the program inherits
 		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "AWS_") {
 			env = append(env, name+"=")
 		}

@@ -118,8 +118,8 @@ const (
 	maxCrashWrites   = 200
 )
 
-// until waits until ok returns true. Whenever the gate closes after a write, until kills the controller and starts
-// another one.
+// until waits until ok returns true. When the gate closes after a write, it kills the controller and starts another
+// one.
 func (s *crashLoop) until(what string, ok func(context.Context) (bool, error)) {
 	s.t.Helper()
 	began, before := time.Now(), len(s.gate.writes())
@@ -151,15 +151,15 @@ func (s *crashLoop) hasConverged(ctx context.Context, launched int) (bool, error
 	alive := slices.DeleteFunc(slices.Clone(all), func(i world.Instance) bool { return !i.Alive() })
 	claims, providerIDs := claimsOf(s.t, s.lab, s.name)
 	if len(claims) != 1 || len(alive) != 1 || len(all) != launched || !providerIDs["aws:///"+alive[0].Zone+"/"+alive[0].ID] {
-		return false, fmt.Errorf("%d claims, %d of %d instances alive", len(claims), len(alive), len(all))
+		return false, fmt.Errorf("%d NodeClaims, %d of %d instances alive; want 1 and 1 of %d", len(claims), len(alive), len(all), launched)
 	}
 	var nodes corev1.NodeList
 	if err := s.lab.Client.List(ctx, &nodes, client.MatchingLabels{karpenterv1.LabelNodePool: s.name}); err != nil || len(nodes.Items) != 1 {
-		return false, errors.Join(err, fmt.Errorf("%d nodes", len(nodes.Items)))
+		return false, errors.Join(err, fmt.Errorf("%d nodes, want 1", len(nodes.Items)))
 	}
 	var pods corev1.PodList
 	if err := s.lab.Client.List(ctx, &pods, client.InNamespace(s.name)); err != nil || len(pods.Items) != 1 {
-		return false, errors.Join(err, fmt.Errorf("%d pods", len(pods.Items)))
+		return false, errors.Join(err, fmt.Errorf("%d pods, want 1", len(pods.Items)))
 	}
 	claim, node, pod := claims[0], nodes.Items[0], pods.Items[0]
 	isReady := slices.ContainsFunc(claim.Status.Conditions, func(c metav1.Condition) bool {

@@ -66,7 +66,7 @@ func TestDefinitionsAreInstalled(t *testing.T) {
 	d.runJoiner(1, "it has fields that this program does not know: spec.flux", "crds", "apply")
 	d.runJoiner(0, "which removed these fields: spec.flux", "crds", "apply", "--force")
 	if _, ok := specOf(d.get(pools)).Properties["flux"]; ok {
-		t.Error("joiner crds apply --force did not remove the field spec.flux")
+		t.Error("the CRD has spec.flux after joiner crds apply --force, want the field removed")
 	}
 
 	apply(t, l, class(l, "kept", "amiSelectorTerms: [{alias: al2023@latest}]"))
@@ -105,10 +105,10 @@ func (d definitions) get(name string) *apiextensionsv1.CustomResourceDefinition 
 }
 
 // change updates a CRD with the field manager helm.
-func (d definitions) change(name string, change func(*apiextensionsv1.CustomResourceDefinition)) {
+func (d definitions) change(name string, edit func(*apiextensionsv1.CustomResourceDefinition)) {
 	d.t.Helper()
 	found := d.get(name)
-	change(found)
+	edit(found)
 	if _, err := d.client.ApiextensionsV1().CustomResourceDefinitions().Update(d.t.Context(), found,
 		metav1.UpdateOptions{FieldManager: "helm"}); err != nil {
 		d.t.Fatal(err)
@@ -142,7 +142,7 @@ func (d definitions) awaitLog(texts ...string) {
 }
 
 // runJoiner runs joiner as the administrator, and checks its exit code and a text in its output.
-func (d definitions) runJoiner(code int, want string, args ...string) {
+func (d definitions) runJoiner(wantCode int, wantText string, args ...string) {
 	d.t.Helper()
 	cmd := exec.CommandContext(d.t.Context(), d.path, args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+d.l.Kubeconfig)
@@ -154,12 +154,11 @@ func (d definitions) runJoiner(code int, want string, args ...string) {
 	} else if err != nil {
 		d.t.Fatal(err)
 	}
-	if got != code || !strings.Contains(string(out), want) {
-		d.t.Errorf("joiner %s: exit %d, want %d and %q\n%s", strings.Join(args, " "), got, code, want, out)
+	if got != wantCode || !strings.Contains(string(out), wantText) {
+		d.t.Errorf("joiner %s: exit %d, want %d and %q\n%s", strings.Join(args, " "), got, wantCode, wantText, out)
 	}
 }
 
-// specOf returns the schema of the spec in a CRD.
 func specOf(c *apiextensionsv1.CustomResourceDefinition) apiextensionsv1.JSONSchemaProps {
 	return c.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
 }

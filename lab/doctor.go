@@ -28,7 +28,6 @@ func (l *Lab) MigrateCheck(ctx context.Context, path string, args ...string) (pr
 	return l.runReadOnly(ctx, path, append([]string{"migrate", "check"}, args...)...)
 }
 
-// runReadOnly runs a command with the permissions of joiner doctor.
 func (l *Lab) runReadOnly(ctx context.Context, path string, args ...string) (printed string, code int, err error) {
 	if err := l.Roles.permitDoctor(); err != nil {
 		return "", 0, err

@@ -26,7 +26,7 @@ func TestFaults(t *testing.T) {
 	}
 	wanted := strings.Split(os.Getenv("LAB_FAULTS"), ",")
 	for _, f := range faults.All() {
-		isDefault := wanted[0] == "" && f.Smoke // without LAB_FAULTS
+		isDefault := wanted[0] == "" && f.Smoke // without LAB_FAULTS: one of each layer
 		if !isDefault && wanted[0] != "all" && !slices.Contains(wanted, f.Name) {
 			continue
 		}

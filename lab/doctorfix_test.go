@@ -37,7 +37,7 @@ func testDoctorFix(t *testing.T, l *lab.Lab, check string) {
 	const otherRows = "# people of the platform team\n- groups: [system:masters] # never take this away\n" +
 		"  rolearn: arn:aws:iam::111122223333:role/Admins\n  username: admin\n"
 	mapRoles := otherRows
-	if check == "AUTH-1" {
+	if check == "AUTH-1" { // the cluster does not read this row
 		mapRoles += "- rolearn: " + l.Roles.ARN(name) +
 			"\n  username: system:node:{{EC2PrivateDNSName}}\n  groups: [system:bootstrappers, system:nodes]\n"
 	}
@@ -89,12 +89,11 @@ func testDoctorFix(t *testing.T, l *lab.Lab, check string) {
 	}
 }
 
-// writeAuthMap replaces aws-auth, or creates it.
 func writeAuthMap(t *testing.T, l *lab.Lab, mapRoles string) {
 	t.Helper()
 	maps := l.Kube.CoreV1().ConfigMaps("kube-system")
 	if err := maps.Delete(t.Context(), "aws-auth", metav1.DeleteOptions{}); err != nil {
-		t.Log(err) // the ConfigMap did not exist
+		t.Log(err) // for example, there is no ConfigMap
 	}
 	auth := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "aws-auth"}, Data: map[string]string{"mapRoles": mapRoles}}
 	if _, err := maps.Create(t.Context(), auth, metav1.CreateOptions{}); err != nil {

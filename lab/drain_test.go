@@ -46,8 +46,8 @@ func TestDrains(t *testing.T) {
 	watch := watchBudgets(t, l, name)
 	awaitRunning(t, l, name, pods, 3*time.Minute)
 	within(t, l, time.Minute, "all replicas of every app to be ready", func(context.Context) (bool, error) { return watch.isComplete() })
-	began, done, rounds := time.Now(), 0, 0
-	for done < drains {
+	began, drained, rounds := time.Now(), 0, 0
+	for drained < drains {
 		claims := claimNames(t, l, name)
 		for _, claim := range claims {
 			if err := l.Client.Delete(t.Context(),
@@ -69,19 +69,19 @@ func TestDrains(t *testing.T) {
 		})
 		within(t, l, time.Minute, "all replicas of every app to be ready again",
 			func(context.Context) (bool, error) { return watch.isComplete() })
-		done, rounds = done+len(claims), rounds+1
-		t.Logf("round %d: %d nodes drained after %.0f s", rounds, done, time.Since(began).Seconds())
+		drained, rounds = drained+len(claims), rounds+1
+		t.Logf("round %d: %d nodes drained after %.0f s", rounds, drained, time.Since(began).Seconds())
 	}
 	violations, deleted := watch.results()
 	for _, v := range violations {
 		t.Error(v)
 	}
-	// Two pods of 800m fit on a node, so done*4 allows two deletions of each pod in a round.
-	if least, most := pods*rounds, done*4; deleted < least || deleted > most {
-		t.Errorf("%d pods were deleted in %d drains, want at least %d (each pod once per round) and at most %d", deleted, done, least, most)
+	// Two pods of 800m fit on a node, so drained*4 allows two deletions of each pod in a round.
+	if least, most := pods*rounds, drained*4; deleted < least || deleted > most {
+		t.Errorf("%d pods were deleted in %d drains, want %d (each pod once per round) to %d", deleted, drained, least, most)
 	}
 	t.Logf("%d nodes drained, %d pods deleted, %d violations of budgets, in %.0f s",
-		done, deleted, len(violations), time.Since(began).Seconds())
+		drained, deleted, len(violations), time.Since(began).Seconds())
 	cleanUp(t, l, name)
 }
 
@@ -134,15 +134,15 @@ func watchBudgets(t *testing.T, l *lab.Lab, namespace string) *budgetWatch {
 	return w
 }
 
-// watchPods calls see with isFirst for each existing pod of the namespace, and then for each change of a pod, in order,
-// until the test ends. isGone is true for a deleted pod.
-func watchPods(t *testing.T, l *lab.Lab, namespace string, see func(o any, isFirst, isGone bool)) {
+// watchPods calls onChange with isInInitialList for each existing pod of the namespace. Then it calls onChange for each
+// change of a pod, in order, until the test ends. isGone is true for a deleted pod.
+func watchPods(t *testing.T, l *lab.Lab, namespace string, onChange func(pod any, isInInitialList, isGone bool)) {
 	t.Helper()
 	factory := informers.NewSharedInformerFactoryWithOptions(l.Kube, 0, informers.WithNamespace(namespace))
 	_, err := factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
-		AddFunc:    func(o any, isFirst bool) { see(o, isFirst, false) },
-		UpdateFunc: func(_, o any) { see(o, false, false) },
-		DeleteFunc: func(o any) { see(o, false, true) },
+		AddFunc:    func(pod any, isInInitialList bool) { onChange(pod, isInInitialList, false) },
+		UpdateFunc: func(_, pod any) { onChange(pod, false, false) },
+		DeleteFunc: func(pod any) { onChange(pod, false, true) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +178,7 @@ func (w *budgetWatch) record(o any, isGone bool) {
 	after := len(w.serving[app])
 	w.wasComplete[app] = w.wasComplete[app] || after == replicasEach
 	if w.wasComplete[app] && after < before && after < replicasEach-1 {
-		w.violations = append(w.violations, fmt.Sprintf("%s: only %d pods of %s are ready after pod %s on %s was deleted (%s)",
+		w.violations = append(w.violations, fmt.Sprintf("%s: only %d pods of %s are ready without pod %s on %s (%s), want all but one",
 			time.Now().Format(time.TimeOnly), after, app, pod.Name, pod.Spec.NodeName, pod.Status.Reason))
 	}
 }
@@ -193,11 +193,11 @@ func (w *budgetWatch) isComplete() (bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.serving) < drainedApps {
-		return false, fmt.Errorf("%d apps have pods, want all", len(w.serving))
+		return false, fmt.Errorf("%d apps have pods, want %d", len(w.serving), drainedApps)
 	}
 	for _, app := range slices.Sorted(maps.Keys(w.serving)) {
 		if n := len(w.serving[app]); n != replicasEach {
-			return false, fmt.Errorf("%d replicas of %s are ready, want all", n, app)
+			return false, fmt.Errorf("%d replicas of %s are ready, want %d", n, app, replicasEach)
 		}
 	}
 	return true, nil

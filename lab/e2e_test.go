@@ -39,7 +39,6 @@ var joinerBuild struct {
 	err  error
 }
 
-// program returns the path of joiner. The first call builds it.
 func program(t *testing.T) string {
 	t.Helper()
 	joinerBuild.once.Do(func() {
@@ -53,7 +52,7 @@ func program(t *testing.T) string {
 	return joinerBuild.path
 }
 
-// controllers are the controllers that tests have started, by lab.
+// controllers has the controller that was started last in each lab.
 var controllers struct {
 	sync.Mutex
 	byLab map[*lab.Lab]*lab.Controller
@@ -81,7 +80,6 @@ func ensureController(t *testing.T, l *lab.Lab) *lab.Controller {
 	return restartController(t, l)
 }
 
-// restartController kills the lab's controller, if one runs, and starts a new one.
 func restartController(t *testing.T, l *lab.Lab, settings ...string) *lab.Controller {
 	t.Helper()
 	killController(l)
@@ -98,9 +96,8 @@ func restartController(t *testing.T, l *lab.Lab, settings ...string) *lab.Contro
 	return c
 }
 
-// class returns the manifest of an EC2NodeClass. images are the lines of the spec that select AMIs, and any further
-// lines of the spec.
-func class(l *lab.Lab, name, images string) string {
+// class returns the manifest of an EC2NodeClass. specLines select the AMIs, and can be any further lines of the spec.
+func class(l *lab.Lab, name, specLines string) string {
 	return fmt.Sprintf(`
 apiVersion: karpenter.k8s.aws/v1
 kind: EC2NodeClass
@@ -111,7 +108,7 @@ spec:
   subnetSelectorTerms: [{tags: {karpenter.sh/discovery: %s}}]
   securityGroupSelectorTerms: [{tags: {karpenter.sh/discovery: %s}}]
 ---
-`, name, lab.NodeRole, images, l.Cluster, l.Cluster)
+`, name, lab.NodeRole, specLines, l.Cluster, l.Cluster)
 }
 
 // pool returns the manifest of a NodePool that sets the label "test" of its nodes to the pool's name. more are further
@@ -254,12 +251,12 @@ func deletePools(t *testing.T, l *lab.Lab, pools ...string) {
 }
 
 // nodeObjects lists the NodeClaims, Nodes, and pending or running instances of a pool.
-func nodeObjects(ctx context.Context, l *lab.Lab, name string) ([]string, error) {
+func nodeObjects(ctx context.Context, l *lab.Lab, pool string) ([]string, error) {
 	var left []string
 	var claims karpenterv1.NodeClaimList
 	var nodes corev1.NodeList
 	for _, list := range []client.ObjectList{&claims, &nodes} {
-		if err := l.Client.List(ctx, list, client.MatchingLabels{karpenterv1.LabelNodePool: name}); err != nil {
+		if err := l.Client.List(ctx, list, client.MatchingLabels{karpenterv1.LabelNodePool: pool}); err != nil {
 			return nil, err
 		}
 	}
@@ -269,7 +266,7 @@ func nodeObjects(ctx context.Context, l *lab.Lab, name string) ([]string, error)
 	for _, n := range nodes.Items {
 		left = append(left, "Node "+n.Name)
 	}
-	for _, i := range instancesOf(l, name) {
+	for _, i := range instancesOf(l, pool) {
 		if i.Alive() {
 			left = append(left, "instance "+i.ID)
 		}
@@ -282,7 +279,6 @@ func instancesOf(l *lab.Lab, pool string) []world.Instance {
 	return slices.DeleteFunc(l.Instances(), func(i world.Instance) bool { return i.Tags[karpenterv1.LabelNodePool] != pool })
 }
 
-// classResources lists the launch templates and instance profiles of a class.
 func classResources(l *lab.Lab, class string) []string {
 	const tag = "karpenter.k8s.aws/ec2nodeclass"
 	var left []string
@@ -369,11 +365,11 @@ func TestKilledController(t *testing.T) {
 	for kill := 1; kill <= 10; kill++ {
 		scale(t, l, name, "one-per-node", 10*kill)
 		calls := 1 + random.IntN(70)
-		after := awaitCalls(t, l, calls)
+		waited := awaitCalls(t, l, calls)
 		killController(l)
 		claims, providerIDs := claimsOf(t, l, name)
-		t.Logf("kill %2d: %4d ms after adding 10 pods, at most %2d calls to AWS; %3d NodeClaims, %3d of them with an instance; %3d instances",
-			kill, after.Milliseconds(), calls, len(claims), len(providerIDs), len(instancesOf(l, name)))
+		t.Logf("kill %2d: %4d ms after adding 10 pods, waited for %2d AWS calls; %3d NodeClaims, %3d with an instance; %3d instances",
+			kill, waited.Milliseconds(), calls, len(claims), len(providerIDs), len(instancesOf(l, name)))
 		restartController(t, l, "BATCH_IDLE_DURATION=200ms", "BATCH_MAX_DURATION=1s")
 	}
 	awaitRunning(t, l, name, 100, 3*time.Minute)
@@ -381,7 +377,7 @@ func TestKilledController(t *testing.T) {
 	all := instancesOf(l, name)
 	for _, i := range all {
 		if id := "aws:///" + i.Zone + "/" + i.ID; !providerIDs[id] {
-			t.Errorf("instance %s (%s) has no NodeClaim", i.ID, i.State)
+			t.Errorf("instance %s (%s) has no NodeClaim, want one", i.ID, i.State)
 		}
 	}
 	if len(all) != 100 || len(claims) != 100 {
@@ -390,8 +386,8 @@ func TestKilledController(t *testing.T) {
 	cleanUp(t, l, name)
 }
 
-// awaitCalls waits until the controller has made the given number of calls to AWS, but at most four seconds. It returns
-// the time that it waited. The caller can then kill the controller between two calls.
+// awaitCalls waits until the controller has made this number of calls to AWS, but at most four seconds. It returns the
+// time that it waited. The caller can then kill the controller between two calls.
 func awaitCalls(t *testing.T, l *lab.Lab, calls int) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -411,7 +407,6 @@ func awaitCalls(t *testing.T, l *lab.Lab, calls int) time.Duration {
 	return time.Since(began)
 }
 
-// claimsOf returns the NodeClaims of a pool, and the provider IDs of their instances.
 func claimsOf(t *testing.T, l *lab.Lab, pool string) (claims []karpenterv1.NodeClaim, providerIDs map[string]bool) {
 	t.Helper()
 	var list karpenterv1.NodeClaimList
@@ -462,7 +457,7 @@ func TestFiveHundredPods(t *testing.T) {
 	peak := peakMemory(t, c.PID())
 	t.Logf("peak memory of the controller: %d MiB", peak>>20)
 	if peak > 300<<20 {
-		t.Errorf("the controller used more than 300 MiB of memory")
+		t.Errorf("the controller used %d MiB of memory, want at most 300 MiB", peak>>20)
 	}
 	beyond := readHistogram(t, c.Metrics, "joiner_stage_duration_seconds", `stage="beyond"`)
 	switch {
@@ -525,7 +520,6 @@ func adoptPods(t *testing.T, l *lab.Lab, name string, n int) {
 	}
 }
 
-// makePods creates n pods of five sizes, from many goroutines at once.
 func makePods(t *testing.T, l *lab.Lab, name string, n int) {
 	t.Helper()
 	todo := make(chan int, n)
@@ -534,9 +528,9 @@ func makePods(t *testing.T, l *lab.Lab, name string, n int) {
 	}
 	close(todo)
 	began := time.Now()
-	var done sync.WaitGroup
+	var workers sync.WaitGroup
 	for range 32 {
-		done.Go(func() {
+		workers.Go(func() {
 			for i := range todo {
 				pod := sizedPodTemplate(name, i%len(podSizes()))
 				pod.Name = fmt.Sprintf("pod-%03d", i)
@@ -548,7 +542,7 @@ func makePods(t *testing.T, l *lab.Lab, name string, n int) {
 			}
 		})
 	}
-	done.Wait()
+	workers.Wait()
 	t.Logf("%d pods were created in %.1f s", n, time.Since(began).Seconds())
 }
 

@@ -22,7 +22,7 @@ func TestShort(t *testing.T) {
 		}
 	}
 	for _, text := range []string{long, strings.Repeat("a ", 300_000), strings.Repeat(" ", 300_000), "x " + long + " y", long + "\n" + long} {
-		got := suggest.Short(text) // at most 1,000 bytes, and the full length
+		got := suggest.Short(text) // at most 1,000 bytes, and the full length as text
 		if len(got) > 1100 || !utf8.ValidString(got) {
 			t.Errorf("got %d bytes for a text of %d bytes, want at most 1100 bytes of valid UTF-8", len(got), len(text))
 		}

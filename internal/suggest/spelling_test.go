@@ -17,7 +17,7 @@ func TestNearest(t *testing.T) {
 		"cluster-naem":         "cluster-name",
 		"clusterName":          "cluster-name",
 		"CLUSTER_NAM":          "cluster-name",
-		"settings.clusterName": "", // package config removes the prefix
+		"settings.clusterName": "", // package config removes the prefix before it calls Nearest
 		"loglevel":             "log-level",
 		"log-lvl":              "log-level",
 		"metric-port":          "metrics-port",
@@ -66,13 +66,14 @@ func TestDistanceProperties(t *testing.T) {
 		a, b := word.Draw(t, "a"), word.Draw(t, "b")
 		d, longer := suggest.Distance(a, b), max(len(a), len(b))
 		if d != suggest.Distance(b, a) || (d == 0) != (a == b) || d > longer || d < longer-min(len(a), len(b)) {
-			t.Fatalf("distance of %q and %q: %d, and %d with the arguments swapped", a, b, d, suggest.Distance(b, a))
+			t.Fatalf("distance of %q and %q: %d, and %d with the arguments swapped; want the same, from %d to %d, 0 only for equal words",
+				a, b, d, suggest.Distance(b, a), longer-min(len(a), len(b)), longer)
 		}
 		words := rapid.SliceOf(word).Draw(t, "words")
 		reversed := slices.Clone(words)
 		slices.Reverse(reversed)
 		if x, y := suggest.Nearest(a, words), suggest.Nearest(a, reversed); x != y {
-			t.Fatalf("nearest to %q of %q: %q, and %q with the words in reverse order", a, words, x, y)
+			t.Fatalf("nearest to %q of %q: %q, and %q with the words in reverse order; want the same", a, words, x, y)
 		}
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
 
-// text returns the queue as text: its classes with their pods, in order.
+// text returns the dimensions, a line for each class (priority, vector, pods), and the unplannable pods.
 func text(q *podgroup.Queue) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, q.Dims)
@@ -105,6 +105,6 @@ pods
 	}
 	q := podgroup.New(s.Snapshot)
 	if !q.HasRuleOver("rack") || q.HasRuleOver("topology.kubernetes.io/zone") {
-		t.Error("want HasRuleOver to be true only for rack")
+		t.Error("HasRuleOver is false for rack or true for zones, want true only for rack")
 	}
 }

@@ -19,7 +19,7 @@ const Unoffered = "unoffered"
 const maxUnoffered = 8
 
 // collapseUnoffered replaces the unoffered resources by the dimension Unoffered, if there are more than maxUnoffered.
-// offered returns the extended resources of instance types. A nil function means unknown: nothing is replaced.
+// offered returns the extended resources of instance types. If offered is nil, nothing is replaced.
 func (q *Queue) collapseUnoffered(s cluster.Snapshot, offered func() map[string]bool) {
 	if offered == nil || len(q.Dims) <= maxUnoffered {
 		return

@@ -9,14 +9,14 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
 
-// TestUnoffered checks the dimensions of resources that no node and no type has: many such resources share one
+// TestUnoffered checks the dimensions of resources that no node and no instance type has: many such resources share one
 // dimension, and a few have one each.
 func TestUnoffered(t *testing.T) {
 	t.Parallel()
 	offered := func() map[string]bool { return map[string]bool{"gpu": true} }
 	snapshot := func(n int) cluster.Snapshot {
 		var s cluster.Snapshot
-		ask := func(names ...string) {
+		addPod := func(names ...string) {
 			p := cluster.Pod{Namespace: "a", Name: fmt.Sprint("p", len(s.Pods)), Requests: resources.Amounts{CPU: 1, Pods: 1}}
 			for _, name := range names {
 				p.Requests = p.Requests.With(name, 2)
@@ -24,10 +24,10 @@ func TestUnoffered(t *testing.T) {
 			s.Pods = append(s.Pods, p)
 		}
 		for i := range n {
-			ask(fmt.Sprint("own", i))
+			addPod(fmt.Sprint("own", i))
 		}
-		ask("gpu")
-		ask("node", "own0")
+		addPod("gpu")
+		addPod("node", "own0")
 		s.Nodes = []cluster.Node{{Name: "n", Allocatable: resources.Amounts{}.With("node", 1)}}
 		return s
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// maxPlausible is the highest amount of a resource that a pod may request. As an amount of bytes it is 64 TiB; the
+// maxPlausible is the highest amount of a resource that a pod may request. In bytes it is 64 TiB; the
 // largest instance has 24 TiB of memory. The sum of such amounts over up to 131,072 (2^17) pods does not overflow.
 const maxPlausible = math.MaxInt64 >> 17
 

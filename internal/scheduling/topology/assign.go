@@ -20,11 +20,11 @@ type Place struct {
 //   - places with room for all n pods, if a required affinity keeps the pods together;
 //   - places with free room on existing nodes, because kube-scheduler will put the pods there;
 //   - places where the pods violate no spread of other pods;
-//   - places that satisfy the preferences;
+//   - places where the violated preferences have the lowest sum of weights;
 //   - places of lower rank;
 //   - places with the fewest pods of preferred spreads;
 //   - cheap places, in steps of 10 %;
-//   - places with the fewest pods of required spreads (last, because maxSkew already limits how uneven these become).
+//   - places with the fewest pods of required spreads (after the price, because maxSkew limits the skew).
 //
 // Pods that fit in no place are not counted in the result.
 func (c *DomainCounts) Assign(p *Profile, n int, places []Place) []int {
@@ -32,7 +32,7 @@ func (c *DomainCounts) Assign(p *Profile, n int, places []Place) []int {
 	for _, r := range p.Domain {
 		a.oneByOne = a.oneByOne || r.Kind == Spread || r.Kind == AntiAffinity && r.Self
 		a.isColocated = a.isColocated || r.Kind == Affinity && r.Weight == 0
-		a.even = a.even || r.Self && r.Kind != AntiAffinity
+		a.byLoad = a.byLoad || r.Self && r.Kind != AntiAffinity
 	}
 	a.oneByOne = a.oneByOne || c.isCountedBySpread(p)
 	for i := range places {
@@ -46,7 +46,7 @@ func (c *DomainCounts) Assign(p *Profile, n int, places []Place) []int {
 		if n -= assigned; assigned == 0 || len(a.disallowed) == 0 {
 			break
 		}
-		// Places that were not allowed before may be allowed now, because pods of this profile are there.
+		// Places that were not allowed before may be allowed now, because pods of this profile were assigned.
 		for _, i := range a.disallowed {
 			heap.Push(&a.queue, a.entry(i))
 		}
@@ -120,8 +120,8 @@ func (c *DomainCounts) isFirst(p *Profile) bool {
 // if there is none.
 func (c *DomainCounts) avoidingRule(p *Profile, domains []int) *Rule {
 	for i, g := range p.In {
-		k := p.inKeys[i]
-		if k >= 0 && c.index.Groups[g].Kind == AntiAffinity && c.counts[g].owners[domains[k]] > 0 {
+		key := p.inKeys[i]
+		if key >= 0 && c.index.Groups[g].Kind == AntiAffinity && c.counts[g].owners[domains[key]] > 0 {
 			return &Rule{Group: g, Kind: AntiAffinity}
 		}
 	}
@@ -135,7 +135,6 @@ func toInt(b bool) int {
 	return 0
 }
 
-// assignment is the state of Assign.
 type assignment struct {
 	domainCounts *DomainCounts
 	profile      *Profile
@@ -144,7 +143,7 @@ type assignment struct {
 	podsAtStart  int   // number of pods to assign at the start
 	oneByOne     bool  // assign one pod at a time, because each pod changes the best place for the next
 	isColocated  bool  // all pods must go to one domain
-	even         bool  // of otherwise equal places, prefer the place with fewer assigned pods in its domains
+	byLoad       bool  // of otherwise equal places, prefer the place with the lowest load (see placeEntry)
 	queue        placeQueue
 	disallowed   []int // places that a rule did not allow when they were tried
 }
@@ -165,7 +164,7 @@ func (a *assignment) pass(n int) int {
 			continue
 		}
 		step := min(n-assigned, a.places[i].Most-a.counts[i])
-		if free := a.places[i].Free - a.counts[i]; free > 0 {
+		if free := a.places[i].Free - a.counts[i]; free > 0 { // without free room, another place may be better
 			step = min(step, free)
 		}
 		if a.oneByOne {
@@ -191,8 +190,8 @@ func (a *assignment) reorder() {
 	for i := range a.queue.entries {
 		a.queue.entries[i] = a.entry(a.queue.entries[i].place)
 	}
-	for _, at := range a.disallowed {
-		a.queue.entries = append(a.queue.entries, a.entry(at))
+	for _, i := range a.disallowed {
+		a.queue.entries = append(a.queue.entries, a.entry(i))
 	}
 	a.disallowed = a.disallowed[:0]
 	heap.Init(&a.queue)
@@ -217,25 +216,24 @@ func (a *assignment) sumOfMinima() int {
 
 // placeEntry is a place with its current sort criteria, the most important first.
 type placeEntry struct {
-	place      int  // index in assignment.places
-	small      bool // the pods must stay together, and this place has no room for all of them
-	full       bool // no free room left on existing nodes
-	exceeded   int  // number of spreads of other pods that a pod here would violate
-	penalty    int  // sum of the weights of the preferences that the place does not satisfy
-	rank       int
-	preferred  int // number of pods in the domains, summed over the groups of preferred spreads
-	step       int // step of the price, so that small price differences do not make a spread uneven
-	pods       int // number of pods in the domains, summed over the groups of required spreads
-	price      float64
-	spreadPods int // number of pods in the domains, summed over the spreads that count the pods of the profile
-	load       int // pods assigned to the domains of the place so far
+	place         int  // index in assignment.places
+	tooSmall      bool // the pods must stay together, and this place has no room for all of them
+	full          bool // no free room left on existing nodes
+	exceeded      int  // number of spreads of other pods that a pod here would violate
+	penalty       int  // sum of the weights of the preferences that the place does not satisfy
+	rank          int
+	preferredPods int // number of pods in the domains, summed over the groups of preferred spreads
+	priceStep     int // see function priceStep; small price differences do not make a spread uneven
+	requiredPods  int // number of pods in the domains, summed over the groups of required spreads
+	price         float64
+	spreadPods    int // number of pods in the domains, summed over the spreads that count the pods of the profile
+	load          int // pods assigned to the domains of the place so far
 }
 
-// before reports whether the place of e is better than the place of f.
 func (e *placeEntry) before(f *placeEntry) bool {
 	switch {
-	case e.small != f.small:
-		return f.small
+	case e.tooSmall != f.tooSmall:
+		return f.tooSmall
 	case e.full != f.full:
 		return f.full
 	case e.exceeded != f.exceeded:
@@ -244,12 +242,12 @@ func (e *placeEntry) before(f *placeEntry) bool {
 		return e.penalty < f.penalty
 	case e.rank != f.rank:
 		return e.rank < f.rank
-	case e.preferred != f.preferred:
-		return e.preferred < f.preferred
-	case e.step != f.step:
-		return e.step < f.step
-	case e.pods != f.pods:
-		return e.pods < f.pods
+	case e.preferredPods != f.preferredPods:
+		return e.preferredPods < f.preferredPods
+	case e.priceStep != f.priceStep:
+		return e.priceStep < f.priceStep
+	case e.requiredPods != f.requiredPods:
+		return e.requiredPods < f.requiredPods
 	case e.price != f.price:
 		return e.price < f.price
 	case e.spreadPods != f.spreadPods:
@@ -260,11 +258,10 @@ func (e *placeEntry) before(f *placeEntry) bool {
 	return e.place < f.place
 }
 
-// entry returns the place with index i, with its current sort criteria.
 func (a *assignment) entry(i int) placeEntry {
 	place := &a.places[i]
-	e := placeEntry{place: i, full: a.counts[i] >= place.Free, price: place.Price, rank: place.Rank, step: priceStep(place.Price)}
-	e.small = a.isColocated && place.Most < a.podsAtStart
+	e := placeEntry{place: i, full: a.counts[i] >= place.Free, price: place.Price, rank: place.Rank, priceStep: priceStep(place.Price)}
+	e.tooSmall = a.isColocated && place.Most < a.podsAtStart
 	e.exceeded, e.spreadPods = a.domainCounts.exceededSpreads(a.profile, place.Domains), a.domainCounts.spreadPods(a.profile, place.Domains)
 	for j := range a.profile.Domain {
 		r := &a.profile.Domain[j]
@@ -273,18 +270,18 @@ func (a *assignment) entry(i int) placeEntry {
 		case k.lacksLabel(d):
 			e.penalty += r.Weight * toInt(r.Kind != AntiAffinity)
 		case r.Kind == Spread && r.Weight == 0:
-			e.pods += k.matched[d]
+			e.requiredPods += k.matched[d]
 		case r.Kind == Spread:
-			e.preferred += k.matched[d]
+			e.preferredPods += k.matched[d]
 			if k.matched[d]+toInt(r.Self)-k.fewest(r.MinDomains) > r.MaxSkew {
 				e.penalty += r.Weight
 			}
-		case r.Weight > 0 && (r.Kind == AntiAffinity) == (k.matched[d] > 0): // to avoid a pod that is there, or to join an absent one
+		case r.Weight > 0 && (r.Kind == AntiAffinity) == (k.matched[d] > 0): // anti-affinity to present pods, or affinity to absent ones
 			e.penalty += r.Weight
 		}
 	}
 	for j, key := range a.profile.Keys {
-		if !a.even {
+		if !a.byLoad {
 			break
 		}
 		e.load += a.domainCounts.load[key][place.Domains[j]]
@@ -311,10 +308,10 @@ func (q *placeQueue) Len() int           { return len(q.entries) }
 func (q *placeQueue) Less(i, j int) bool { return q.entries[i].before(&q.entries[j]) }
 func (q *placeQueue) Swap(i, j int)      { q.entries[i], q.entries[j] = q.entries[j], q.entries[i] }
 
-// Push adds x, a placeEntry, at the end. It implements heap.Interface.
+// Push implements heap.Interface.
 func (q *placeQueue) Push(x any) { q.entries = append(q.entries, x.(placeEntry)) }
 
-// Pop removes and returns the last entry. It implements heap.Interface.
+// Pop implements heap.Interface.
 func (q *placeQueue) Pop() any {
 	last := q.entries[len(q.entries)-1]
 	q.entries = q.entries[:len(q.entries)-1]

@@ -9,8 +9,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// allowed returns the zones that take a pod of the profile; "-" stands for nodes
-// without the label. If other labels matter too, it uses their domain 0, such as spot nodes.
+// allowed returns the zones that allow a pod of the profile; "-" stands for nodes without a zone. For other labels it
+// uses domain 0, for example spot nodes.
 func allowed(c *DomainCounts, p *Profile) string {
 	var out []string
 	for d, name := range []string{"a", "b", "c", "-"} {
@@ -27,6 +27,7 @@ func allowed(c *DomainCounts, p *Profile) string {
 	return strings.Join(out, " ")
 }
 
+// TestRefusal checks the allowed zones. In the names of its cases, others are pods of another app.
 func TestRefusal(t *testing.T) {
 	t.Parallel()
 	web, db, webdb := pod("web"), pod("db"), pod("web", label("role", "db"))
@@ -45,7 +46,7 @@ func TestRefusal(t *testing.T) {
 			[]running{{web, "a", "", 1}}, "a b c"},
 		"spread: a skew of 2 does not allow 3": {pod("web", spread(Zone, 2, "web")),
 			[]running{{web, "a", "", 2}}, "b c"},
-		"spread: a zone with many pods does not affect others": {
+		"spread: only the zone without pods": {
 			pod("web", spread(Zone, 1, "web")), []running{{web, "a", "", 9}, {web, "b", "", 1}}, "c",
 		},
 		"spread: equal zones": {
@@ -66,7 +67,7 @@ func TestRefusal(t *testing.T) {
 			pod("web", spread(Zone, 1, "", func(s *cluster.Spread) { s.Selector = cluster.Selector{} })), []running{{web, "a", "", 5}}, "a b c",
 		},
 		"preferred spread allows all": {pod("web", spread(Zone, 1, "web", soft)), []running{{web, "a", "", 5}}, "a b c -"},
-		"two spreads: only on-demand is allowed by the second": {
+		"two spreads: the second does not allow spot nodes": {
 			pod("web", spread(Zone, 1, "web"), spread(capacityType, 1, "web")), []running{{web, "a", "spot", 1}}, "",
 		},
 		"spread over a label that no node has": {pod("web", spread("rack", 1, "web")), nil, ""},
@@ -177,7 +178,7 @@ func TestRefusalNames(t *testing.T) {
 			t.Errorf("in domain %d, Refusal = %+v, want a rule of kind %d", d, r, want)
 		}
 	}
-	c.SetCounted(0, []bool{true, false, false}) // now only the zone of web counts
+	c.SetCounted(0, []bool{true, false, false}) // now only zone a counts, so the spread allows it
 	group, ok := b.AntiAffinityGroup(&residents[0].pod.AntiAffinity[0])
 	if r := c.Refusal(p, []int{0}); !ok || r == nil || r.Kind != AntiAffinity || r.Group != group {
 		t.Errorf("Refusal = %+v, want the rule of the resident, of group %d", r, group)
@@ -229,7 +230,7 @@ func TestAssign(t *testing.T) {
 			[]Place{{Most: 2, Price: 1}, {Most: 3, Price: 2}}, []int{2, 1}},
 		"free room comes first": {prefersDB, []running{{db, "a", "", 1}}, 5,
 			[]Place{{Most: 9}, {Most: 9, Free: 2, Rank: 3, Price: 9}}, []int{3, 2}},
-		"free room, twice": {prefersDB, []running{{db, "a", "", 1}}, 5,
+		"free room in two places": {prefersDB, []running{{db, "a", "", 1}}, 5,
 			[]Place{{Most: 9, Free: 1}, {Most: 9, Free: 2}}, []int{3, 2}},
 		"preferences before ranks": {prefersDB, []running{{db, "b", "", 1}}, 3,
 			[]Place{{Most: 9}, {Most: 2, Rank: 1, Price: 9}}, []int{1, 2}},
@@ -272,8 +273,8 @@ func TestAssign(t *testing.T) {
 	}
 }
 
-// TestAssignLoad checks that pods with affinity to their own kind go to the domain with fewer
-// assigned pods if the price is equal. Other pods fill place after place.
+// TestAssignLoad checks that pods with affinity to their own app go to the domain with fewer assigned pods if the
+// prices are equal. Other pods fill place after place.
 func TestAssignLoad(t *testing.T) {
 	t.Parallel()
 	pods := []cluster.Pod{
@@ -281,7 +282,7 @@ func TestAssignLoad(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		prices [2]float64
-		want   [][]int
+		want   [][]int // by pod and place: number of pods
 	}{
 		"equal prices":     {[2]float64{1, 1}, [][]int{{4, 0}, {4, 0}, {0, 4}}},
 		"different prices": {[2]float64{1, 2}, [][]int{{4, 0}, {4, 0}, {4, 0}}},

@@ -12,8 +12,7 @@
 // of a pod has its rules and the groups that count the pod. Most pods of a workload share a profile, so the time
 // depends on the number of workloads, not of pods.
 //
-// Groups over kubernetes.io/hostname are evaluated node by node: a HostCounts
-// holds the counts of one node. All other groups are evaluated by domain, in a DomainCounts, before
-// offers are chosen. Assign decides how many pods go to each domain, and the rest of the
-// plan treats those pods as if they required the domain.
+// Groups over kubernetes.io/hostname are evaluated node by node: a HostCounts has the counts of one node. A
+// DomainCounts evaluates all other groups by domain, before offerings are chosen: Assign decides how many pods go to
+// each domain. The rest of the plan treats those pods as if they required the domain.
 package topology

@@ -1,7 +1,6 @@
 package topology
 
-// DomainCounts counts the pods of groups by domain. The caller numbers the domains of each label
-// from 0.
+// DomainCounts counts the pods of groups by domain. The caller numbers the domains of each label from 0.
 type DomainCounts struct {
 	index   *Index
 	domains map[string]int   // number of domains, by label
@@ -29,13 +28,13 @@ type skewLimit struct {
 
 // NewDomainCounts returns empty counts. domains has the number n of domains by label; a missing label has no
 // domains. The domain with number n stands for nodes without the label; pods on these nodes are not counted.
-func NewDomainCounts(b *Index, domains map[string]int) *DomainCounts {
-	c := &DomainCounts{index: b, domains: domains, counts: make([]count, len(b.Groups)), load: map[string][]int{}}
+func NewDomainCounts(index *Index, domains map[string]int) *DomainCounts {
+	c := &DomainCounts{index: index, domains: domains, counts: make([]count, len(index.Groups)), load: map[string][]int{}}
 	for key, n := range domains {
 		c.load[key] = make([]int, n+1)
 	}
 	for i := range c.counts {
-		g := &b.Groups[i]
+		g := &index.Groups[i]
 		if g.Key == Hostname {
 			continue
 		}
@@ -69,8 +68,8 @@ func (c *DomainCounts) Clone() *DomainCounts {
 	return &out
 }
 
-// SetCounted sets which domains count for the minimum of a Spread's group. In these domains, the owner of the rule
-// accepts a node, now or after a launch. Before the first call, all domains count.
+// SetCounted sets which domains count for the minimum of a Spread's group: those in which the owner of the rule accepts
+// a node, now or after a launch. Before the first call, all domains count.
 func (c *DomainCounts) SetCounted(group int, domains []bool) {
 	c.counts[group].counted = append(append([]bool(nil), domains...), false)
 	c.counts[group].recount()
@@ -105,7 +104,6 @@ func (c *DomainCounts) Add(p *Profile, domains []int, n int) {
 	}
 }
 
-// tighten tightens the limit for a pod with the rule in the domain.
 func (t *skewLimit) tighten(r *Rule) {
 	if t.maxSkew == 0 || r.MaxSkew < t.maxSkew {
 		t.maxSkew = r.MaxSkew
@@ -114,7 +112,7 @@ func (t *skewLimit) tighten(r *Rule) {
 }
 
 // IsFewest reports whether the given domains have the fewest pods of some group. The group must be one of groups and
-// must count the pods of the profile. Only domains that count are compared.
+// must count the pods of the profile. The fewest is the minimum over the domains that count (see SetCounted).
 func (c *DomainCounts) IsFewest(p *Profile, domains []int, groups map[int]bool) bool {
 	for i, g := range p.In {
 		if key := p.inKeys[i]; key >= 0 && groups[g] && c.counts[g].matched[domains[key]] == c.counts[g].low {
@@ -135,8 +133,8 @@ func (c *DomainCounts) isCountedBySpread(p *Profile) bool {
 }
 
 // exceededSpreads counts the spread groups whose skew limit one more pod of the profile in these domains would exceed.
-// The skew limit comes from a pod that is already in the domain. kube-scheduler could then bind this pod only before
-// the new pod.
+// The skew limit comes from a pod that is already in the domain: kube-scheduler could bind that pod only before the new
+// pod.
 func (c *DomainCounts) exceededSpreads(p *Profile, domains []int) int {
 	n := 0
 	for i, g := range p.In {
@@ -166,13 +164,13 @@ func (c *DomainCounts) spreadPods(p *Profile, domains []int) int {
 // Matched returns how many pods the group counts in a domain.
 func (c *DomainCounts) Matched(group, domain int) int { return c.counts[group].matched[domain] }
 
-// Total returns how many pods the group counts in all domains.
+// Total returns how many pods the group counts in all domains, without nodes that lack the label.
 func (c *DomainCounts) Total(group int) int { return c.counts[group].total }
 
 // lacksLabel reports whether the number of a domain stands for nodes without the label.
 func (k *count) lacksLabel(domain int) bool { return domain == len(k.matched)-1 }
 
-// addOwners adds n pods with a required anti-affinity to the group. It ignores pods on nodes without the label.
+// addOwners ignores pods on nodes without the label.
 func (k *count) addOwners(domain, n int) {
 	if !k.lacksLabel(domain) {
 		k.owners[domain] += n
@@ -198,7 +196,6 @@ func (k *count) add(domain, n int) {
 	}
 }
 
-// recount recomputes numCounted, low and atLow.
 func (k *count) recount() {
 	k.numCounted, k.low, k.atLow = 0, 0, 0
 	for d, n := range k.matched {
@@ -215,8 +212,7 @@ func (k *count) recount() {
 	}
 }
 
-// fewest returns the minimum of matched for a rule with minDomains: 0 if fewer than minDomains domains
-// count.
+// fewest returns the minimum of matched for a rule with minDomains: 0 if fewer than minDomains domains count.
 func (k *count) fewest(minDomains int) int {
 	if k.numCounted < minDomains {
 		return 0

@@ -90,7 +90,7 @@ func TestDomainCountsFewest(t *testing.T) {
 		"fewer than minDomains zones that count": {[]bool{true, false, true}, 3, []int{3, 2, 5, 0}, 0},
 		"pods in zones that do not count":        {[]bool{false, false, true}, 0, []int{3, 0, 1, 0}, 1},
 		"no zone counts":                         {[]bool{false, false, false}, 0, []int{3, 2, 5, 0}, 0},
-		"the only zone that counts is full":      {[]bool{true, false, false}, 1, []int{9, 0, 0, 0}, 9},
+		"only one zone counts":                   {[]bool{true, false, false}, 1, []int{9, 0, 0, 0}, 9},
 	} {
 		// The order of SetCounted and AddPods must not matter.
 		for _, countFirst := range []bool{true, false} {

@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// HostCounts counts the pods on one node for the rules over host names. The
-// zero value is an empty node.
+// HostCounts counts the pods on one node for the rules over host names. The zero value is an empty node.
 type HostCounts struct {
 	entries []groupCounts
 	slots   []int32 // hash table by group: index into entries plus one, 0: free; nil while entries has at most fewEntries
@@ -28,7 +27,6 @@ func (t HostCounts) Clone() HostCounts {
 	return HostCounts{entries: slices.Clone(t.entries), slots: slices.Clone(t.slots)}
 }
 
-// countsOf returns the counts of the group; zeros if it has no entry.
 func (t *HostCounts) countsOf(group int) groupCounts {
 	if i := t.find(group); i >= 0 {
 		return t.entries[i]
@@ -47,7 +45,6 @@ func (t *HostCounts) entryOf(group int) *groupCounts {
 	return &t.entries[i]
 }
 
-// find returns the index of the group's entry, or -1.
 func (t *HostCounts) find(group int) int {
 	if t.slots == nil {
 		for i := range t.entries {
@@ -65,7 +62,7 @@ func (t *HostCounts) find(group int) int {
 	}
 }
 
-// home returns the index in slots at which the search for a group starts.
+// home returns the index in slots at which the search for a group starts: a multiplicative hash (Fibonacci hashing).
 func (t *HostCounts) home(group int) int {
 	return int(uint32(group)*0x9e3779b1>>8) & (len(t.slots) - 1)
 }
@@ -81,8 +78,8 @@ func (t *HostCounts) addToTable(i int) {
 		return
 	}
 	t.slots = make([]int32, max(4*fewEntries, 2*len(t.slots)))
-	for i := range t.entries {
-		t.putInTable(i)
+	for k := range t.entries {
+		t.putInTable(k)
 	}
 }
 
@@ -133,15 +130,14 @@ type Limits struct {
 	// HasPod reports whether some node has a pod of the group, so that preferred affinity to the group
 	// can be satisfied. If HasPod is nil, no node has a pod of any group.
 	HasPod func(group int) bool
-	// Together is true if the pods that required affinity refers to are placed on the node in the same step.
+	// Together is true if the pods that affinity refers to are placed on the node in the same step.
 	Together bool
 	// Last is true if the pods are bound after all other pods of the node, so the spreads of those other pods do not
 	// limit them.
 	Last bool
 }
 
-// Room returns how many more pods of the profile the node may take: 0 if
-// some rule does not allow any, math.MaxInt if no rule applies.
+// Room returns how many more pods of the profile the node may take; math.MaxInt if no rule limits them.
 //
 // kube-scheduler checks a spread only when it binds a pod with the spread, and it may bind other pods before that pod.
 // So once a pod with a spread is on the node, the limit of the spread holds for all pods that the spread counts.
@@ -161,7 +157,7 @@ func (t *HostCounts) Room(b *Index, p *Profile, l Limits) int {
 		case b.Groups[g].Kind == AntiAffinity:
 			return 0
 		case b.Groups[g].Kind == Spread && e.maxSkew > 0 && !l.Last:
-			room = min(room, max(e.maxSkew+l.fewest(g, 0)-e.matched, 0))
+			room = min(room, max(e.maxSkew+l.fewest(g, 0)-e.matched, 0)) // groupCounts has no minDomains
 		}
 	}
 	return max(room, 0)
@@ -184,17 +180,16 @@ func roomByRule(matched int, r *Rule, l Limits) int {
 
 // roomBySpread is roomByRule for a spread.
 func roomBySpread(matched int, r *Rule, l Limits) int {
-	most := r.MaxSkew + l.fewest(r.Group, r.MinDomains) - matched
+	room := r.MaxSkew + l.fewest(r.Group, r.MinDomains) - matched
 	if r.Self {
-		return max(most, 0)
+		return max(room, 0)
 	}
-	if most < 0 {
+	if room < 0 {
 		return 0
 	}
 	return math.MaxInt
 }
 
-// fewest calls Fewest. It returns 0 if Fewest is nil.
 func (l Limits) fewest(group, minDomains int) int {
 	if l.Fewest == nil {
 		return 0
@@ -204,8 +199,8 @@ func (l Limits) fewest(group, minDomains int) int {
 
 // MaxPerNode returns the maximum number of pods of the profile on one node, and the group of the required rule that
 // sets this maximum. It returns math.MaxInt and 0 if no rule limits the number. A spread limits a node to its maxSkew
-// only if some node never has a pod of the group. hasEmptyNode reports whether some node never has a pod of the group;
-// nil means that there is such a node for every group.
+// only if some node never has a pod of the group. hasEmptyNode reports whether there is such a node. nil means that
+// there is one for every group.
 func (p *Profile) MaxPerNode(hasEmptyNode func(group int) bool) (most, group int) {
 	most = math.MaxInt
 	for i := range p.Host {

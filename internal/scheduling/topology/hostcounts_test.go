@@ -20,7 +20,7 @@ func TestHostCountsRoom(t *testing.T) {
 	three := pod("web", spread(Hostname, 3, "web"))
 	strict, together := Limits{Strict: true}, Limits{Together: true}
 	// Each of four nodes has two pods or more.
-	two := Limits{Fewest: func(_, minDomains int) int {
+	twoEach := Limits{Fewest: func(_, minDomains int) int {
 		if minDomains > 4 {
 			return 0
 		}
@@ -41,17 +41,17 @@ func TestHostCountsRoom(t *testing.T) {
 		"spread: other namespaces do not count":                  {three, []onNode{{pod("web", namespace("other")), 9}}, Limits{}, 3},
 		"spread: full":                                           {three, []onNode{{three, 3}}, Limits{}, 0},
 		"spread: over the limit by pods without a spread":        {three, []onNode{{web, 7}}, Limits{}, 0},
-		"spread: no node has fewer than two":                     {three, []onNode{{web, 1}}, two, 4},
+		"spread: no node has fewer than two":                     {three, []onNode{{web, 1}}, twoEach, 4},
 		"spread: fewer nodes than minDomains": {pod("web", spread(Hostname, 3, "web", minDomains(5))),
-			[]onNode{{web, 1}}, two, 2},
+			[]onNode{{web, 1}}, twoEach, 2},
 		"spread: as many nodes as minDomains": {pod("web", spread(Hostname, 3, "web", minDomains(4))),
-			[]onNode{{web, 1}}, two, 4},
+			[]onNode{{web, 1}}, twoEach, 4},
 		"spread: stricter of two": {pod("web", spread(Hostname, 3, "web"),
 			spread(Hostname, 1, "web")), nil, Limits{}, 1},
 		"spread of other pods: unlimited": {pod("web", spread(Hostname, 1, "db")), []onNode{{db, 1}},
 			Limits{}, unlimited},
 		"spread of other pods: over the limit":             {pod("web", spread(Hostname, 1, "db")), []onNode{{db, 2}}, Limits{}, 0},
-		"spread of other pods: no node has fewer than two": {pod("web", spread(Hostname, 1, "db")), []onNode{{db, 3}}, two, unlimited},
+		"spread of other pods: no node has fewer than two": {pod("web", spread(Hostname, 1, "db")), []onNode{{db, 3}}, twoEach, unlimited},
 		"spread with an empty selector: no pod counts": {
 			pod("web", spread(Hostname, 1, "", func(s *cluster.Spread) { s.Selector = cluster.Selector{} })),
 			[]onNode{{web, 9}}, Limits{}, unlimited,
@@ -61,7 +61,7 @@ func TestHostCountsRoom(t *testing.T) {
 			[]onNode{{three, 1}, {pod("web", spread(Hostname, 2, "web")), 1}}, Limits{}, 0},
 		"strictest spread of pods on the node, added first": {web,
 			[]onNode{{pod("web", spread(Hostname, 2, "web")), 1}, {three, 1}}, Limits{}, 0},
-		"spread of pods on the node, no node has fewer than two": {web, []onNode{{three, 1}}, two, 4},
+		"spread of pods on the node, no node has fewer than two": {web, []onNode{{three, 1}}, twoEach, 4},
 		"spread of pods on the node, already violated":           {web, []onNode{{web, 5}, {three, 1}}, Limits{}, 0},
 		"spread of pods on the node does not limit other pods":   {db, []onNode{{three, 3}}, Limits{}, unlimited},
 		"preferred spread of pods on the node limits no pod": {web,
@@ -79,7 +79,7 @@ func TestHostCountsRoom(t *testing.T) {
 		"preferred anti-affinity of others":     {web, []onNode{{pod("db", away(weighted(100, about(Hostname, "web")))), 1}}, strict, unlimited},
 		"preferred anti-affinity":               {pod("web", away(weighted(1, about(Hostname, "web")))), []onNode{{web, 1}}, Limits{}, unlimited},
 		"preferred anti-affinity, strict":       {pod("web", away(weighted(1, about(Hostname, "web")))), []onNode{{db, 1}}, strict, 1},
-		"preferred anti-affinity, strict, one":  {pod("web", away(weighted(1, about(Hostname, "web")))), []onNode{{web, 1}}, strict, 0},
+		"preferred anti-affinity, strict: one":  {pod("web", away(weighted(1, about(Hostname, "web")))), []onNode{{web, 1}}, strict, 0},
 		"preference and requirement":            {pod("web", away(about(Hostname, "web")), spread(Hostname, 4, "web", soft)), nil, strict, 1},
 
 		"affinity to others":                  {pod("web", near(about(Hostname, "db"))), []onNode{{db, 1}}, Limits{}, unlimited},

@@ -61,8 +61,8 @@ type Rule struct {
 	// MaxSkew and MinDomains are the fields of a Spread; 0 for other kinds.
 	MaxSkew, MinDomains int
 	Weight              int // 0: the rule is required; otherwise the weight of the preference
-	// Volume is true if the group is the pods that share an unbound volume claim. The
-	// first of these pods may go to any zone, whatever affinity it has.
+	// Volume is true if the group is the pods that share an unbound volume claim. For this rule, the first of these
+	// pods may go to any zone.
 	Volume bool
 
 	keyIndex int // index into Profile.Keys, for rules in Profile.Domain
@@ -117,8 +117,8 @@ type PodRef struct {
 type Index struct {
 	Groups   []Group   // each distinct group once
 	Profiles []Profile // each distinct profile once; the first is the plain profile
-	// ProfileOf is the number of the profile of each pod, in the order of the argument of NewIndex. It is Plain for a pod that
-	// has no topology rules and that no group counts.
+	// ProfileOf is the number of the profile of each pod, in the order of the pods of NewIndex. Deferred pods have
+	// Plain.
 	ProfileOf []int
 
 	// Omitted is, by pod, the number of ignored preferences about other pods. Deferred is, by pod, whether the pod has
@@ -135,10 +135,10 @@ type Index struct {
 
 	matches map[*cluster.PodKind]*Matches
 	avoids  map[*cluster.PodKind][]int // in a wide Index: the groups of a resident's anti-affinity terms
-	// accepts has, by group of a spread, the node requirements of the pod that owns the spread. away is the cache of
-	// sharesNoNode, by group and signature of the pod.
-	accepts map[int][]requirements.Requirements
-	away    map[[2]int]bool
+	// accepts has, by group of a spread, the node requirements of the pod that owns the spread. noSharedNode is the
+	// cache of sharesNoNode, by group and signature of the pod.
+	accepts      map[int][]requirements.Requirements
+	noSharedNode map[[2]int]bool
 }
 
 // Plain is the number of the profile of pods that have no topology rules and that no group counts.
@@ -146,8 +146,8 @@ const Plain = 0
 
 // NewIndex finds the groups and profiles of the pods. The required anti-affinity of residents also forms groups, if it
 // matches any of the pods. kinds returns the kinds of all residents, with and without anti-affinity. NewIndex calls
-// kinds only if there are very many rules; then it may return a wide Index. If kinds is nil, the Index is never wide
-// and the number of rules is not limited.
+// kinds only if there are very many rules (see isWide, isTooSlow); then it may return a wide Index. If kinds is nil,
+// the Index is never wide and the number of rules is not limited.
 func NewIndex(pods []PodRef, residents []cluster.Resident, kinds func() []*cluster.PodKind) *Index {
 	b := emptyIndex(len(pods))
 	if len(residents) == 0 && !slices.ContainsFunc(pods, PodRef.hasRules) {
@@ -161,7 +161,7 @@ func NewIndex(pods []PodRef, residents []cluster.Resident, kinds func() []*clust
 		return newWide(pods, like, residents, kinds())
 	}
 	rules := b.rulesOf(pods, like)
-	first := len(b.Groups) // the first group that only residents have
+	firstOfResidents := len(b.Groups) // the groups from this number on are only of residents
 	for _, r := range residents {
 		for i := range r.RequiredAntiAffinity {
 			b.groupNumber(antiAffinityGroup(&r.RequiredAntiAffinity[i])) // adds the group
@@ -179,7 +179,7 @@ func NewIndex(pods []PodRef, residents []cluster.Resident, kinds func() []*clust
 		}
 		ins[i] = b.GroupsOf(p.Namespace, p.Labels)
 	}
-	b.dropUnmatched(first)
+	b.dropUnmatched(firstOfResidents)
 	profiles := newProfiler(b)
 	for i, p := range pods {
 		if like[i] {
@@ -196,7 +196,7 @@ func emptyIndex(pods int) *Index {
 	return &Index{
 		Profiles: []Profile{{}}, ProfileOf: make([]int, pods),
 		numbers: map[string]int{}, groupsByLabel: map[string][]int{}, groupsCache: map[string][]int{},
-		accepts: map[int][]requirements.Requirements{}, away: map[[2]int]bool{},
+		accepts: map[int][]requirements.Requirements{}, noSharedNode: map[[2]int]bool{},
 	}
 }
 
@@ -226,7 +226,6 @@ func (r *profiler) number(rules []Rule, in []int, p PodRef) int {
 	return number
 }
 
-// rulesOf returns the rules of each pod; nil for pods without rules.
 func (b *Index) rulesOf(pods []PodRef, like []bool) [][]Rule {
 	rules := make([][]Rule, len(pods))
 	for i, p := range pods {
@@ -312,7 +311,6 @@ func (b *Index) rule(p PodRef, g Group, weight int) Rule {
 	return Rule{Group: b.groupNumber(g), Kind: g.Kind, Self: g.matches(p.Namespace, p.Labels), Weight: weight}
 }
 
-// antiAffinityGroup returns the group of an anti-affinity term, without its number.
 func antiAffinityGroup(t *cluster.Term) Group {
 	return Group{Kind: AntiAffinity, Key: t.Key, Signature: -1, Hard: t.Weight == 0, terms: []cluster.Term{*t}}
 }
@@ -404,33 +402,32 @@ func (b *Index) GroupsOf(namespace string, labels requirements.Labels) []int {
 	return out
 }
 
-// withoutUncountable returns the groups of in, without the spreads that never count the pod. A spread never counts a pod if no
-// node can run both this pod and the owner of the spread.
+// withoutUncountable returns the groups in, without the spreads that never count the pod: no node can run both the pod
+// and the owner of the spread.
 func (b *Index) withoutUncountable(in []int, p PodRef) []int {
-	away := func(n int) bool {
+	isUncountable := func(n int) bool {
 		g := &b.Groups[n]
 		return g.Kind == Spread && !g.AnyNode && g.Signature != p.Signature && b.sharesNoNode(n, p)
 	}
-	if !slices.ContainsFunc(in, away) {
+	if !slices.ContainsFunc(in, isUncountable) {
 		return in
 	}
-	return slices.DeleteFunc(slices.Clone(in), away)
+	return slices.DeleteFunc(slices.Clone(in), isUncountable)
 }
 
-// sharesNoNode reports whether no node can run both the pod and the owner of a spread. group is the number of the spread's
-// group.
+// sharesNoNode reports whether no node can run both the pod and the owner of the spread about the group.
 func (b *Index) sharesNoNode(group int, p PodRef) bool {
 	key := [2]int{group, p.Signature}
-	away, ok := b.away[key]
+	none, ok := b.noSharedNode[key]
 	if !ok {
 		ofOwner := b.accepts[group]
-		away = len(ofOwner) > 0 && len(p.Required) > 0
+		none = len(ofOwner) > 0 && len(p.Required) > 0
 		for _, x := range ofOwner {
-			away = away && !slices.ContainsFunc(p.Required, func(y requirements.Requirements) bool { return x.Conflict(y) == "" })
+			none = none && !slices.ContainsFunc(p.Required, func(y requirements.Requirements) bool { return x.Conflict(y) == "" })
 		}
-		b.away[key] = away
+		b.noSharedNode[key] = none
 	}
-	return away
+	return none
 }
 
 // withVolumes returns a sorted copy of the groups in, with the groups of the unbound volume claims added.

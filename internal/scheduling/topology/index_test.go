@@ -34,18 +34,15 @@ func about(key, app string) cluster.Term {
 	return cluster.Term{Key: key, Namespaces: []string{"default"}, Selector: apps(app)}
 }
 
-// weighted returns the term as a preference with this weight.
 func weighted(weight int, t cluster.Term) cluster.Term {
 	t.Weight = weight
 	return t
 }
 
-// near adds affinity terms.
 func near(terms ...cluster.Term) func(*cluster.Pod) {
 	return func(p *cluster.Pod) { p.Affinity = append(p.Affinity, terms...) }
 }
 
-// away adds anti-affinity terms.
 func away(terms ...cluster.Term) func(*cluster.Pod) {
 	return func(p *cluster.Pod) { p.AntiAffinity = append(p.AntiAffinity, terms...) }
 }
@@ -91,7 +88,7 @@ func TestNewIndex(t *testing.T) {
 		pods      []cluster.Pod
 		residents []cluster.Resident
 		groups    int
-		of        []int
+		profileOf []int
 	}{
 		"pods without rules": {
 			[]cluster.Pod{pod("web"), pod("db")}, nil, 0, []int{Plain, Plain},
@@ -145,8 +142,8 @@ func TestNewIndex(t *testing.T) {
 		},
 	} {
 		b := indexOf(c.residents, c.pods...)
-		if len(b.Groups) != c.groups || !slices.Equal(b.ProfileOf, c.of) {
-			t.Errorf("%s: %d groups, profiles %v; want %d, %v", name, len(b.Groups), b.ProfileOf, c.groups, c.of)
+		if len(b.Groups) != c.groups || !slices.Equal(b.ProfileOf, c.profileOf) {
+			t.Errorf("%s: %d groups, profiles %v; want %d, %v", name, len(b.Groups), b.ProfileOf, c.groups, c.profileOf)
 		}
 		again := indexOf(c.residents, c.pods...)
 		if !reflect.DeepEqual(b.Groups, again.Groups) || !reflect.DeepEqual(b.Profiles, again.Profiles) {
@@ -309,7 +306,7 @@ func TestGroupsOf(t *testing.T) {
 			}
 		}
 	}
-	// Selectors do not distinguish the first three pods above. The cache also has the owner of the rules.
+	// Selectors do not distinguish the first three pods above. The cache also has pod x.
 	if got, want := len(b.groupsCache), 11-2+1; got != want {
 		t.Errorf("the cache has %d entries, want %d", got, want)
 	}
@@ -336,7 +333,7 @@ func TestAntiAffinityGroup(t *testing.T) {
 	b := indexOf(nil, pod("web", away(about(Zone, "web")), near(about(Zone, "db"))))
 	known, heavier, other := about(Zone, "web"), weighted(4, about(Zone, "web")), about(Zone, "db")
 	if g, ok := b.AntiAffinityGroup(&known); !ok || g != 1 {
-		t.Errorf("AntiAffinityGroup = %d, %t; want group 1, after the affinity", g, ok)
+		t.Errorf("AntiAffinityGroup = %d, %t; want group 1: the affinity has group 0", g, ok)
 	}
 	if g, ok := b.AntiAffinityGroup(&heavier); !ok || g != 1 {
 		t.Errorf("AntiAffinityGroup of the same term as a preference = %d, %t; want group 1", g, ok)

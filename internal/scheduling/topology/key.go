@@ -5,8 +5,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/hashkey"
 )
 
-// groupKey appends a key that is equal only for equal groups. Every text is preceded by its
-// length, so different groups have different keys.
+// groupKey appends a key that is equal only for equal groups: hashkey writes the length of a text before the text.
 func groupKey(b []byte, g *Group) []byte {
 	b = hashkey.Flag(append(b, byte(g.Kind)), g.AnyNode, g.HonorTaints)
 	b = hashkey.Text(hashkey.Int(b, g.Signature), g.Key)
@@ -21,8 +20,8 @@ func groupKey(b []byte, g *Group) []byte {
 	return b
 }
 
-// appendTerm appends a key that is equal only for equal terms. The key contains the topology key of the term only if
-// withKey is true.
+// appendTerm appends a key that is equal only for equal terms. withKey includes the topology key of the term, which
+// is a claim for the groups of volumes (volumeGroup).
 func appendTerm(b []byte, t *cluster.Term, withKey bool) []byte {
 	b = hashkey.Flag(b, t.AllNamespaces, t.Selector.MatchesNothing)
 	if withKey {

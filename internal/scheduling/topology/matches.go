@@ -8,14 +8,14 @@ type Matches struct {
 	Avoids []int // the groups of the residents' anti-affinity terms, in the order of the terms, except terms without a group
 }
 
-// MatchesOf returns the groups that matter for residents of the kind. It caches the result by
-// pointer, because there are far fewer kinds than residents. It must not be called concurrently.
+// MatchesOf returns the groups that matter for residents of the kind. It caches the result by pointer, because there
+// are far fewer kinds than residents. It must not be called concurrently.
 func (b *Index) MatchesOf(kind *cluster.PodKind) *Matches {
 	if s, ok := b.matches[kind]; ok {
 		return s
 	}
 	s := &Matches{In: b.GroupsOf(kind.Namespace, kind.Labels)}
-	s.Avoids = b.avoids[kind]
+	s.Avoids = b.avoids[kind] // complete if the Index is wide
 	for i := range kind.RequiredAntiAffinity {
 		if b.avoids != nil {
 			break
@@ -31,11 +31,11 @@ func (b *Index) MatchesOf(kind *cluster.PodKind) *Matches {
 	return s
 }
 
-// dropUnmatched drops the groups, from the number first on, that count none of the pods to schedule. These are the
-// anti-affinity rules of running pods that exclude no pending pod; there may be thousands. The caller must first call
+// dropUnmatched drops the groups, from the number first on, that count none of the pods to schedule. They belong to
+// anti-affinity of running pods that excludes no pending pod; there may be thousands. The caller must first call
 // GroupsOf for each pod to schedule. dropUnmatched renumbers the groups, also in the results of GroupsOf.
 func (b *Index) dropUnmatched(first int) {
-	numbers := make([]int, len(b.Groups)) // by old number: the new number plus one; 0 if the group is dropped
+	numbers := make([]int, len(b.Groups)) // by old number: the new number plus one (1 until it is known); 0 if the group is dropped
 	for _, in := range b.groupsCache {
 		for _, g := range in {
 			numbers[g] = 1
@@ -50,16 +50,16 @@ func (b *Index) dropUnmatched(first int) {
 	}
 	b.Groups = kept
 	renumber := func(groups []int) []int {
-		left := groups[:0]
+		out := groups[:0]
 		for _, g := range groups {
 			if numbers[g] > 0 {
-				left = append(left, numbers[g]-1)
+				out = append(out, numbers[g]-1)
 			}
 		}
-		return left
+		return out
 	}
 	for _, in := range b.groupsCache {
-		renumber(in) // none of these groups was dropped
+		renumber(in) // in place, because none of these groups was dropped
 	}
 	for anchor, groups := range b.groupsByLabel {
 		b.groupsByLabel[anchor] = renumber(groups)

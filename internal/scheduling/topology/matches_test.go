@@ -12,7 +12,7 @@ import (
 // anti-affinity.
 func TestMatchesOf(t *testing.T) {
 	b := indexOf(nil, pod("web", spread(Zone, 1, "web"), away(about(Hostname, "web"), about(Zone, "db")))) // 0, 1, 2
-	mine, theirs, unknown := about(Zone, "db"), about(Hostname, "web"), about(Zone, "cache")
+	toDB, toWeb, unknown := about(Zone, "db"), about(Hostname, "web"), about(Zone, "cache")
 	for name, c := range map[string]struct {
 		kind       cluster.PodKind
 		in, avoids []int
@@ -21,7 +21,8 @@ func TestMatchesOf(t *testing.T) {
 		"other namespace": {kind: cluster.PodKind{Namespace: "other", Labels: requirements.Labels{"app": "web"}}},
 		"other app":       {kind: cluster.PodKind{Namespace: "default", Labels: requirements.Labels{"app": "cache"}}},
 		"anti-affinity": {
-			kind: cluster.PodKind{Namespace: "default", Labels: requirements.Labels{"app": "db"}, RequiredAntiAffinity: []cluster.Term{mine, unknown, theirs, mine}},
+			kind: cluster.PodKind{Namespace: "default", Labels: requirements.Labels{"app": "db"},
+				RequiredAntiAffinity: []cluster.Term{toDB, unknown, toWeb, toDB}},
 			in:   []int{2}, avoids: []int{2, 1, 2},
 		},
 	} {
@@ -29,13 +30,13 @@ func TestMatchesOf(t *testing.T) {
 		if !slices.Equal(first.In, c.in) || !slices.Equal(first.Avoids, c.avoids) {
 			t.Errorf("%s: in %v, avoids %v; want %v and %v", name, first.In, first.Avoids, c.in, c.avoids)
 		}
-		if made := testing.AllocsPerRun(10, func() { b.MatchesOf(&c.kind) }); made != 0 {
-			t.Errorf("%s: the second call allocates %v objects, want none", name, made)
+		if n := testing.AllocsPerRun(10, func() { b.MatchesOf(&c.kind) }); n != 0 {
+			t.Errorf("%s: the second call allocates %v objects, want none", name, n)
 		}
 	}
 }
 
-// TestForeignRules checks that the anti-affinity of residents makes a group only if it matches some of the pods.
+// TestForeignRules checks that the anti-affinity of residents makes a group only if it matches a pod to schedule.
 func TestForeignRules(t *testing.T) {
 	t.Parallel()
 	avoiding := func(terms ...cluster.Term) cluster.Resident {
@@ -47,7 +48,7 @@ func TestForeignRules(t *testing.T) {
 	}
 	b := indexOf(residents, pod("web", spread(Zone, 1, "db")), pod("api"))
 	if got, want := len(b.Groups), 3; got != want {
-		t.Fatalf("%d groups, want the spread and the two rules about web", got)
+		t.Fatalf("%d groups, want %d: the spread and the two rules about web", got, want)
 	}
 	if p := b.Profiles[b.ProfileOf[0]]; !slices.Equal(p.In, []int{1}) || !slices.Equal(p.HostIn, []int{2}) {
 		t.Errorf("groups %v and host groups %v count web; want 1 and 2", p.In, p.HostIn)

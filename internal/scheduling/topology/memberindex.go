@@ -13,7 +13,7 @@ type memberIndex struct {
 	labels  []string       // the label keys that selectors use, sorted
 	numbers map[string]int // number of each member, by result of memberKey
 	keys    []string       // by member: its key in numbers
-	weight  []int          // by member: number of its pods to schedule, 0 if it has only residents; see newWide
+	weight  []int          // by member: number of its pods to schedule (adjacent pods that are alike count once)
 
 	byNamespace map[string][]int         // by namespace: numbers of the members in it
 	byKey       map[string]*labelMembers // by label key: members with the label

@@ -70,7 +70,6 @@ func TestAssignProperties(t *testing.T) {
 	})
 }
 
-// prepare returns the Index and the domain counts of the kinds.
 func prepare(kinds []cluster.Pod, residents []running, counted map[string][]bool) (*Index, *DomainCounts) {
 	index := indexOf(avoiding(residents), kinds...)
 	domainCounts := NewDomainCounts(index, domains)
@@ -89,13 +88,13 @@ type placed struct {
 	node map[string]string
 }
 
-// judge evaluates the rules of pods directly, one pod at a time.
+// judge is the independent implementation: it evaluates the rules directly, one pod at a time.
 type judge struct {
 	placed  []placed
 	counted map[string][]bool // by label and domain: whether it counts for the minimum of a spread
 }
 
-// check checks the counts, and adds the pods to their nodes.
+// check checks counts, the number of pods that Assign put into each place, and adds these pods to placed.
 func (j *judge) check(t *rapid.T, pod *cluster.Pod, n int, places []Place, cells []map[string]string, counts []int) {
 	total := 0
 	for i, got := range counts {
@@ -124,12 +123,12 @@ func (j *judge) canBind(pod *cluster.Pod, cells []map[string]string, left []int,
 	if failed[key] {
 		return false
 	}
-	done := true
+	allBound := true
 	for i := range left {
 		if left[i] == 0 {
 			continue
 		}
-		done = false
+		allBound = false
 		if !j.admits(pod, cells[i]) {
 			continue
 		}
@@ -141,8 +140,8 @@ func (j *judge) canBind(pod *cluster.Pod, cells []map[string]string, left []int,
 		left[i]++
 		j.placed = j.placed[:len(j.placed)-1]
 	}
-	failed[key] = !done
-	return done
+	failed[key] = !allBound
+	return allBound
 }
 
 // admits reports whether kube-scheduler would bind the pod to a node with these labels now.
@@ -173,7 +172,6 @@ func meets(t *cluster.Term, pod *cluster.Pod, a, b map[string]string) bool {
 	return t.Matches(pod.Namespace, pod.Labels) && a[t.Key] != "" && a[t.Key] == b[t.Key]
 }
 
-// admitsSpread reports whether a required spread of the pod allows the node.
 func (j *judge) admitsSpread(pod *cluster.Pod, s *cluster.Spread, node map[string]string) bool {
 	if node[s.Key] == "" {
 		return false
@@ -187,16 +185,16 @@ func (j *judge) admitsSpread(pod *cluster.Pod, s *cluster.Spread, node map[strin
 			pods[q.node[s.Key]]++
 		}
 	}
-	fewest, number := -1, 0
-	for name, d := range numbers { // of all domains
+	fewest, numCounted := -1, 0
+	for name, d := range numbers { // all domains
 		if isDomainOf(s.Key, name) && j.counted[s.Key][d] {
-			number++
+			numCounted++
 			if n := pods[name]; fewest < 0 || n < fewest {
 				fewest = n
 			}
 		}
 	}
-	if fewest < 0 || number < s.MinDomains {
+	if fewest < 0 || numCounted < s.MinDomains {
 		fewest = 0
 	}
 	after := pods[node[s.Key]]
@@ -209,7 +207,6 @@ func (j *judge) admitsSpread(pod *cluster.Pod, s *cluster.Spread, node map[strin
 // isDomainOf reports whether the name is a domain of the label: names of zones have one letter.
 func isDomainOf(key, name string) bool { return (key == Zone) == (len(name) == 1) }
 
-// admitsAffinity reports whether the required affinity of the pod allows the node.
 func (j *judge) admitsAffinity(pod *cluster.Pod, node map[string]string) bool {
 	var required []cluster.Term
 	for _, t := range pod.Affinity {
@@ -260,7 +257,6 @@ func drawCapacityType(t *rapid.T) string {
 	return rapid.SampledFrom([]string{"spot", "od", "spot", "od", ""}).Draw(t, "capacity type")
 }
 
-// drawCounted draws the domains that count for the minimum of spreads.
 func drawCounted(t *rapid.T) map[string][]bool {
 	out := map[string][]bool{}
 	for _, key := range []string{Zone, capacityType} {
@@ -271,11 +267,12 @@ func drawCounted(t *rapid.T) map[string][]bool {
 	return out
 }
 
-func drawPod(t *rapid.T, rules bool) cluster.Pod {
+// drawPod draws a pod; without allRules its only rules are anti-affinity.
+func drawPod(t *rapid.T, allRules bool) cluster.Pod {
 	p := pod(rapid.SampledFrom([]string{"web", "db"}).Draw(t, "app"))
 	p.Namespace = rapid.SampledFrom([]string{"default", "default", "other"}).Draw(t, "namespace")
 	p.AntiAffinity = drawTerms(t, "away")
-	if !rules {
+	if !allRules {
 		return p
 	}
 	p.Affinity = drawTerms(t, "near")
@@ -320,7 +317,7 @@ func drawSelector(t *rapid.T) cluster.Selector {
 	return apps(rapid.SampledFrom([]string{"web", "db"}).Draw(t, "of"))
 }
 
-// drawCells draws the labels of nodes.
+// drawCells draws the cells. A cell is the labels of the nodes of a place.
 func drawCells(t *rapid.T) []map[string]string {
 	var out []map[string]string
 	for range rapid.IntRange(1, 5).Draw(t, "places") {
@@ -332,12 +329,12 @@ func drawCells(t *rapid.T) []map[string]string {
 func drawPlaces(t *rapid.T, p *Profile, cells []map[string]string) []Place {
 	var out []Place
 	for _, cell := range cells {
-		at := Place{
+		place := Place{
 			Domains: domainsOf(p, cell), Most: rapid.IntRange(0, 7).Draw(t, "most"),
 			Rank: rapid.IntRange(0, 1).Draw(t, "rank"), Price: float64(rapid.IntRange(0, 2).Draw(t, "price")),
 		}
-		at.Free = rapid.IntRange(0, at.Most).Draw(t, "free")
-		out = append(out, at)
+		place.Free = rapid.IntRange(0, place.Most).Draw(t, "free")
+		out = append(out, place)
 	}
 	return out
 }

@@ -36,8 +36,8 @@ func TestPreferencesAfterReorder(t *testing.T) {
 	}
 }
 
-// TestPodsOnOtherNodesAreNotCounted checks that a spread does not count pods of the same app that only run on
-// nodes which the spread's owner does not accept, as in kube-scheduler.
+// TestPodsOnOtherNodesAreNotCounted checks that a spread does not count pods of the same app whose nodes
+// the spread's owner does not accept, as in kube-scheduler.
 func TestPodsOnOtherNodesAreNotCounted(t *testing.T) {
 	t.Parallel()
 	arch := func(value string) []requirements.Requirements {

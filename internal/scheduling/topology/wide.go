@@ -17,22 +17,22 @@ const (
 )
 
 // Limits of a wide Index: the number of pairs of a rule and a pod that the rule counts, for preferred and for required
-// rules. Beyond maxPreferredPairs, the preferences of the pods with the most pairs are ignored. Beyond maxRequiredPairs, the
-// pods with the most pairs wait for another plan.
+// rules. Beyond maxPreferredPairs, the preferences of the pods with the most pairs are ignored. Beyond
+// maxRequiredPairs, the pods with the most pairs wait for another plan.
 const (
 	maxPreferredPairs = 60_000
 	maxRequiredPairs  = 250_000
 )
 
-// maxWeightLevels is the maximum number of distinct weights of one pod's preferences. Similar weights are replaced by one
-// weight, so that the preferences with these weights can be combined into one rule.
+// maxWeightLevels is the maximum number of distinct weights of one pod's preferences. One weight replaces similar
+// weights (levelsOf), so that preferences with these weights can be combined into one rule.
 const maxWeightLevels = 8
 
 // wide builds an Index for many selectors. The set of pods that a rule counts identifies the rule, so rules with the
 // same set are one rule. A pod's anti-affinity terms over one label are one rule. The elements of a set are members: a
 // member stands for all pods that no selector distinguishes, see memberIndex.
 //
-// Plans are the same as with an ordinary Index, except for the preferences of pods with more than maxWeightLevels weights,
+// Plans are the same as with an ordinary Index, except for preferences with more than maxWeightLevels weights in a pod,
 // and for pods beyond maxPreferredPairs or maxRequiredPairs.
 type wide struct {
 	*Index
@@ -84,6 +84,7 @@ func (b *Index) isTooSlow(pods []PodRef, like []bool, kinds func() []*cluster.Po
 	if comparisons > maxComparisons {
 		return true
 	}
+	// MatchesOf will compare each kind with all otherGroups.
 	return len(b.otherGroups) > maxRules && len(b.otherGroups)*len(kinds()) > maxComparisons
 }
 
@@ -206,7 +207,7 @@ func (w *wide) newPairs(drafts []draft) (preferred, required int) {
 		if _, ok := w.numbers[string(groupKey(nil, &d.group))]; ok {
 			continue
 		}
-		// The memory of the set itself counts as one pair for every maxRules words.
+		// The rule counts as one more pair, and the memory of the set as one for every maxRules words.
 		n := w.memberIndex.weightOf(d.members) + len(d.members)/maxRules + 1
 		if d.rule.Weight > 0 {
 			preferred += n
@@ -381,8 +382,8 @@ func (w *wide) antiAffinityDrafts(terms []cluster.Term) []draft {
 	return out
 }
 
-// levelsOf divides the weights of the preferred terms into at most maxWeightLevels levels. It returns, for each weight, the
-// heaviest weight of its level.
+// levelsOf divides the weights of the preferred terms into at most maxWeightLevels levels. It returns, for each weight,
+// the heaviest weight of its level.
 func levelsOf(terms []cluster.Term) map[int]int {
 	seen := map[int]bool{}
 	for i := range terms {

@@ -11,9 +11,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// drawRuled draws a pod with up to the given number of anti-affinity terms, and up to two spreads. Their selectors use
-// the labels of the drawn pods.
-func drawRuled(t *rapid.T, name string, terms int) cluster.Pod {
+// drawPodWithRules draws a pod with at most maxTerms anti-affinity terms and two spreads. Their selectors use the
+// labels of the drawn pods.
+func drawPodWithRules(t *rapid.T, name string, maxTerms int) cluster.Pod {
 	p := cluster.Pod{Namespace: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "namespace"), Name: name, Labels: requirements.Labels{}}
 	for _, key := range []string{"x", "y", "z"} {
 		if value := rapid.IntRange(0, 3).Draw(t, key); value > 0 {
@@ -33,7 +33,7 @@ func drawRuled(t *rapid.T, name string, terms int) cluster.Pod {
 		}
 		return s
 	}
-	for range rapid.IntRange(0, terms).Draw(t, "terms") {
+	for range rapid.IntRange(0, maxTerms).Draw(t, "terms") {
 		term := cluster.Term{Key: rapid.SampledFrom([]string{Hostname, Zone}).Draw(t, "domain"), Selector: selector()}
 		term.Namespaces = []string{rapid.SampledFrom([]string{"a", "b"}).Draw(t, "of")}
 		term.AllNamespaces = rapid.Bool().Draw(t, "all")
@@ -51,10 +51,10 @@ func TestWideEqualsOrdinary(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var pods []PodRef
 		for i := range rapid.IntRange(1, 8).Draw(t, "pods") {
-			p := drawRuled(t, fmt.Sprint("p", i), 4)
+			p := drawPodWithRules(t, fmt.Sprint("p", i), 4)
 			pods = append(pods, PodRef{&p, 0})
 		}
-		resident := drawRuled(t, "resident", 4)
+		resident := drawPodWithRules(t, "resident", 4)
 		kind := &cluster.PodKind{Namespace: resident.Namespace, Labels: resident.Labels, RequiredAntiAffinity: resident.AntiAffinity}
 		residents := []cluster.Resident{{PodKind: kind, Count: 1}}
 		ordinary := NewIndex(pods, residents, nil)
@@ -115,7 +115,7 @@ func addResident(b *Index, kind *cluster.PodKind, hostCounts *HostCounts, domain
 // pods keep their rules.
 func TestWideIsBounded(t *testing.T) {
 	t.Parallel()
-	const hostile = 1500
+	const hostile = 1500 // pods with anti-affinity to all pods other than themselves
 	index := func(weight int) *Index {
 		var pods []PodRef
 		for i := range hostile {
@@ -140,6 +140,7 @@ func TestWideIsBounded(t *testing.T) {
 			p := &b.Profiles[b.ProfileOf[i]]
 			counted += len(p.HostIn)
 		}
+		// Without limits, there are hostile*(hostile-1) pairs: more than four times the limit.
 		if most := max(maxPreferredPairs, maxRequiredPairs) * 2; counted > most {
 			t.Errorf("weight %d: pods are counted %d times, want at most %d", weight, counted, most)
 		}
