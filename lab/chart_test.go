@@ -150,9 +150,9 @@ func (in *installation) launchSystemNodes() map[string]bool {
 		if err := in.l.Client.Get(in.t.Context(), client.ObjectKey{Name: i.PrivateDNSName}, &node); err != nil {
 			in.t.Fatal(err)
 		}
-		old := client.MergeFrom(node.DeepCopy())
+		unchanged := client.MergeFrom(node.DeepCopy())
 		node.Spec.Taints = append(node.Spec.Taints, taint)
-		if err := in.l.Client.Patch(in.t.Context(), &node, old); err != nil {
+		if err := in.l.Client.Patch(in.t.Context(), &node, unchanged); err != nil {
 			in.t.Fatal(err)
 		}
 	}

@@ -62,11 +62,11 @@ func TestConsolidation(t *testing.T) {
 	})
 	o := observe(t, l, name, replicasEach/2)
 	began := time.Now()
-	least := before / 2
-	most := int(math.Floor(float64(least) * 1.05))
+	needed := before / 2
+	maxNodes := int(math.Floor(float64(needed) * 1.05))
 	within(t, l, 2*time.Minute+time.Duration(nodes)*3*time.Second,
-		fmt.Sprintf("the pods, which need %d nodes, to be on at most %d", least, most), func(context.Context) (bool, error) {
-			if left := len(claimNames(t, l, name)); left > most || !o.isIdle() {
+		fmt.Sprintf("the pods, which need %d nodes, to be on at most %d", needed, maxNodes), func(context.Context) (bool, error) {
+			if left := len(claimNames(t, l, name)); left > maxNodes || !o.isIdle() {
 				return false, fmt.Errorf("%d nodes; all ready and no pod pending: %t", left, o.isIdle())
 			}
 			return true, nil
@@ -304,7 +304,7 @@ func (o *observer) reportViolations(t *testing.T) {
 			t.Errorf("the %d pods of %s moved %d times together, want at most %d times each", o.replicas, app, n, maxMovesPerPod)
 		}
 	}
-	if least := int(2 * time.Since(o.start).Seconds()); o.scans < least { // a fifth of the intended ten per second
+	if least := int(2 * time.Since(o.start).Seconds()); o.scans < least { // two per second, a fifth of the scans of observe
 		t.Errorf("the nodes were scanned only %d times, want at least %d", o.scans, least)
 	}
 }

@@ -53,7 +53,7 @@ func TestDefinitionsAreInstalled(t *testing.T) {
 		specOf(c).Properties["flux"] = apiextensionsv1.JSONSchemaProps{Type: "string"}
 	})
 	before := d.get(pools).ResourceVersion
-	third := restartController(t, l) // without leader election
+	third := restartController(t, l) // without leader election, unlike the others
 	d.awaitLog("nodepools.karpenter.sh", "is newer than this program's")
 	d.runJoiner(0, "left as it is: its revision "+strconv.Itoa(newer)+" is newer", "crds", "apply")
 	if got := d.get(pools).ResourceVersion; got != before {

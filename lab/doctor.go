@@ -59,7 +59,7 @@ func (r *Roles) permitDoctor() error {
 	}
 	r.lab.Emulator.Do(func(w *world.World, now time.Time) {
 		account := w.Account(r.lab.Account)
-		if _, notFound := account.Role(DoctorRole); notFound == nil {
+		if _, roleErr := account.Role(DoctorRole); roleErr == nil {
 			return // the role exists
 		}
 		if err = addRole(now, account, DoctorRole, "pods.eks.amazonaws.com"); err != nil {

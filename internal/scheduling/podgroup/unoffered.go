@@ -32,6 +32,7 @@ func (q *Queue) collapseUnoffered(s cluster.Snapshot, offered func() map[string]
 	}
 	q.unoffered = map[string]bool{}
 	for _, name := range q.Dims {
+		// A node without an amount of attachable volumes has no limit for them.
 		if !isBasic(name) && !known[name] && !strings.HasPrefix(name, resources.AttachableVolumes) {
 			q.unoffered[name] = true
 		}

@@ -71,12 +71,13 @@ func avoiding(residents []running) []cluster.Resident {
 	return out
 }
 
+// TestDomainCountsFewest checks fewest for sets of zones that count, and Total, which always includes all zones.
 func TestDomainCountsFewest(t *testing.T) {
 	t.Parallel()
 	b := indexOf(nil, pod("web", spread(Zone, 1, "web")))
 	p := &b.Profiles[b.ProfileOf[0]]
 	for name, c := range map[string]struct {
-		counted    []bool // nil: all
+		counted    []bool // by zone, see SetCounted; nil: all zones count
 		minDomains int
 		pods       []int // by zone; the last number is for nodes without zone
 		want       int
@@ -150,7 +151,7 @@ func TestDomainCountsAdd(t *testing.T) {
 	if len(cache.Keys) != 0 {
 		t.Fatalf("cache has keys %v, want none, because only a preference is about it", cache.Keys)
 	}
-	c.Add(cache, nil, 1) // must not fail without domains
+	c.Add(cache, nil, 1) // must not panic: cache has no keys, so no domains
 	if got := c.Total(2); got != 0 {
 		t.Errorf("the group of the preference counts %d pods, want 0", got)
 	}

@@ -276,7 +276,7 @@ func TestGroupsOf(t *testing.T) {
 	both.Selector.Labels = requirements.Requirements{"tier": requirements.Any(), "app": requirements.OneOf("web")}
 	b := indexOf(nil, pod("x",
 		spread(Zone, 1, "web"), // 0
-		spread(Zone, 1, "", func(s *cluster.Spread) { s.Selector = cluster.Selector{} }), // 1: no pod
+		spread(Zone, 1, "", func(s *cluster.Spread) { s.Selector = cluster.Selector{} }), // 1: counts no pod
 		away(everywhere, not, both),                                                                          // 2, 3, 4
 		away(cluster.Term{Key: Zone, Namespaces: []string{"default"}}),                                       // 5: all pods of the namespace
 		away(cluster.Term{Key: Zone, AllNamespaces: true, Selector: cluster.Selector{MatchesNothing: true}}), // 6: no pod

@@ -23,7 +23,7 @@ func TestMatchesOf(t *testing.T) {
 		"anti-affinity": {
 			kind: cluster.PodKind{Namespace: "default", Labels: requirements.Labels{"app": "db"},
 				RequiredAntiAffinity: []cluster.Term{toDB, unknown, toWeb, toDB}},
-			in:   []int{2}, avoids: []int{2, 1, 2},
+			in: []int{2}, avoids: []int{2, 1, 2},
 		},
 	} {
 		first := b.MatchesOf(&c.kind)

@@ -48,7 +48,7 @@ func TestAssignProperties(t *testing.T) {
 			n := rapid.IntRange(0, 7).Draw(t, "pods")
 			places := drawPlaces(t, p, cells)
 			otherIndex, other := prepare(kinds, residents, counted)
-			for k := range i { // the same pods, in another index
+			for k := range i { // the pods of the previous kinds, in the other index
 				profile := &otherIndex.Profiles[otherIndex.ProfileOf[k]]
 				for _, q := range reference.placed {
 					if q.pod == &kinds[k] {
