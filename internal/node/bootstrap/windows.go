@@ -48,12 +48,13 @@ func (n Node) writeBootstrapCall(b *strings.Builder) {
 }
 
 // powerShell splits the user's own user data into the commands of the <powershell> block, and the text before and after
-// the block. Each result is empty or ends with a newline. A text without tags consists of commands only.
+// the block. Each result is empty or ends with a newline. A text without tags is all commands; a text with only other
+// tags, such as <script>, has none.
 func powerShell(text string) (before, commands, after string, err error) {
 	text = strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n"))
 	lower := asciiLower(text)
 	opens, closes := strings.Count(lower, openPowerShell), strings.Count(lower, closePowerShell)
-	from, to := strings.Index(lower, openPowerShell), strings.Index(lower, closePowerShell)
+	openAt, closeAt := strings.Index(lower, openPowerShell), strings.Index(lower, closePowerShell)
 	switch {
 	case text == "":
 		return "", "", "", nil
@@ -62,11 +63,12 @@ func powerShell(text string) (before, commands, after string, err error) {
 			openPowerShell, closePowerShell)
 	case opens != closes:
 		return "", "", "", fmt.Errorf("spec.userData has %s or %s without the other", openPowerShell, closePowerShell)
-	case opens == 1 && to < from:
+	case opens == 1 && closeAt < openAt:
 		return "", "", "", fmt.Errorf("spec.userData has %s before %s", closePowerShell, openPowerShell)
 	case opens == 1:
-		return withNewline(text[:from]), withNewline(text[from+len(openPowerShell) : to]), withNewline(text[to+len(closePowerShell):]), nil
-	case strings.HasPrefix(text, "<"): // other blocks only
+		commands, after = text[openAt+len(openPowerShell):closeAt], text[closeAt+len(closePowerShell):]
+		return withNewline(text[:openAt]), withNewline(commands), withNewline(after), nil
+	case strings.HasPrefix(text, "<"): // only other blocks
 		return withNewline(text), "", "", nil
 	case isTaskList(text):
 		return "", "", "", errors.New("spec.userData is a task list of EC2Launch v2, to which nothing can be added: write the commands between <powershell> and </powershell>")
@@ -89,7 +91,7 @@ func asciiLower(s string) string {
 	out := []byte(s)
 	for i, c := range out {
 		if c >= 'A' && c <= 'Z' {
-			out[i] = c | 0x20
+			out[i] = c + 'a' - 'A'
 		}
 	}
 	return string(out)

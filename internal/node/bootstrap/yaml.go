@@ -13,7 +13,7 @@ import (
 // strings or mappings.
 type mapping []field
 
-// flow is a value in JSON, which is valid YAML.
+// flow is a value in YAML's flow style, written as JSON.
 type flow string
 
 type field struct {
@@ -21,6 +21,7 @@ type field struct {
 	value any
 }
 
+// sortedMapping returns the entries of m, sorted by key.
 func sortedMapping(m map[string]string) mapping {
 	var out mapping
 	for _, k := range slices.Sorted(maps.Keys(m)) {
@@ -100,7 +101,7 @@ func isPlain(s string) bool {
 			return false
 		}
 	}
-	switch strings.ToLower(word) {
+	switch strings.ToLower(word) { // YAML 1.1 reads these words as booleans, null and numbers
 	case "true", "false", "yes", "no", "on", "off", "y", "n", "null", "nan", "inf":
 		return false
 	}

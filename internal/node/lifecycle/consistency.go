@@ -11,11 +11,11 @@ import (
 const CapacityCheckInterval = 10 * time.Minute
 
 // Shortfall returns the first resource, in the order of Amounts.Names, of which a Node has less than nine tenths of the
-// promised amount; empty if there is no such resource. requested are the claim's requests, promised is the capacity in
-// the claim's status, and actual is the Node's capacity. Resources that the claim does not request are ignored.
+// promised amount, as in Karpenter; empty if there is none. requested are the claim's requests, promised is the
+// capacity in the claim's status, and actual is the Node's. Resources that the claim does not request are ignored.
 func Shortfall(requested, promised, actual resources.Amounts) string {
 	for _, name := range requested.Names() {
-		if want := promised.Of(name); requested.Of(name) > 0 && actual.Of(name) < want-want/10 {
+		if amount := promised.Of(name); requested.Of(name) > 0 && actual.Of(name) < amount-amount/10 {
 			return name
 		}
 	}

@@ -14,15 +14,15 @@ func TestShortfall(t *testing.T) {
 		actual resources.Amounts
 		want   string
 	}{
-		"as promised":         {promised, ""},
-		"nine tenths":         {promised.With(resources.Memory, 9<<30), ""},
-		"less":                {promised.With(resources.Memory, 9<<30-1), resources.Memory},
-		"a device is missing": {promised.With("nvidia.com/gpu", 7), "nvidia.com/gpu"},
-		"more":                {promised.Add(promised), ""},
-		"the first by name":   {resources.Amounts{}, resources.CPU},
+		"as promised":           {promised, ""},
+		"nine tenths":           {promised.With(resources.Memory, 9<<30), ""},
+		"less than nine tenths": {promised.With(resources.Memory, 9<<30-1), resources.Memory},
+		"a device is missing":   {promised.With("nvidia.com/gpu", 7), "nvidia.com/gpu"},
+		"more":                  {promised.Add(promised), ""},
+		"all are missing, the first by name is returned": {resources.Amounts{}, resources.CPU},
 	} {
 		if got := Shortfall(requested, promised, c.actual); got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
+			t.Errorf("%s: shortfall of %q, want %q", name, got, c.want)
 		}
 	}
 	if got := Shortfall(resources.Amounts{}, promised, resources.Amounts{}); got != "" {

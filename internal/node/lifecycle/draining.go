@@ -6,8 +6,8 @@ import (
 )
 
 // drainingStep returns the next step to remove a node, in this order: set the deadline, drain the Node, terminate the
-// instance, remove the finalizers of the Node and the NodeClaim. The instance is always terminated before the objects
-// that refer to it are deleted.
+// instance, remove the finalizers of the Node and the NodeClaim. These finalizers keep both objects until the instance
+// is terminated.
 func drainingStep(seen Observation, now time.Time) Step {
 	c, n := seen.Claim, seen.Node
 	step := Step{Phase: Draining}
@@ -40,7 +40,8 @@ func removeNodeStep(seen Observation, now time.Time) Step {
 	if n.Deleted.IsZero() {
 		return step.to(DeleteNode)
 	}
-	if seen.Instance.State != InstanceAbsent && seen.Instance.State != InstanceEnding {
+	mayRun := seen.Instance.State != InstanceAbsent && seen.Instance.State != InstanceEnding
+	if mayRun {
 		if next, drained := drainNodeStep(seen, now); !drained {
 			return next
 		}
@@ -76,8 +77,8 @@ func drainNodeStep(seen Observation, now time.Time) (Step, bool) {
 }
 
 // terminationStep returns the next step to terminate the instance, and false. It returns true once the instance is
-// terminated, or if the instance belongs to another owner. An instance without owner tags is not terminated either, but
-// its NodeClaim stays until the instance is gone, because no other object refers to the instance.
+// terminated, or if it belongs to another owner. An instance without owner tags is not terminated either. Its NodeClaim
+// stays until the instance is gone, because no other object refers to the instance.
 func terminationStep(seen Observation, now time.Time) (Step, bool) {
 	step := Step{Phase: Draining}
 	i := seen.Instance

@@ -5,7 +5,7 @@ import "time"
 // Expired reports whether the claim has reached its ExpireAfter age, at which it is replaced.
 func (c Claim) Expired(now time.Time) bool { return isPast(expiry(c), now) }
 
-// expiry returns when the claim is replaced, zero for never.
+// expiry returns when the claim expires; zero: never.
 func expiry(c Claim) time.Time {
 	if c.ExpireAfter == nil {
 		return time.Time{}
@@ -13,14 +13,15 @@ func expiry(c Claim) time.Time {
 	return c.Created.Add(*c.ExpireAfter)
 }
 
-// expiredStep returns the next step for a claim that has expired. If budgets allow it, Joiner first taints the node and
-// plans other nodes for its pods. The claim is deleted when those nodes are ready, at the latest replacementWait after
-// Replacement.Since. do-not-disrupt does not protect the pods. The claim of a node that is not ready, or whose
+// expiredStep returns the next step for a claim that has expired. When budgets allow it, Joiner taints the node and
+// plans other nodes for its pods. The claim is deleted when those nodes are ready. Each of the two waits, for budgets
+// and for nodes, ends replacementWait after Replacement.Since: then the claim is deleted too. The annotation
+// do-not-disrupt does not protect the pods. The claim of a node that is not ready, or whose
 // termination grace period is 0, is deleted immediately.
 func expiredStep(seen Observation, now time.Time, phase Phase) Step {
 	step := Step{Phase: phase}
 	c, n := seen.Claim, seen.Node
-	maxWait, r := replacementWait(c), seen.Claim.Replacement
+	maxWait, r := replacementWait(c), c.Replacement
 	isServing := phase == Ready && n.Count == 1 && n.Ready
 	giveUp := time.Time{}
 	if !r.Since.IsZero() {

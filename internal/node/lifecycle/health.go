@@ -44,12 +44,12 @@ func Tolerance(condition, status string) (time.Duration, bool) {
 }
 
 // Diagnose returns the health problem of a Node: the one that is due first; if several are due together, the first by
-// name.
+// condition type.
 func Diagnose(symptoms []Symptom) HealthProblem {
 	var out HealthProblem
 	for _, s := range symptoms {
-		tolerance, ok := Tolerance(s.Condition, s.Status)
-		if !ok {
+		tolerance, isUnhealthy := Tolerance(s.Condition, s.Status)
+		if !isUnhealthy {
 			continue
 		}
 		due := s.Since.Add(tolerance)
@@ -75,7 +75,7 @@ func (n Node) nextHealthCheck(now time.Time) time.Time {
 	switch {
 	case n.Ailment.Condition == "":
 		return time.Time{}
-	case isPast(n.Ailment.Due, now):
+	case isPast(n.Ailment.Due, now): // too many nodes are unhealthy for a repair
 		return now.Add(RepairRetry)
 	}
 	return n.Ailment.Due

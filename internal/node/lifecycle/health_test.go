@@ -17,13 +17,13 @@ func TestDiagnose(t *testing.T) {
 		"not ready":                {[]Symptom{{"Ready", "False", hourAgo}}, HealthProblem{Condition: "Ready", Due: ago(30 * time.Minute)}},
 		"Unknown from the kubelet": {[]Symptom{{"Ready", "Unknown", now}}, HealthProblem{Condition: "Ready", Due: now.Add(30 * time.Minute)}},
 		"Unknown from the agent":   {[]Symptom{{"KernelReady", "Unknown", hourAgo}}, HealthProblem{}},
-		"GPU with a short tolerance": {[]Symptom{{"Ready", "False", ago(15 * time.Minute)},
+		"a GPU is due before Ready": {[]Symptom{{"Ready", "False", ago(15 * time.Minute)},
 			{"AcceleratedHardwareReady", "False", now}}, HealthProblem{Condition: "AcceleratedHardwareReady", Due: now.Add(10 * time.Minute)}},
-		"the first by name": {[]Symptom{{"StorageReady", "False", now}, {"NetworkingReady", "False", now},
+		"due together: the first by condition type": {[]Symptom{{"StorageReady", "False", now}, {"NetworkingReady", "False", now},
 			{"ContainerRuntimeReady", "False", now}}, HealthProblem{Condition: "ContainerRuntimeReady", Due: now.Add(30 * time.Minute)}},
 	} {
 		if got := Diagnose(c.symptoms); got != c.want {
-			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+			t.Errorf("%s: problem %+v, want %+v", name, got, c.want)
 		}
 	}
 }

@@ -42,7 +42,7 @@ const anyName = "*"
 // Judge compares a Node with the instance that it names. The text is empty for a matching Node. Otherwise it is one
 // sentence without a full stop about the difference or the missing fact.
 //
-// The name is the strongest of the comparisons. A kubelet can write any address and any provider ID, but the API server
+// The comparison of names is the strongest. A kubelet can write any address and any provider ID, but the API server
 // only lets the kubelet create the Node that its credentials name.
 func (i Identity) Judge(n NodeIdentity) (Verdict, string) {
 	switch {
@@ -82,7 +82,8 @@ func formatAddresses(addresses []string) string {
 }
 
 // hasName reports whether a Node of the instance may have the name: PrivateDNS, one of Names, or a host label, alone or
-// followed by one of Domains. The host labels are the first label of PrivateDNS, and the instance ID.
+// followed by one of Domains. The host labels are the first label of PrivateDNS, and the instance ID. If Domains has
+// "*", any name is allowed.
 func (i Identity) hasName(name string) bool {
 	label, domain, _ := strings.Cut(strings.ToLower(name), ".")
 	dnsLabel, _, _ := strings.Cut(strings.ToLower(i.PrivateDNS), ".")

@@ -46,7 +46,7 @@ func TestIdentity(t *testing.T) {
 		"our name, another address": {ec2, "ip-10-0-0-12.ec2.internal", []string{"6.6.6.6"}, lifecycle.IdentityMismatch, "address"},
 		"our first label, another domain": {ec2, "ip-10-0-0-12.evil.example", []string{"10.0.0.12"},
 			lifecycle.IdentityMismatch, "private DNS name"},
-		"our name within another": {ec2, "x-ip-10-0-0-12.ec2.internal", []string{"10.0.0.12"},
+		"our name as the end of another": {ec2, "x-ip-10-0-0-12.ec2.internal", []string{"10.0.0.12"},
 			lifecycle.IdentityMismatch, "private DNS name"},
 		"domain of DHCP options": {dhcpDomain, "ip-10-0-0-12.corp.example", []string{"10.0.0.12"}, lifecycle.IdentityMatches, ""},
 		"domain of DHCP options, other host": {dhcpDomain, "ip-10-0-0-13.corp.example", []string{"10.0.0.12"},
@@ -77,7 +77,7 @@ func TestIdentity(t *testing.T) {
 }
 
 // TestAddressesOfNodes: a kubelet may write any text as an address. That text must not appear in the message of Judge:
-// in an event, a command to run follows the message.
+// an event has the message and then a command, and users paste commands from events.
 func TestAddressesOfNodes(t *testing.T) {
 	t.Parallel()
 	ec2 := lifecycle.Identity{Instance: instanceID, PrivateDNS: "ip-10-0-0-12.ec2.internal", Addresses: []string{"10.0.0.12"}}
@@ -87,12 +87,12 @@ func TestAddressesOfNodes(t *testing.T) {
 		for range 1_000 {
 			addresses = append(addresses, "6.6.6.7")
 		}
-		// One harmless address, both kinds, the hostile one, all.
+		// Only the harmless address, both, only the hostile one, and all 1,002.
 		for _, list := range [][]string{addresses[:1], addresses[:2], addresses[1:2], addresses} {
 			verdict, why := ec2.Judge(lifecycle.NodeIdentity{Name: ec2.PrivateDNS, Instance: instanceID, Addresses: list})
 			if verdict != lifecycle.IdentityMismatch || len(why) > 200 || strings.Contains(why, "kubectl") ||
 				strings.Contains(why, "\x1b") || strings.Contains(why, "$(") {
-				t.Errorf("address %.60q: verdict %d, text %.300q; want IdentityMismatch and at most 200 bytes without the address",
+				t.Errorf("address %.60q: verdict %d, text %.300q; want IdentityMismatch and at most 200 bytes without the hostile text",
 					hostile, verdict, why)
 			}
 		}

@@ -173,7 +173,7 @@ func readyStep(seen Observation, now time.Time) Step {
 // function of the phase must decide the step.
 func commonStep(seen Observation, now time.Time, phase Phase) (Step, bool) {
 	step := Step{Phase: phase}
-	hasEnded := seen.Instance.State == InstanceAbsent || seen.Instance.State == InstanceEnding
+	isEnded := seen.Instance.State == InstanceAbsent || seen.Instance.State == InstanceEnding
 	switch {
 	case !seen.Claim.Finalizer:
 		return step.to(AddFinalizer), true
@@ -182,9 +182,9 @@ func commonStep(seen Observation, now time.Time, phase Phase) (Step, bool) {
 	case seen.Node.Count > 0 && !seen.Node.Deleted.IsZero():
 		return step.delete(ReasonNodeDeleted), true
 	case seen.Claim.Registered && isPast(lostAt(seen.Node), now):
-		// No pod can run on an instance without a Node, and nothing else would terminate it.
+		// No pod can run on an instance without a Node, and no other step would terminate it.
 		return step.delete(ReasonNodeDeleted), true
-	case hasEnded && !seen.Node.Ready:
+	case isEnded && !seen.Node.Ready:
 		// EC2 is eventually consistent: while the Node is ready, EC2's answer that the instance is terminated may be
 		// wrong.
 		return step.delete(ReasonInstanceGone), true
@@ -215,8 +215,8 @@ func urgentAction(seen Observation) Action {
 // removed: kube-scheduler clears a nomination if it tries the pod while the node has another taint. The wait for other
 // taints and for the Node's turn (OpenAt) ends after MaxNominationWait.
 func (n Node) canOpen(now time.Time) bool {
-	isTurn := n.Startup == "" && n.Ephemeral == "" && !now.Before(n.OpenAt)
-	return isTurn || isPast(n.ReadySince.Add(MaxNominationWait), now)
+	isOpenable := n.Startup == "" && n.Ephemeral == "" && !now.Before(n.OpenAt)
+	return isOpenable || isPast(n.ReadySince.Add(MaxNominationWait), now)
 }
 
 // lostAt returns when a missing Node counts as lost; zero if no Node is missing.

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var rewrite = flag.Bool("rewrite", false, "rewrite the expected answers of Next")
+var rewrite = flag.Bool("rewrite", false, "rewrite the expected steps of Next")
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
@@ -50,6 +50,7 @@ func axes() []axis {
 			{"5m", func(s *Observation) { s.Claim.Created = ago(LaunchTimeout) }},
 			{"15m", func(s *Observation) { s.Claim.Created = ago(RegistrationTimeout) }},
 			{"1d", func(s *Observation) { s.Claim.Created = ago(day) }},
+			// Expired, with a replacement:
 			{"queued", expiredWith(ReplacementQueued, time.Minute)},
 			{"queued-long", expiredWith(ReplacementQueued, MaxReplacementWait)},
 			{"requested", expiredWith(ReplacementRequested, -1)}, // not recorded in the claim yet
@@ -63,7 +64,7 @@ func axes() []axis {
 				expiredWith(ReplacementRequested, -1)(s)
 				s.Claim.Grace = &zero
 			}},
-			{"requested-apart", func(s *Observation) {
+			{"requested-apart", func(s *Observation) { // as in a static NodePool
 				expiredWith(ReplacementRequested, time.Minute)(s)
 				s.Claim.Replacement.NeedsNoPlan = true
 			}},
@@ -96,7 +97,7 @@ func axes() []axis {
 			{"backoff-late", func(s *Observation) {
 				s.Claim.NodeClass, s.Claim.FirstResponse, s.Claim.NotBefore = NodeClassReady, ago(minute), now.Add(10*time.Second)
 			}},
-			// An older claim timed out at ago(minute) in both cases. Before that, only "waiting" could launch.
+			// In both, launchBy of a claim older than 6m is ago(minute). Only "waiting" could launch before it.
 			{"waiting", func(s *Observation) {
 				s.Claim.NodeClass, s.Claim.FirstResponse, s.Claim.NotBefore = NodeClassReady, ago(6*minute), ago(5*minute)
 			}},
@@ -180,6 +181,7 @@ func expiredWith(state ReplacementState, since time.Duration) func(*Observation)
 	}
 }
 
+// forEachCombination calls f with each combination of values. f must not keep names, which the next call overwrites.
 func forEachCombination(f func(names []string, seen Observation)) {
 	all := axes()
 	names := make([]string, len(all))
@@ -199,7 +201,7 @@ func forEachCombination(f func(names []string, seen Observation)) {
 	walk(0, Observation{Claim: Claim{Exists: true}})
 }
 
-// TestNextIsTotal checks for every combination of values that the step of Next violates no invariant.
+// TestNextIsTotal: for every combination of values, Next returns a step that violates no invariant.
 func TestNextIsTotal(t *testing.T) {
 	t.Parallel()
 	count := 0
@@ -468,18 +470,18 @@ func TestLastMoment(t *testing.T) {
 		claim Claim
 		want  time.Time
 	}{
-		"no grace period": {Claim{Deleted: now, Replacement: requested}, time.Time{}},
-		"not deleted":     {Claim{Grace: &hour}, time.Time{}},
-		"deleted":         {Claim{Deleted: now, Grace: &hour}, now.Add(hour)},
-		"requested first": {Claim{Deleted: now, Grace: &hour, Replacement: requested}, now.Add(50 * time.Minute)},
-		"long wait for the replacement": {Claim{Deleted: now, Grace: &hour,
+		"no grace period":             {Claim{Deleted: now, Replacement: requested}, time.Time{}},
+		"not deleted":                 {Claim{Grace: &hour}, time.Time{}},
+		"deleted":                     {Claim{Deleted: now, Grace: &hour}, now.Add(hour)},
+		"requested 10 minutes before": {Claim{Deleted: now, Grace: &hour, Replacement: requested}, now.Add(50 * time.Minute)},
+		"half of the period remains": {Claim{Deleted: now, Grace: &hour,
 			Replacement: Replacement{State: ReplacementRequested, Since: ago(3 * hour)}}, now.Add(30 * time.Minute)},
 		"grace period of zero": {Claim{Deleted: now, Grace: &zero}, now},
 		"queued replacement": {Claim{Deleted: now, Grace: &hour,
 			Replacement: Replacement{State: ReplacementQueued, Since: ago(hour)}}, now.Add(hour)},
 	} {
 		if got := c.claim.LastMoment(); !got.Equal(c.want) {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
+			t.Errorf("%s: LastMoment %v, want %v", name, got, c.want)
 		}
 	}
 }

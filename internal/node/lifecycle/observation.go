@@ -77,7 +77,7 @@ type Claim struct {
 	Replacement Replacement
 
 	Launched bool // its provider ID is set
-	// LaunchedAt is the time of the launch. If it is unknown, it is zero and Created is used.
+	// LaunchedAt is the time of the launch; zero if unknown: then Created is used.
 	LaunchedAt  time.Time
 	Registered  bool // its Node is registered
 	Initialized bool // its Node is initialized
@@ -89,8 +89,8 @@ type Claim struct {
 	NodeClass NodeClass // state of its EC2NodeClass
 	// Shortage is true if EC2 has no capacity for any offering that the claim accepts.
 	Shortage bool
-	// FirstResponse is when EC2 first answered a launch of the claim. A throttled launch sets it anew. Zero: no answer
-	// in this process.
+	// FirstResponse is when EC2 first answered a launch of the claim, or throttled the last one. Zero: no answer since
+	// this process started.
 	FirstResponse time.Time
 	// NotBefore is the earliest time of the next launch after a failure; zero: now.
 	NotBefore time.Time
@@ -112,7 +112,7 @@ type ReplacementState int
 
 // The states of a replacement.
 const (
-	ReplacementNone      ReplacementState = iota // not allowed: the node is deleted without a replacement
+	ReplacementNone      ReplacementState = iota // the node is deleted without a replacement
 	ReplacementQueued                            // the budgets allow no further node now
 	ReplacementRequested                         // allowed; Since is zero until the claim records the request
 	ReplacementReady                             // every pod that fits on another node has a place on a ready node

@@ -1,6 +1,6 @@
 package lifecycle
 
-// Outcomes records whether the last launches of a pool, four at most, led to a node. The zero value has no launches.
+// Outcomes records whether the last launches of a pool, at most maxOutcomes, led to a node. The zero value has none.
 type Outcomes struct {
 	failed [maxOutcomes]bool // the latest launch first
 	count  int               // number of recorded launches
@@ -26,7 +26,7 @@ func (o Outcomes) Count() (recorded, failed int) {
 	return o.count, failed
 }
 
-// IsHealthy reports whether fewer than two of the recorded launches failed.
+// IsHealthy reports whether fewer than two of the recorded launches failed: less than half of maxOutcomes.
 func (o Outcomes) IsHealthy() bool {
 	_, failed := o.Count()
 	return failed*2 < maxOutcomes

@@ -18,17 +18,19 @@ func TestOutcomes(t *testing.T) {
 		"--+++":  {true, 4, 1},
 		"--++++": {true, 4, 0},
 	} {
-		var r Outcomes
+		var last Outcomes
 		for _, launch := range launches {
-			r = r.With(launch == '+')
+			last = last.With(launch == '+')
 		}
-		if recorded, failed := r.Count(); r.IsHealthy() != want.healthy || recorded != want.recorded || failed != want.failed {
-			t.Errorf("%q: healthy %t, %d of %d failed; want %+v", launches, r.IsHealthy(), failed, recorded, want)
+		if recorded, failed := last.Count(); last.IsHealthy() != want.healthy || recorded != want.recorded || failed != want.failed {
+			t.Errorf("%q: healthy %t, %d of %d failed; want %+v", launches, last.IsHealthy(), failed, recorded, want)
 		}
 	}
 	if !OutcomesOf(true).IsHealthy() || OutcomesOf(false).IsHealthy() {
-		t.Error("IsHealthy does not return the argument of OutcomesOf")
+		t.Errorf("OutcomesOf(true) is healthy: %t, OutcomesOf(false): %t; want true and false",
+			OutcomesOf(true).IsHealthy(), OutcomesOf(false).IsHealthy())
 	}
+	// OutcomesOf(false) counts as two failures.
 	if r := OutcomesOf(false).With(true).With(true); r.IsHealthy() {
 		t.Errorf("healthy after two failures and two successes: %+v, want unhealthy", r)
 	}

@@ -36,7 +36,7 @@ const (
 	// RemoveNominationTaint nominates the pods that the Node was launched for, and removes the taint that kept other
 	// pods off it.
 	RemoveNominationTaint Action = "RemoveNominationTaint"
-	// AddNodeFinalizer adds the finalizer to a Node that lost it.
+	// AddNodeFinalizer adds the finalizer to a registered Node that lost it.
 	AddNodeFinalizer Action = "AddNodeFinalizer"
 	// Initialize marks the node as initialized.
 	Initialize Action = "Initialize"
@@ -104,7 +104,7 @@ const (
 	WaitReady          = "NodeNotReady"
 	WaitStartupTaint   = "StartupTaintsExist"
 	WaitEphemeral      = "KnownEphemeralTaintsExist"
-	WaitOpening        = "AwaitingTurn" // waits for Node.OpenAt, at most MaxNominationWait; not in a condition
+	WaitOpening        = "AwaitingTurn" // until Node.OpenAt, at most MaxNominationWait; not in a condition
 	WaitResource       = "ResourceNotRegistered"
 	WaitExpiry         = "NotExpired"
 	WaitTurn           = "DisruptionBudget"    // budgets do not allow the replacement yet
@@ -113,7 +113,7 @@ const (
 	WaitInstanceAnswer = "MachineUnknown" // the instance's state in EC2 is not known
 	WaitInstanceEnd    = "MachineEnding"
 	WaitUntagged       = "InstanceTagsMissing" // the user must terminate the instance
-	WaitSettle         = "Settling"            // waits for DrainSettleTime
+	WaitSettle         = "Settling"            // for DrainSettleTime
 	WaitVolumes        = "AwaitingVolumeDetachment"
 	WaitNodeGone       = "NodeDeleting"
 )
