@@ -16,8 +16,8 @@ func expiry(c Claim) time.Time {
 // expiredStep returns the next step for a claim that has expired. When budgets allow it, Joiner taints the node and
 // plans other nodes for its pods. The claim is deleted when those nodes are ready. Each of the two waits, for budgets
 // and for nodes, ends replacementWait after Replacement.Since: then the claim is deleted too. The annotation
-// do-not-disrupt does not protect the pods. The claim of a node that is not ready, or whose
-// termination grace period is 0, is deleted immediately.
+// do-not-disrupt does not protect the pods. The claim of a node that is not ready, or whose termination grace period is
+// 0, is deleted immediately.
 func expiredStep(seen Observation, now time.Time, phase Phase) Step {
 	step := Step{Phase: phase}
 	c, n := seen.Claim, seen.Node

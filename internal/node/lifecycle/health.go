@@ -65,7 +65,6 @@ func Diagnose(symptoms []Symptom) HealthProblem {
 // replacements do not help.
 func MayRepair(unhealthy, total int) bool { return unhealthy <= (total+4)/5 }
 
-// mustBeReplaced reports whether the node must be replaced because of its health problem.
 func (n Node) mustBeReplaced(now time.Time) bool {
 	return n.Count == 1 && n.Ailment.Condition != "" && isPast(n.Ailment.Due, now) && !n.Ailment.IsRepairBlocked
 }

@@ -156,7 +156,6 @@ func registeredStep(seen Observation, now time.Time) Step {
 	return step.to(Initialize)
 }
 
-// readyStep returns the step for an initialized node.
 func readyStep(seen Observation, now time.Time) Step {
 	step, decided := commonStep(seen, now, Ready)
 	if decided {

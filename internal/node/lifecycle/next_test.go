@@ -120,6 +120,7 @@ func axes() []axis {
 			{"young", func(s *Observation) { s.Node = Node{Count: 1} }},
 			{"ready", func(s *Observation) { s.Node = Node{Count: 1, Finalizer: true, Ready: true} }},
 			{"startup", func(s *Observation) { s.Node = Node{Count: 1, Finalizer: true, Ready: true, Startup: "cni"} }},
+			// tainted: with the taint for nominations
 			{"tainted", func(s *Observation) { s.Node = Node{Count: 1, Finalizer: true, HasNominationTaint: true} }},
 			{"tainted-ready", func(s *Observation) {
 				s.Node = Node{Count: 1, Finalizer: true, Ready: true, HasNominationTaint: true, ReadySince: now}
@@ -157,6 +158,7 @@ func axes() []axis {
 			{"recreated", func(s *Observation) { s.Node = Node{Count: 1, Ready: true, Recreated: s.Claim.Registered} }},
 			{"strays", func(s *Observation) { s.Node = Node{Count: 1, Finalizer: true, Ready: true, Strays: 1} }},
 			{"recreated-strays", func(s *Observation) { s.Node = Node{Count: 1, Ready: true, Recreated: s.Claim.Registered, Strays: 1} }},
+			// held: by another controller's finalizer
 			{"deleted-held", func(s *Observation) { s.Node = deletedNode(time.Minute, 0, 0); s.Node.Finalizer = false }},
 			{"empty-dead", func(s *Observation) { s.Node = deletedNode(time.Minute, 0, 0); s.Node.Ready = false }},
 		}},

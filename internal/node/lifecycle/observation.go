@@ -89,7 +89,7 @@ type Claim struct {
 	NodeClass NodeClass // state of its EC2NodeClass
 	// Shortage is true if EC2 has no capacity for any offering that the claim accepts.
 	Shortage bool
-	// FirstResponse is when EC2 first answered a launch of the claim, or throttled the last one. Zero: no answer since
+	// FirstResponse is when EC2 first answered a launch of the claim, or last throttled one. Zero: no answer since
 	// this process started.
 	FirstResponse time.Time
 	// NotBefore is the earliest time of the next launch after a failure; zero: now.

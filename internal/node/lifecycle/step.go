@@ -78,7 +78,7 @@ type Step struct {
 	Until time.Time
 }
 
-// Reasons to delete a claim: values of the metric label reason.
+// Reasons to delete a claim: values of the label reason of karpenter_nodeclaims_disrupted_total.
 const (
 	ReasonLaunchTimeout       = "launch_timeout"
 	ReasonRegistrationTimeout = "registration_timeout"

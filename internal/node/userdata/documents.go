@@ -32,8 +32,8 @@ const (
 	maxDepth     = 20
 )
 
-// PositionsOfTOML returns the positions of tables and settings, by path: at most about maxPositions. t must begin at
-// line 1 of its part.
+// PositionsOfTOML returns the positions of tables and settings, by path. After maxPositions, it reads no further table
+// or setting. t must begin at line 1 of its part.
 func PositionsOfTOML(t Text) map[string]Position {
 	out := map[string]Position{}
 	_, _ = CatchPanic(func() (any, error) {
@@ -124,14 +124,15 @@ func YAMLErrorPosition(err error, start Position) Position {
 // SafeYAMLMessage returns the message of a YAML parser, in parentheses. It is empty if the message may quote the parsed
 // text: it has quotes, a tag (!) or several lines.
 func SafeYAMLMessage(err error) string {
-	_, what, ok := strings.Cut(err.Error(), "line ")
-	if _, rest, cut := strings.Cut(what, ": "); ok && cut && !strings.ContainsAny(rest, "\"`\n!") {
+	_, fromNumber, hasNumber := strings.Cut(err.Error(), "line ")
+	if _, rest, ok := strings.Cut(fromNumber, ": "); hasNumber && ok && !strings.ContainsAny(rest, "\"`\n!") {
 		return " (" + rest + ")"
 	}
 	return ""
 }
 
-// PositionsOfYAML returns the positions of the fields of a document, by path: at most about maxPositions.
+// PositionsOfYAML returns the positions of the fields of a document, by path. After maxPositions, it descends into no
+// further field.
 func PositionsOfYAML(t Text) map[string]Position {
 	out := map[string]Position{}
 	var doc yamlv3.Node

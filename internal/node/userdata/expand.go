@@ -9,14 +9,6 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// ValueOrNone returns the word as a setting, or the zero Value for an empty word.
-func (w Word) ValueOrNone() Value {
-	if w.Text == "" {
-		return Value{}
-	}
-	return w.Value()
-}
-
 // UnknownText is a placeholder for text that is known only on the instance, such as the output of a command. It is a
 // character that users do not write.
 const UnknownText = "\uE000"
@@ -40,13 +32,21 @@ func (w Word) Value() Value {
 	return Value{Text: strings.ReplaceAll(w.Text, UnknownText, "…"), Vague: w.IsVague(), At: w.At}
 }
 
+// ValueOrNone returns the word as a setting, or the zero Value for an empty word.
+func (w Word) ValueOrNone() Value {
+	if w.Text == "" {
+		return Value{}
+	}
+	return w.Value()
+}
+
 // Variables are the variables of a shell script.
 type Variables struct {
 	Set map[string]string // values by name; a value may contain UnknownText
 
 	// Foreign is true if the script reads a source that may set any variable, for instance a file.
 	Foreign bool
-	missed  []string // variables that the last expansion used and that are not set
+	unset   []string // variables that the last expansion used and that are not set
 }
 
 // Clone returns a copy whose variables can be changed independently of v.
@@ -55,7 +55,7 @@ func (v *Variables) Clone() *Variables {
 }
 
 // Assign sets a variable. The value becomes UnknownText if it is longer than MaxValue, or if the script has more than
-// MaxParts*8 variables.
+// MaxParts*8 variables: both limit the memory.
 func (v *Variables) Assign(name, value string) {
 	if len(value) > MaxValue || len(v.Set) > MaxParts*8 {
 		value = UnknownText
@@ -68,22 +68,22 @@ const ambient = " HOME PATH PWD OLDPWD SHELL USER LOGNAME LANG TERM HOSTNAME HOS
 	"BASHPID BASH_SOURCE BASH_VERSION BASH_VERSINFO FUNCNAME PIPESTATUS SHLVL INSTANCE_ID REPLY EPOCHSECONDS TMPDIR XDG_RUNTIME_DIR DIRSTACK GROUPS _ ? $ ! - 0 "
 
 // Get implements expand.Environ. It returns UnknownText for an ambient variable and for an array. If v.Foreign is true,
-// it also returns UnknownText for any variable that is not assigned. Otherwise such a variable is unset, and recorded
-// as missed.
+// it also returns UnknownText for any variable that is not assigned. Otherwise it returns
+// an unset variable, and adds the name to v.unset.
 func (v *Variables) Get(name string) expand.Variable {
 	value, ok := v.Set[name]
 	switch {
 	case ok:
 	case name == "IFS": // unset: the shell splits words at white space
 		return expand.Variable{}
-	case name == "@" || name == "*":
+	case name == "@" || name == "*": // user data gets no arguments
 		value = ""
 	case name == "#":
 		value = "0"
 	case v.Foreign || strings.Contains(ambient, " "+name+" ") || strings.Contains(name, " "):
 		value = UnknownText
 	default:
-		v.missed = append(v.missed, name)
+		v.unset = append(v.unset, name)
 		return expand.Variable{}
 	}
 	return expand.Variable{Set: true, Kind: expand.String, Str: value}
@@ -107,20 +107,20 @@ func (v *Variables) config() *expand.Config {
 // Fields expands one word of a command into one or more words. The result is one word with the text EmptyExpansion if
 // the word expands to nothing, and one word with the text UnknownText if it cannot be expanded.
 func (v *Variables) Fields(w *syntax.Word, at Position) []Word {
-	v.missed = nil
+	v.unset = nil
 	if !isCheapToExpand(w) {
 		return []Word{{Text: UnknownText, At: at}}
 	}
-	all, err := CatchPanic(func() ([]string, error) { return expand.Fields(v.config(), w) })
+	texts, err := CatchPanic(func() ([]string, error) { return expand.Fields(v.config(), w) })
 	if err != nil {
 		return []Word{{Text: UnknownText, At: at}}
 	}
 	var out []Word
-	for _, text := range all {
-		out = append(out, Word{Text: text, At: at, Unset: v.missed, IsLiteral: isWhole(w)})
+	for _, text := range texts {
+		out = append(out, Word{Text: text, At: at, Unset: v.unset, IsLiteral: isSingleLiteral(w)})
 	}
 	if len(out) == 0 { // callers that count words need a placeholder
-		out = append(out, Word{At: at, Unset: v.missed, Text: EmptyExpansion})
+		out = append(out, Word{At: at, Unset: v.unset, Text: EmptyExpansion})
 	}
 	return out
 }
@@ -131,7 +131,7 @@ const EmptyExpansion = "\uE001"
 // Literal expands a word that the shell never splits, such as a variable's value. The result is UnknownText if the word
 // cannot be expanded.
 func (v *Variables) Literal(w *syntax.Word) string {
-	v.missed = nil
+	v.unset = nil
 	if w == nil {
 		return ""
 	}
@@ -160,15 +160,14 @@ func (v *Variables) Document(w *syntax.Word) string {
 	return out
 }
 
-// CatchPanic calls a function that parses or expands user text with a library, and returns a panic of that function as
-// an error.
-func CatchPanic[T any](expansion func() (T, error)) (out T, err error) {
+// CatchPanic calls a function that parses or expands user text with a library, and returns an error if it panics.
+func CatchPanic[T any](call func() (T, error)) (out T, err error) {
 	defer func() {
 		if recover() != nil {
 			err = io.ErrUnexpectedEOF
 		}
 	}()
-	return expansion()
+	return call()
 }
 
 // isCheapToExpand reports whether a word can be expanded at little cost. Braces and replacements are rejected, because
@@ -196,8 +195,8 @@ func isCheapToExpand(w *syntax.Word) bool {
 	return isCheap && expansions <= 32
 }
 
-// isWhole reports whether a word is a single literal without escapes, quoted or not.
-func isWhole(w *syntax.Word) bool {
+// isSingleLiteral reports whether a word is a single literal without escapes, quoted or not.
+func isSingleLiteral(w *syntax.Word) bool {
 	if len(w.Parts) != 1 {
 		return false
 	}
@@ -215,7 +214,7 @@ func isWhole(w *syntax.Word) bool {
 	return false
 }
 
-// Inner returns the position of the text of a whole word: after its opening quote, if any.
+// Inner returns the position of the text of a word that is a single literal: after its opening quote, if any.
 func Inner(w *syntax.Word, at Position) Position {
 	if len(w.Parts) == 1 {
 		if _, bare := w.Parts[0].(*syntax.Lit); !bare {

@@ -22,8 +22,8 @@ const (
 	NeverReached      Kind = "NeverReached"         // the script ends before it starts the kubelet
 	ScriptBroken      Kind = "ScriptBroken"         // a script that the shell cannot parse or start
 	TaintMissing      Kind = "StartupTaintMissing"  // the node registers without karpenter.sh/unregistered
-	TaintMisspelt     Kind = "StartupTaintMisspelt" // a taint with a key or effect similar to that taint's
-	TaintOldName      Kind = "StartupTaintOldName"  // a taint with a former name of that taint
+	TaintMisspelt     Kind = "StartupTaintMisspelt" // a taint similar to karpenter.sh/unregistered
+	TaintOldName      Kind = "StartupTaintOldName"  // a taint with a former name of it
 	TaintInvalid      Kind = "TaintInvalid"
 	LabelInvalid      Kind = "LabelInvalid"
 	ArgumentsLost     Kind = "ArgumentsLost" // the kubelet never gets arguments that the user wrote
@@ -57,7 +57,7 @@ const (
 // Severity is the consequence of a problem.
 type Severity string
 
-// The degrees of harm.
+// The severities.
 const (
 	NeverJoins       Severity = "never joins" // no instance becomes a node
 	JoinsDifferently Severity = "joins amiss" // instances join, but not as the user intended
@@ -132,7 +132,7 @@ func (p Problem) Check() string {
 // Suggest sets Fix, and Write, which may be empty.
 func (p *Problem) Suggest(fix, write string) { p.Fix, p.Write = fix, write }
 
-// rank returns the position of a problem in the order of severity, from 0 for a fatal one.
+// rank returns the position of a problem in the order of severity; 0: fatal.
 func (p Problem) rank() int {
 	rank := map[Certainty]int{Certain: 0, Likely: 1, Possible: 2}[p.Certainty]
 	if p.Harm == JoinsDifferently {

@@ -13,16 +13,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
-// LowerCertainty changes Certain to Likely in r.Out.Problems[first:]. It changes nothing if sure is true: then the
-// instance runs the text with the problems in any case.
-func (r *Reader) LowerCertainty(first int, sure bool) {
-	for i := first; i < len(r.Out.Problems) && !sure; i++ {
-		if p := &r.Out.Problems[i]; p.Certainty == Certain {
-			p.Certainty = Likely
-		}
-	}
-}
-
 // Argument is one flag of the kubelet with its value, parsed from one or two words of the command line (type Flag).
 type Argument struct {
 	Name, Value string   // name without dashes, and value
@@ -179,7 +169,7 @@ type Reader struct {
 	In     Input           // the input
 	Out    Reading         // the result so far
 	Starts []Start         // starts of the kubelet, in the order in which the instance runs them
-	Files  map[string]Text // the texts of written files, by path; vague if a text is not known completely
+	Files  map[string]Text // texts of written files, by path; vague: only a part is known
 	// Written are the texts that are written to files below /etc, in order.
 	Written     []Written
 	Unevaluated []string  // reasons why Out may be wrong: parts of the user data that cannot be evaluated here
@@ -223,9 +213,19 @@ type Flag struct {
 	At   Position // position of the word
 }
 
-// Report adds a problem and returns it.
+// Report adds a problem and returns it. The pointer is valid until the next Report.
 func (r *Reader) Report(kind Kind, certainty Certainty, harm Severity, position Position, format string, args ...any) *Problem {
 	r.Out.Problems = append(r.Out.Problems,
 		Problem{Kind: kind, Certainty: certainty, Harm: harm, At: position, Cause: fmt.Sprintf(format, args...)})
 	return &r.Out.Problems[len(r.Out.Problems)-1]
+}
+
+// LowerCertainty changes Certain to Likely in r.Out.Problems[first:]. It changes nothing if the instance runs the
+// text with the problems in any case (isUnconditional).
+func (r *Reader) LowerCertainty(first int, isUnconditional bool) {
+	for i := first; i < len(r.Out.Problems) && !isUnconditional; i++ {
+		if p := &r.Out.Problems[i]; p.Certainty == Certain {
+			p.Certainty = Likely
+		}
+	}
 }

@@ -29,7 +29,7 @@ func Variable(name string) string {
 }
 
 // Nearest returns the known name that the user probably meant: the nearest one, at a Distance of at most 2; empty if
-// there is none. Known names with fewer than four letters are ignored.
+// there is none. Known names with fewer than four letters are ignored: too many words are near them.
 func Nearest(name string, known []string) string {
 	if len(name) > 80 {
 		return ""
@@ -52,6 +52,7 @@ func Distance(a, b string, limit int) int {
 	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
 		return limit
 	}
+	// Rows of the table of distances between beginnings of a and b, the oldest first.
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {
 		last[j] = j

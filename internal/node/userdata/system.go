@@ -35,10 +35,10 @@ func (r *Reader) ReportUnknownPart(p Part) {
 }
 
 // ReportNamedByInstance reports a setting that names nodes by their instance ID, which most mappings of a node role do
-// not permit. The problem's text begins with the parameter what.
-func (r *Reader) ReportNamedByInstance(position Position, what string) {
+// not permit. The problem's text begins with subject.
+func (r *Reader) ReportNamedByInstance(position Position, subject string) {
 	r.Report(OtherName, Likely, NeverJoins, position,
-		"%s, and a kubelet may only register the node of its own user name: access entries of type EC2_LINUX and most rows of aws-auth give it system:node:{{EC2PrivateDNSName}}", what).
+		"%s, and a kubelet may only register the node of its own user name: access entries of type EC2_LINUX and most rows of aws-auth give it system:node:{{EC2PrivateDNSName}}", subject).
 		Suggest("map the node role in aws-auth to system:node:{{SessionName}}, or take the setting out", "")
 }
 

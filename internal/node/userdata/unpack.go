@@ -30,13 +30,13 @@ func Unpack(data []byte) ([]byte, error) {
 }
 
 // DecodeBase64 decodes base64, and returns true if the result is gzip or UTF-8. It returns false for a text of less
-// than 16 bytes: a single word may happen to be valid base64.
+// than 16 bytes, because a single word may happen to be valid base64.
 func DecodeBase64(data []byte) ([]byte, bool) {
-	packed := bytes.TrimSpace(data)
-	if len(packed) < 16 || bytes.ContainsAny(packed, " :<[#") {
+	encoded := bytes.TrimSpace(data)
+	if len(encoded) < 16 || bytes.ContainsAny(encoded, " :<[#") {
 		return nil, false
 	}
-	plain, err := base64.StdEncoding.DecodeString(string(packed))
+	plain, err := base64.StdEncoding.DecodeString(string(encoded))
 	if err != nil {
 		return nil, false
 	}
@@ -92,7 +92,6 @@ func FormOf(body string) string {
 	return FormUnknown
 }
 
-// isNodeConfig reports whether a text identifies itself as a NodeConfig for nodeadm.
 func isNodeConfig(body string) bool {
 	return hasLine(body, func(line string) bool {
 		return strings.HasPrefix(line, "apiVersion:") && strings.Contains(line, "node.eks.aws") ||

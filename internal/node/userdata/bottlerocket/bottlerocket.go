@@ -39,8 +39,8 @@ func Read(r *userdata.Reader, t userdata.Text) {
 	kubernetes, _ := settings["kubernetes"].(map[string]any)
 	s := userdata.Start{By: userdata.BySetting, IsUnconditional: true, Config: map[string]any{}, Positions: map[string]userdata.Position{}}
 	valueOf := func(key string) userdata.Value {
-		word, _ := kubernetes[key].(string)
-		return userdata.Value{Text: word, At: positions["settings.kubernetes."+key]}
+		text, _ := kubernetes[key].(string)
+		return userdata.Value{Text: text, At: positions["settings.kubernetes."+key]}
 	}
 	s.Cluster, s.Endpoint, s.CA, s.IP = valueOf("cluster-name"), valueOf("api-server"), valueOf("cluster-certificate"), valueOf("node-ip")
 	for _, key := range slices.Sorted(maps.Keys(kubernetes)) {
@@ -77,9 +77,9 @@ func readTOML(r *userdata.Reader, t userdata.Text) (map[string]any, bool) {
 	_, err := userdata.CatchPanic(func() (any, error) { return nil, toml.Unmarshal([]byte(t.Body), &doc) })
 	if err != nil {
 		position := t.At
-		var broken *toml.DecodeError
-		if userdata.AsType(err, &broken) {
-			line, column := broken.Position()
+		var decodeErr *toml.DecodeError
+		if userdata.AsType(err, &decodeErr) {
+			line, column := decodeErr.Position()
 			position = userdata.Position{Part: t.At.Part, Line: line, Column: column}
 		}
 		r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, position,
@@ -137,7 +137,7 @@ func addSetting(s *userdata.Start, key string, value any, positions map[string]u
 	case slices.Contains(numbersAsText, key):
 		n, err := strconv.ParseInt(fmt.Sprint(value), 10, 64)
 		if err != nil || n < 0 || n > 100 {
-			return // judgeSettings has reported it
+			return // no percentage: judgeSettings has reported it
 		}
 		value = n
 	case !known:
@@ -183,12 +183,12 @@ func settingTaints(value any) string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(table)) {
 		for _, entry := range userdata.List(table[key]) {
-			taint := fmt.Sprint(entry) // without its key
-			if strings.HasPrefix(taint, ":") {
-				out = append(out, key+taint)
+			valueAndEffect := fmt.Sprint(entry)
+			if strings.HasPrefix(valueAndEffect, ":") {
+				out = append(out, key+valueAndEffect)
 				continue
 			}
-			out = append(out, key+"="+taint)
+			out = append(out, key+"="+valueAndEffect)
 		}
 	}
 	return strings.Join(out, ",")

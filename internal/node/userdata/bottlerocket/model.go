@@ -79,7 +79,6 @@ func settingGroups() map[string]rule {
 // accepted.
 const laterGroups = "image-verifier-plugins kubelet-dra-drivers measurement"
 
-// anyTable accepts a table with any content.
 var anyTable = keyed("a name", func(string) bool { return true }, anything)
 
 func kernelSettings() rule {
@@ -102,14 +101,14 @@ func kernelSettings() rule {
 
 // hugePages accepts a table that has a count for each page size, and optionally the boolean "essential".
 func hugePages(c *settingsCheck, name, path string, value any) {
-	size := fields(map[string]rule{"count": textThat(`a count such as "512" or "0:128,1:128"`, pageCounts.MatchString)}, "count")
+	pageSize := fields(map[string]rule{"count": textThat(`a count such as "512" or "0:128,1:128"`, pageCounts.MatchString)}, "count")
 	keyed(`"essential" or a size such as 2Mi`, func(s string) bool { return s == "essential" || pageSizes.MatchString(s) },
 		func(c *settingsCheck, name, path string, value any) {
 			if strings.HasSuffix(path, ".essential") {
 				boolean(c, name, path, value)
 				return
 			}
-			size(c, name, path, value)
+			pageSize(c, name, path, value)
 		})(c, name, path, value)
 }
 
@@ -160,18 +159,18 @@ func bootstrapContainer(containerRule rule) rule {
 	return func(c *settingsCheck, name, path string, value any) {
 		containerRule(c, name, path, value)
 		table, _ := value.(map[string]any)
-		if _, ok := table["source"]; ok || table == nil || table["mode"] == nil || table["mode"] == "off" {
+		if _, ok := table["source"]; ok || table == nil || table["mode"] == nil || table["mode"] == "off" { // off: the default
 			return
 		}
-		certainty, when := userdata.Possible, "before 1.31"
+		certainty, which := userdata.Possible, "before 1.31"
 		if release, ok := releaseOf(c.r.In.Image); ok {
 			if !isLater(firstDefaultSource, release) { // the release has a default image
 				return
 			}
-			certainty, when = userdata.Likely, "such as this one, before 1.31,"
+			certainty, which = userdata.Likely, "such as this one, before 1.31,"
 		}
 		c.r.Report(userdata.SettingInvalid, certainty, userdata.NeverJoins, c.positionOf(path),
-			"%s has no source, and releases of Bottlerocket %s have no image for it: the instance does not finish its boot", name, when).
+			"%s has no source, and releases of Bottlerocket %s have no image for it: the instance does not finish its boot", name, which).
 			Suggest("name the image in its source", "")
 	}
 }
@@ -183,7 +182,7 @@ var firstDefaultSource = [2]int{1, 31}
 // a table of tables.
 func timeServers(c *settingsCheck, name, path string, value any) {
 	server := fields(map[string]rule{"address": urlOrHost, "directive": oneOf("server pool"), "options": listOf(oneLine)}, "address")
-	all, ok := value.([]any)
+	servers, ok := value.([]any)
 	if !ok {
 		if _, isTable := value.(map[string]any); isTable && mayBeNewer(c.r) {
 			keyed("letters, digits and dashes", identifiers.MatchString, server)(c, name, path, value)
@@ -192,12 +191,12 @@ func timeServers(c *settingsCheck, name, path string, value any) {
 		c.rejectType(name, path, "a list of hosts", value)
 		return
 	}
-	for _, one := range all {
-		if _, isTable := one.(map[string]any); isTable && mayBeNewer(c.r) {
-			server(c, "an entry of "+name, path, one)
+	for _, entry := range servers {
+		if _, isTable := entry.(map[string]any); isTable && mayBeNewer(c.r) {
+			server(c, "an entry of "+name, path, entry)
 			continue
 		}
-		urlOrHost(c, "an entry of "+name, path, one)
+		urlOrHost(c, "an entry of "+name, path, entry)
 	}
 }
 
@@ -225,7 +224,6 @@ func registryCredentials(c *settingsCheck, name, path string, value any) {
 	}))(c, name, path, value)
 }
 
-// certificate accepts base64 of PEM, or an empty text.
 var certificate = textThat("base64 of certificates in PEM", func(s string) bool {
 	return strings.TrimSpace(s) == "" || isBase64(s) && strings.Contains(PemOf(s), "CERTIFICATE")
 })
@@ -270,14 +268,12 @@ func nvidiaPlugin() rule {
 const cpuManagerOptions = "full-pcpus-only distribute-cpus-across-numa align-by-socket distribute-cpus-across-cores strict-cpu-reservation " +
 	"prefer-align-cpus-by-uncorecache"
 
-// reservedMemory accepts the memory reserved on each NUMA node.
 var reservedMemory = keyed("letters, digits and dashes", identifiers.MatchString, fields(map[string]rule{
 	"enabled": boolean, "hugepages-1Gi": quantity, "hugepages-2Mi": quantity, "memory": quantity,
 }, "enabled"))
 
 func isCloudProvider(s string) bool { return s == "aws" || s == "external" || s == "" || s == `""` }
 
-// kubernetesSettings returns the rules of the settings in settings.kubernetes, by name.
 func kubernetesSettings() map[string]rule {
 	i32, natural := integer(int32Min, int32Max), integer(0, int32Max)
 	signals := strings.Fields("memory.available nodefs.available nodefs.inodesFree imagefs.available imagefs.inodesFree pid.available")

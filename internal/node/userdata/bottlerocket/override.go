@@ -15,15 +15,16 @@ func reportOverridden(r *userdata.Reader, settings map[string]any, positions map
 		return
 	}
 	for _, l := range kubelet.Leaves("settings", own) {
-		// Without r.In.Endpoint, Joiner's values that identify the cluster are placeholders, and cannot be compared.
+		// Without r.In.Endpoint, Joiner's values that identify the cluster are placeholders, and cannot be compared. An
+		// empty table sets nothing.
 		isPlaceholder := kubelet.IsIdentity(l.Path) && r.In.Endpoint == ""
 		if table, isTable := l.Value.(map[string]any); isPlaceholder || isTable && len(table) == 0 {
 			continue
 		}
-		value, found := kubelet.Find(settings, strings.Split(strings.TrimPrefix(l.Path, "settings."), "."))
-		if found && fmt.Sprint(userdata.List(value)...) == fmt.Sprint(userdata.List(l.Value)...) {
+		effective, found := kubelet.Find(settings, strings.Split(strings.TrimPrefix(l.Path, "settings."), "."))
+		if found && fmt.Sprint(userdata.List(effective)...) == fmt.Sprint(userdata.List(l.Value)...) {
 			continue
 		}
-		kubelet.ReportOverridden(r, kubelet.PositionAbove(positions, l.Path), l, value, "Joiner")
+		kubelet.ReportOverridden(r, kubelet.PositionAbove(positions, l.Path), l, effective, "Joiner")
 	}
 }

@@ -59,20 +59,19 @@ func (c *settingsCheck) reject(path, fix, format string, args ...any) {
 		format+": Bottlerocket would apply none of the settings", args...).Suggest(fix, "")
 }
 
-// positionOf returns the position of a path, or of its nearest known ancestor.
 func (c *settingsCheck) positionOf(path string) userdata.Position {
 	return kubelet.PositionAbove(c.positions, path)
 }
 
 func (c *settingsCheck) rejectType(name, path, want string, value any) {
-	is, fix := kubelet.TypeName(value), ""
-	if want == kubelet.TypeText && (is == kubelet.TypeNumber || is == kubelet.TypeTruth) {
+	got, fix := kubelet.TypeName(value), ""
+	if want == kubelet.TypeText && (got == kubelet.TypeNumber || got == kubelet.TypeTruth) {
 		fix = "write the value in quotes"
 	}
-	if is == kubelet.TypeText && (want == kubelet.TypeNumber || want == kubelet.TypeTruth) {
+	if got == kubelet.TypeText && (want == kubelet.TypeNumber || want == kubelet.TypeTruth) {
 		fix = "write the value without quotes"
 	}
-	c.reject(path, fix, "%s must be %s, but is %s", name, want, is)
+	c.reject(path, fix, "%s must be %s, but is %s", name, want, got)
 }
 
 func anything(*settingsCheck, string, string, any) {}
@@ -108,7 +107,6 @@ func oneOf(list string) rule {
 	}
 }
 
-// integer accepts integers within bounds.
 func integer(least, most int64) rule {
 	return func(c *settingsCheck, name, path string, value any) {
 		n, ok := value.(int64)
@@ -129,16 +127,15 @@ func boolean(c *settingsCheck, name, path string, value any) {
 	}
 }
 
-// listOf accepts lists whose elements each satisfy the rule.
 func listOf(element rule) rule {
 	return func(c *settingsCheck, name, path string, value any) {
-		all, ok := value.([]any)
+		list, ok := value.([]any)
 		if !ok {
 			c.rejectType(name, path, kubelet.TypeList, value)
 			return
 		}
-		for _, one := range all {
-			element(c, "an entry of "+strings.TrimPrefix(name, "an entry of "), path, one)
+		for _, entry := range list {
+			element(c, "an entry of "+strings.TrimPrefix(name, "an entry of "), path, entry)
 		}
 	}
 }
@@ -178,30 +175,30 @@ func fields(known map[string]rule, required ...string) rule {
 	}
 }
 
-// keyed accepts tables whose keys satisfy keyOK and whose values satisfy the rule value. keyForm describes a valid key.
-func keyed(keyForm string, keyOK func(string) bool, value rule) rule {
-	return func(c *settingsCheck, name, path string, all any) {
-		table, ok := all.(map[string]any)
+// keyed accepts tables whose keys satisfy keyOK and whose values satisfy entry. keyForm describes a valid key.
+func keyed(keyForm string, keyOK func(string) bool, entry rule) rule {
+	return func(c *settingsCheck, name, path string, value any) {
+		table, ok := value.(map[string]any)
 		if !ok {
-			c.rejectType(name, path, kubelet.TypeTable, all)
+			c.rejectType(name, path, kubelet.TypeTable, value)
 			return
 		}
 		for _, key := range slices.Sorted(maps.Keys(table)) {
 			below, entryName := path+"."+key, "an entry of "+name
-			if isPlainKey(key) {
+			if isQuotableKey(key) {
 				entryName = name + "." + key
 			}
 			if !keyOK(key) {
 				c.reject(below, "", "a key of %s%s must be %s", name, userdata.Quoted(key), keyForm)
 				continue
 			}
-			value(c, entryName, below, table[key])
+			entry(c, entryName, below, table[key])
 		}
 	}
 }
 
-// isPlainKey reports whether a key may be quoted in a problem: IsQuotable accepts it, or it is the name of a sysctl.
-func isPlainKey(key string) bool {
+// isQuotableKey reports whether a key may be quoted in a problem: IsQuotable accepts it, or it is the name of a sysctl.
+func isQuotableKey(key string) bool {
 	if userdata.IsQuotable(key) {
 		return true
 	}
@@ -209,10 +206,9 @@ func isPlainKey(key string) bool {
 	return ok && slices.Contains(sysctlAreas, area) && len(key) <= 80 && sysctls.MatchString(key)
 }
 
-// sysctlAreas are the first words of the names of sysctls.
+// sysctlAreas are the first words of sysctl names.
 var sysctlAreas = []string{"abi", "debug", "dev", "fs", "kernel", "net", "user", "vm"}
 
-// tableOfTexts accepts tables with any keys, whose values are each one line of text.
 var tableOfTexts = keyed("text", func(string) bool { return true }, oneLine)
 
 // Rules for one value that is text.
@@ -289,7 +285,6 @@ func isURLOrHost(s string) bool {
 // webSchemes are the schemes of URLs that need a host.
 var webSchemes = []string{"ftp:", "http:", "https:", "ws:", "wss:"}
 
-// percentage accepts a whole number from 0 to 100, also as text.
 func percentage(c *settingsCheck, name, path string, value any) {
 	n, ok := value.(int64)
 	if s, isText := value.(string); isText {

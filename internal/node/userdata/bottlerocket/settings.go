@@ -27,7 +27,7 @@ var settingFields = map[string]string{
 	"system-reserved": "systemReserved", "topology-manager-policy": "topologyManagerPolicy", "topology-manager-scope": "topologyManagerScope",
 }
 
-// numbersAsText are settings that Bottlerocket expects as text and the kubelet as numbers.
+// numbersAsText are settings that Bottlerocket also accepts as text, and the kubelet only as numbers.
 var numbersAsText = []string{"image-gc-high-threshold-percent", "image-gc-low-threshold-percent"}
 
 // judgeSettings reports settings that Bottlerocket rejects: a wrong type, a wrong value, an unknown name. Because of

@@ -24,7 +24,7 @@ func Read(r *userdata.Reader, t userdata.Text) {
 	if r.In.Family != userdata.FamilyCustom && r.In.Data != nil {
 		r.OurPart = len(all) // Joiner appends its own part to the user's
 	}
-	judgeForm(r, all)
+	reportUnreadParts(r, all)
 	var configs []userdata.Text
 	for _, p := range all {
 		if p.Kind == userdata.TypeNodeConfig {
@@ -44,8 +44,8 @@ func Read(r *userdata.Reader, t userdata.Text) {
 	}
 }
 
-// judgeForm reports parts of a type that no program of the image reads.
-func judgeForm(r *userdata.Reader, all []userdata.Part) {
+// reportUnreadParts reports parts of a type that no program of the image reads.
+func reportUnreadParts(r *userdata.Reader, all []userdata.Part) {
 	for _, p := range all {
 		switch p.Kind {
 		case userdata.TypeScript, userdata.TypeBoothook, userdata.TypeCloudConfig, "text/x-include-url",
@@ -61,7 +61,6 @@ func judgeForm(r *userdata.Reader, all []userdata.Part) {
 	}
 }
 
-// readCloudConfig reads the commands and the files of a cloud-config.
 func readCloudConfig(r *userdata.Reader, p userdata.Part) {
 	var doc struct {
 		RunCommands  []any `json:"runcmd"`
@@ -81,6 +80,7 @@ func readCloudConfig(r *userdata.Reader, p userdata.Part) {
 	positions := userdata.PositionsOfYAML(p.Text)
 	for i, f := range doc.Files {
 		position := positions["write_files."+strconv.Itoa(i)+".content"]
+		// Encoded content is not decoded.
 		r.Files[f.Path] = userdata.Text{Body: f.Content, At: position, Vague: f.Encoding != ""}
 		kubelet.RecordWritten(r, f.Path, r.Files[f.Path])
 		if !kubelet.SetsProxies(r.Files[f.Path]) { // proxies are judged later, from r.Written
@@ -92,7 +92,7 @@ func readCloudConfig(r *userdata.Reader, p userdata.Part) {
 }
 
 // readCommands reads the commands in a field of a cloud-config, bootcmd or runcmd. Each command is a line for a shell
-// or a list of words. All problems and starts get the position of the field, or the position at if that is unknown.
+// or a list of words. All problems and starts get the position of the field; if it is unknown, the position at.
 func readCommands(r *userdata.Reader, field string, all []any, positions map[string]userdata.Position, at userdata.Position) {
 	var script strings.Builder
 	script.WriteString("#!/bin/sh\n")

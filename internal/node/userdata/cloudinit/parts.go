@@ -11,7 +11,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
-// parts splits a MIME message into its parts. Any other text is a single part, whose type follows from its first line.
+// parts splits a MIME message into its parts. Any other text is a single part.
 func parts(r *userdata.Reader, t userdata.Text) []userdata.Part {
 	if userdata.FormOf(t.Body) != userdata.FormMIME {
 		body := strings.TrimLeft(t.Body, "\n")
@@ -24,7 +24,7 @@ func parts(r *userdata.Reader, t userdata.Text) []userdata.Part {
 	return out
 }
 
-// sniff returns a part's type, derived from its first line.
+// sniff returns a part's type, derived from its text by userdata.FormOf.
 func sniff(body string) string {
 	switch userdata.FormOf(body) {
 	case userdata.FormScript:
@@ -87,9 +87,9 @@ func unreadableHarm(r *userdata.Reader) userdata.Severity {
 
 // addPart adds one part to out, or the parts of a part that is itself a message.
 func addPart(r *userdata.Reader, piece string, depth int, out *[]userdata.Part) {
-	head, body, ok := splitHeaders(piece)
+	head, body, hasEmptyLine := splitHeaders(piece)
 	kind, _, kindErr := mime.ParseMediaType(head.Get("Content-Type"))
-	if ok && kindErr == nil && strings.HasPrefix(kind, "multipart/") {
+	if hasEmptyLine && kindErr == nil && strings.HasPrefix(kind, "multipart/") {
 		splitMIME(r, piece, depth+1, out)
 		return
 	}
@@ -97,7 +97,7 @@ func addPart(r *userdata.Reader, piece string, depth int, out *[]userdata.Part) 
 	if len(*out) >= userdata.MaxParts {
 		return
 	}
-	if !ok {
+	if !hasEmptyLine {
 		r.Report(userdata.BadMIME, userdata.Likely, userdata.JoinsDifferently, at,
 			"no empty line separates the headers of this part from its body, so some of it is lost").
 			Suggest("write an empty line after the headers", "")

@@ -41,7 +41,6 @@ func pairsOf(table string) map[string]string {
 // Source: nodeadm/api/v1alpha1 of github.com/awslabs/amazon-eks-ami.
 var NodeadmGates = []string{"InstanceIdNodeName", "FastImagePull"}
 
-// configCheck checks a KubeletConfiguration.
 type configCheck struct {
 	r     *userdata.Reader
 	start userdata.Start
@@ -84,7 +83,7 @@ func (c *configCheck) checkTable(path string, fields map[string]any) {
 		switch value := fields[name]; {
 		case !ok:
 			c.reportUnknown(path, below, name)
-		case value == nil:
+		case value == nil: // like a missing field
 		case below == "featureGates":
 			c.checkGates(value)
 		default:
@@ -228,7 +227,7 @@ func (c *configCheck) checkTexts(path string, table map[string]any) {
 			if _, err := time.ParseDuration(s); err != nil {
 				c.reject(path, "", `%s must be a duration such as "1m30s"`, name)
 			}
-		case s == "100%": // the kubelet ignores this threshold
+		case s == "100%": // as an eviction threshold, the kubelet ignores it
 		case strings.HasPrefix(path, "eviction") && IsThreshold(s):
 		case !Quantities.MatchString(s):
 			c.reject(path, "", `%s must be an amount such as "100Mi"`, name)
@@ -236,7 +235,8 @@ func (c *configCheck) checkTexts(path string, table map[string]any) {
 	}
 }
 
-// reportUnknown reports a field that the kubelet does not know. The kubelet ignores only this field.
+// reportUnknown reports a field that the kubelet does not know. The kubelet ignores this field
+// and uses the others.
 func (c *configCheck) reportUnknown(table, path, name string) {
 	certainty := userdata.Likely // a kubelet of another version may have this field
 	if minor := Minor(c.r); minor == newestMinor {
@@ -252,7 +252,7 @@ func (c *configCheck) reportUnknown(table, path, name string) {
 	p := c.r.Report(userdata.SettingUnknown, certainty, userdata.JoinsDifferently, c.positionOf(path),
 		"the kubelet's configuration has no field%s%s, and the kubelet ignores it", userdata.Quoted(name), userdata.InTable(table))
 	dashed := kebab(name)
-	otherCase := slices.IndexFunc(known, func(one string) bool { return kebab(one) == dashed || strings.EqualFold(one, name) })
+	otherCase := slices.IndexFunc(known, func(field string) bool { return kebab(field) == dashed || strings.EqualFold(field, name) })
 	near := userdata.Nearest(name, known)
 	switch {
 	case otherCase >= 0:
@@ -277,7 +277,6 @@ var fieldsInstead = map[string]string{
 	"eventQPS": "eventRecordQPS", "registryQPS": "registryPullQPS", "podMaxPids": "podPidsLimit", "taints": "registerWithTaints",
 }
 
-// checkGates checks the value of the field featureGates.
 func (c *configCheck) checkGates(value any) {
 	table, ok := value.(map[string]any)
 	if !ok {
@@ -305,9 +304,9 @@ func judgeGate(r *userdata.Reader, name string, on bool, position userdata.Posit
 		r.Report(userdata.SettingUnknown, userdata.Certain, harm, position,
 			"%s is a feature gate of nodeadm, not of the kubelet, and the kubelet does not start with it", name).
 			Suggest("write it into spec.featureGates of the NodeConfig", "")
-	case name == "AllAlpha" || name == "AllBeta":
+	case name == "AllAlpha" || name == "AllBeta": // not in the table
 	case known && locked != "" && locked != strconv.FormatBool(on) && (minor == 0 || minor >= newestMinor):
-		certainty := userdata.Likely // the kubelet may be newer than the table
+		certainty := userdata.Likely // the kubelet may be of another version
 		if minor == newestMinor {
 			certainty = userdata.Certain
 		}
@@ -344,7 +343,6 @@ func judgeGateFlag(r *userdata.Reader, a userdata.Argument, harm userdata.Severi
 	}
 }
 
-// jsonName returns the name of a JSON value's type.
 func jsonName(value any) string {
 	if value == nil {
 		return "nothing"
@@ -352,7 +350,6 @@ func jsonName(value any) string {
 	return TypeName(value)
 }
 
-// splitPath splits the last word from a path.
 func splitPath(path string) (parent, last string) {
 	i := strings.LastIndexByte(path, '.')
 	return path[:max(i, 0)], path[i+1:]
@@ -394,7 +391,7 @@ var configWords = map[string]string{
 	"imagePullCredentialsVerificationPolicy": "NeverVerify NeverVerifyPreloadedImages NeverVerifyAllowlistedImages AlwaysVerify",
 }
 
-// noMax is the maximum in configBounds of a number that is limited only by its type, a 32-bit integer.
+// noMax is the maximum in configBounds of a number that is limited only by its 32-bit type. maxOpenFiles has 64 bits.
 const noMax = 1 << 31
 
 // configBounds maps a field to the minimum and the maximum of its number.

@@ -84,8 +84,8 @@ func IsSwitch(name string) bool { return strings.Contains(spaced(Switches), " "+
 // KnownFlag reports whether the kubelet has, or had, a flag of this name.
 func KnownFlag(name string) bool {
 	name = strings.ReplaceAll(name, "_", "-")
-	_, gone := Removed[name]
-	return gone || IsSwitch(name) || strings.Contains(spaced(Values), " "+name+" ")
+	_, removed := Removed[name]
+	return removed || IsSwitch(name) || strings.Contains(spaced(Values), " "+name+" ")
 }
 
 // spaced returns the list on one line, with spaces for newlines and tabs.
@@ -127,18 +127,18 @@ func JudgeFlags(r *userdata.Reader, all []userdata.Argument, stray []userdata.Fl
 		}
 	}
 	for _, a := range all {
-		minor, gone := Removed[a.Name]
+		removedIn, isRemoved := Removed[a.Name]
 		switch {
 		case strings.Contains(a.Name, "…"):
-		case gone:
+		case isRemoved:
 			certainty := userdata.Likely
-			if version := Minor(r); version >= minor {
+			if version := Minor(r); version >= removedIn {
 				certainty = userdata.Certain
-			} else if version > 0 && minor < newestMinor {
-				continue // this kubelet still has the flag
+			} else if version > 0 && removedIn < newestMinor {
+				continue // this kubelet still has the flag; newestMinor may stand for an earlier version
 			}
 			p := r.Report(userdata.FlagRemoved, certainty, harm, a.At,
-				"the kubelet no longer has the flag --%s%s, and does not start with it", a.Name, since(minor))
+				"the kubelet no longer has the flag --%s%s, and does not start with it", a.Name, since(removedIn))
 			p.Suggest("leave it out", "")
 			if text, ok := removedFlagFixes[a.Name]; ok {
 				p.Fix = text
@@ -208,7 +208,7 @@ func Minor(r *userdata.Reader) int {
 }
 
 // isPlainValue reports whether a value consists of numbers, amounts, addresses, and words of letters such as the names
-// of resources and signals. It applies only to flags in harmless.
+// of resources and signals. It applies only to harmlessFlags.
 func isPlainValue(value string) bool {
 	for _, word := range strings.FieldsFunc(value, func(c rune) bool { return strings.ContainsRune(",=<:", c) }) {
 		number := strings.TrimRight(word, "KMGTimn%s")
@@ -219,9 +219,10 @@ func isPlainValue(value string) bool {
 	return true
 }
 
-// harmless are flags whose values are not secret.
-var harmless = []string{"register-with-taints", "node-labels", "max-pods", "v", "cluster-dns", "node-ip", "eviction-hard", "eviction-soft",
-	"system-reserved", "kube-reserved", "image-gc-high-threshold", "image-gc-low-threshold", "pods-per-core", "cpu-manager-policy"}
+// harmlessFlags are flags whose values are not secret.
+var harmlessFlags = []string{"register-with-taints", "node-labels", "max-pods", "v", "cluster-dns", "node-ip", "eviction-hard",
+	"eviction-soft", "system-reserved", "kube-reserved", "image-gc-high-threshold", "image-gc-low-threshold", "pods-per-core",
+	"cpu-manager-policy"}
 
 // CorrectArguments returns the kubelet's arguments with their taints replaced by CorrectTaints. It returns nil if an
 // argument may contain a secret, or is not a flag.
@@ -236,7 +237,7 @@ func CorrectArguments(all []string) []string {
 	}
 	var out, taints []string
 	for _, a := range args {
-		if !slices.Contains(harmless, a.Name) || strings.ContainsAny(a.Value, userdata.UnknownText+"'\" $`") {
+		if !slices.Contains(harmlessFlags, a.Name) || strings.ContainsAny(a.Value, userdata.UnknownText+"'\" $`") {
 			return nil
 		}
 		if a.Name == "register-with-taints" {

@@ -104,6 +104,7 @@ func overridingText(path string, value any) string {
 		return "maxPods" + valueText(value)
 	}
 	if text := valueText(value); text != "" {
+		// " (110)" becomes " 110".
 		return "it to" + strings.TrimSuffix(strings.Replace(text, " (", " ", 1), ")")
 	}
 	return "it"
@@ -113,8 +114,8 @@ func overridingText(path string, value any) string {
 // isHarmless rejects a value.
 func valueText(value any) string {
 	var words []string
-	for _, one := range userdata.List(value) {
-		switch v := one.(type) {
+	for _, entry := range userdata.List(value) {
+		switch v := entry.(type) {
 		case bool, int64, float64:
 			words = append(words, fmt.Sprint(v))
 		case string:
@@ -206,8 +207,8 @@ func flagText(value any) string {
 		}
 		return strings.Join(words, ",")
 	}
-	for _, one := range userdata.List(value) {
-		words = append(words, fmt.Sprint(one))
+	for _, entry := range userdata.List(value) {
+		words = append(words, fmt.Sprint(entry))
 	}
 	return strings.Join(words, ",")
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata"
 )
 
-// maxWritten is the maximum number of texts in Reader.Written.
 const maxWritten = 100
 
 // RecordWritten records a text that user data writes to a file below /etc, which may set the kubelet's environment.
@@ -64,7 +63,6 @@ func SetsProxies(t userdata.Text) bool {
 	return true
 }
 
-// addEnvironmentFile adds to environment the assignments that user data writes into the file at path.
 func addEnvironmentFile(r *userdata.Reader, path string, environment map[string]userdata.Value) {
 	for _, file := range r.Written {
 		if file.Path == path {
@@ -81,7 +79,6 @@ func addAssignment(environment map[string]userdata.Value, pair string, at userda
 	}
 }
 
-// eachLine calls visit with each line of the text and its position.
 func eachLine(t userdata.Text, visit func(line string, at userdata.Position)) {
 	number := 0
 	for line := range strings.Lines(t.Body) {
@@ -160,11 +157,11 @@ func excludes(noProxy, host string) bool {
 	for _, entry := range strings.Split(noProxy, ",") {
 		entry = strings.ToLower(strings.TrimSpace(entry))
 		name, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(entry, "*"), "."), ":")
-		block, err := netip.ParsePrefix(entry)
+		network, err := netip.ParsePrefix(entry)
 		switch {
 		case entry == "*":
 			return true
-		case isAddress && err == nil && block.Contains(address):
+		case isAddress && err == nil && network.Contains(address):
 			return true
 		case name == "" || strings.Contains(name, userdata.UnknownText):
 		case host == "" && (strings.HasSuffix(name, "amazonaws.com") || strings.HasSuffix(name, "amazonaws.com.cn")):
@@ -181,11 +178,11 @@ func EnvironmentOf(instance map[string]any, positions map[string]userdata.Positi
 	out := map[string]map[string]userdata.Value{}
 	services, _ := instance["environment"].(map[string]any)
 	for _, service := range slices.Sorted(maps.Keys(services)) {
-		all, _ := services[service].(map[string]any)
+		variables, _ := services[service].(map[string]any)
 		out[service] = map[string]userdata.Value{}
-		for name, value := range all {
-			if line, ok := value.(string); ok {
-				out[service][name] = userdata.Value{Text: line, At: positions["spec.instance.environment."+service+"."+name]}
+		for name, value := range variables {
+			if text, ok := value.(string); ok {
+				out[service][name] = userdata.Value{Text: text, At: positions["spec.instance.environment."+service+"."+name]}
 			}
 		}
 	}
@@ -203,6 +200,7 @@ var (
 func AddToNoProxy(line, entry string) string {
 	if noProxyValue.MatchString(line) {
 		return noProxyValue.ReplaceAllStringFunc(line, func(found string) string {
+			// Without entries, or after a comma, no comma is needed.
 			if strings.HasSuffix(found, "=") || strings.HasSuffix(found, ",") || strings.HasSuffix(found, `="`) {
 				return found + entry
 			}

@@ -25,8 +25,8 @@ func (c *configCheck) reportContradictions() {
 	c.checkAges()
 	c.checkEnforcement()
 	c.checkPulls()
-	high, ok := c.start.Config["imageGCHighThresholdPercent"].(float64)
-	if low, set := c.start.Config["imageGCLowThresholdPercent"].(float64); set && ok && low >= high {
+	high, hasHigh := c.start.Config["imageGCHighThresholdPercent"].(float64)
+	if low, hasLow := c.start.Config["imageGCLowThresholdPercent"].(float64); hasLow && hasHigh && low >= high {
 		c.reject("imageGCLowThresholdPercent", "", "imageGCLowThresholdPercent must be less than imageGCHighThresholdPercent")
 	}
 	soft, _ := c.start.Config["evictionSoft"].(map[string]any)
@@ -38,14 +38,14 @@ func (c *configCheck) reportContradictions() {
 	}
 }
 
-// period returns a duration of the configuration; false if the field is missing or invalid.
+// period returns a duration of the configuration; false: the field is missing or invalid.
 func (c *configCheck) period(field string) (time.Duration, bool) {
 	s, ok := c.start.Config[field].(string)
 	d, err := time.ParseDuration(s)
 	return d, ok && err == nil
 }
 
-// checkAges reports grace periods of a shutdown and ages of images that contradict each other.
+// checkAges reports invalid or contradictory grace periods of a shutdown, and contradictory ages of images.
 func (c *configCheck) checkAges() {
 	grace, _ := c.period("shutdownGracePeriod")
 	if critical, ok := c.period("shutdownGracePeriodCriticalPods"); ok && critical > grace {
@@ -74,7 +74,6 @@ var enforcements = map[string]string{
 	"kube-reserved": "kubeReservedCgroup", "kube-reserved-compressible": "kubeReservedCgroup",
 }
 
-// checkEnforcement checks enforceNodeAllocatable and the fields that depend on it.
 func (c *configCheck) checkEnforcement() {
 	listed, _ := c.start.Config["enforceNodeAllocatable"].([]any)
 	for _, entry := range listed {
@@ -111,7 +110,6 @@ func (c *configCheck) checkPulls() {
 	}
 }
 
-// isSet reports whether a field of the configuration has a non-empty text.
 func (c *configCheck) isSet(field string) bool {
 	s, _ := c.start.Config[field].(string)
 	return s != ""

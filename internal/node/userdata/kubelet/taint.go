@@ -17,11 +17,10 @@ import (
 var oldTaints = []string{"karpenter.sh/uninitialized", "karpenter.sh/not-ready", "node.karpenter.sh/unregistered",
 	"karpenter.sh/initialized", "karpenter.k8s.aws/unregistered"}
 
-// effects are the effects of taints.
 var effects = []string{string(requirements.NoSchedule), string(requirements.PreferNoSchedule), string(requirements.NoExecute)}
 
-// isStartup reports whether the user means the startup taint with a key. meant is true for the startup taint's key, the
-// keys of oldTaints, and similar keys. old is true only for the keys of oldTaints.
+// isStartup reports whether a user who writes the key means the startup taint: meant is true for that taint's key, the
+// keys of oldTaints, and keys similar to the first. old is true only for the keys of oldTaints.
 func isStartup(key string) (meant, old bool) {
 	want := bootstrap.Unregistered().Key
 	if key == want {
@@ -139,7 +138,6 @@ func startupText(by string) string {
 	return bootstrap.Unregistered().String()
 }
 
-// addConfigTaints adds the taints of registerWithTaints in the kubelet's configuration to r.Out.
 func addConfigTaints(r *userdata.Reader, s userdata.Start) {
 	position := s.Positions["registerWithTaints"]
 	all, ok := s.Config["registerWithTaints"].([]any)
@@ -248,7 +246,7 @@ func reportMisspelt(r *userdata.Reader, t userdata.Taint, old bool) {
 	}
 	p := r.Report(kind, userdata.Certain, userdata.JoinsDifferently, t.At, "%s, and nothing removes this one from the node", cause)
 	p.Suggest("write", startupText(r.Starts[0].By))
-	if t.Key == want.Key { // the controller removes every taint with this key
+	if t.Key == want.Key { // the controller removes it, so "nothing removes this one" is wrong
 		p.Cause = cause
 	}
 }
@@ -313,8 +311,7 @@ func judgeLabel(r *userdata.Reader, key, value string, position userdata.Positio
 	return false
 }
 
-// keyProblem returns why the key of a label is invalid. It knows two reasons, a second slash and a blank or quote, and
-// returns "" for every other reason.
+// keyProblem returns why the key of a label is invalid: a second slash, or a blank or quote; empty: another reason.
 func keyProblem(key string) string {
 	_, name, _ := strings.Cut(key, "/")
 	switch {

@@ -54,8 +54,8 @@ func IsThreshold(s string) bool {
 	if !ok {
 		return Quantities.MatchString(s)
 	}
-	share, err := strconv.ParseFloat(percent, 64)
-	return err == nil && share >= 0 && share < 100
+	number, err := strconv.ParseFloat(percent, 64)
+	return err == nil && number >= 0 && number < 100
 }
 
 // Quantities matches amounts such as "100m" and "1Gi".

@@ -19,7 +19,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/kubelet"
 )
 
-// nodeConfigVersion is the apiVersion that nodeadm requires.
 const nodeConfigVersion = "node.eks.aws/v1alpha1"
 
 // nodeConfig holds the fields of a NodeConfig that nodeadm reads. nodeadm ignores unknown fields.
@@ -67,9 +66,9 @@ type configPart struct {
 }
 
 // Read reads the NodeConfigs that nodeadm merges, in their order. It adds no start if one of them cannot be read.
-func Read(r *userdata.Reader, parts []userdata.Text) {
+func Read(r *userdata.Reader, texts []userdata.Text) {
 	var all []configPart
-	for _, t := range parts {
+	for _, t := range texts {
 		part, ok := readConfig(r, t)
 		if !ok {
 			return
@@ -176,17 +175,17 @@ func readConfig(r *userdata.Reader, t userdata.Text) (configPart, bool) {
 	case version != nodeConfigVersion:
 		return reject(userdata.FirstKnown(part.positions["apiVersion"], t.At), "its apiVersion must be %s", nodeConfigVersion)
 	}
-	var shape nodeConfig
+	var typed nodeConfig
 	data, err := json.Marshal(part.doc)
 	if err == nil {
-		err = json.Unmarshal(data, &shape)
+		err = json.Unmarshal(data, &typed)
 	}
 	if err != nil {
 		path, text := shapeError(err)
 		return reject(userdata.FirstKnown(part.positions[path], t.At), "%s", text)
 	}
 	reportUnknownFields(r, part)
-	judgeNodeadmValues(r, part, shape)
+	judgeNodeadmValues(r, part, typed)
 	judgeNodeadmGates(r, part)
 	reportMoreDocuments(r, t)
 	return part, true
@@ -211,7 +210,6 @@ func reportMoreDocuments(r *userdata.Reader, t userdata.Text) {
 	}
 }
 
-// reportUnknownFields reports fields that nodeadm does not know and ignores.
 func reportUnknownFields(r *userdata.Reader, part configPart) {
 	for _, table := range slices.Sorted(maps.Keys(nodeConfigFields)) {
 		fields := part.doc
@@ -240,7 +238,7 @@ func reportUnknownFields(r *userdata.Reader, part configPart) {
 var diskStrategies = []string{"RAID0", "RAID10", "Mount", "None"}
 
 // judgeNodeadmValues reports values with which nodeadm fails before the kubelet starts.
-func judgeNodeadmValues(r *userdata.Reader, part configPart, shape nodeConfig) {
+func judgeNodeadmValues(r *userdata.Reader, part configPart, typed nodeConfig) {
 	strategy := userdata.ValueAt(part.doc, "spec", "instance", "localStorage", "strategy")
 	name, isText := strategy.(string)
 	isUnknown := name != "" && !slices.ContainsFunc(diskStrategies, func(s string) bool { return strings.EqualFold(s, name) })
@@ -250,7 +248,7 @@ func judgeNodeadmValues(r *userdata.Reader, part configPart, shape nodeConfig) {
 			"spec.instance.localStorage.strategy must be one of RAID0, RAID10, Mount, None, and nodeadm fails on instances with local disks")
 		p.Suggest("choose one of them", "")
 	}
-	if _, ok := userdata.DecodeTOML(shape.Spec.Containerd.Config); !ok {
+	if _, ok := userdata.DecodeTOML(typed.Spec.Containerd.Config); !ok {
 		r.Report(userdata.NodeConfigBroken, userdata.Certain, userdata.NeverJoins,
 			userdata.FirstKnown(part.positions["spec.containerd.config"], part.at),
 			"spec.containerd.config is not valid TOML, and nodeadm fails before it starts the kubelet").Suggest("correct it", "")

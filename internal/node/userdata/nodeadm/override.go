@@ -19,20 +19,20 @@ func reportOverridden(r *userdata.Reader, all []configPart) {
 				continue
 			}
 			for _, later := range all[i+1:] {
-				value, _ := kubelet.Find(later.doc, strings.Split(l.Path, "."))
-				if value == nil && l.Path == "spec.kubelet.maxPodsExpression" {
-					value = userdata.ValueAt(later.doc, "spec", "kubelet", "config", "maxPods")
+				laterValue, _ := kubelet.Find(later.doc, strings.Split(l.Path, "."))
+				if laterValue == nil && l.Path == "spec.kubelet.maxPodsExpression" {
+					laterValue = userdata.ValueAt(later.doc, "spec", "kubelet", "config", "maxPods")
 				}
-				_, isTable := value.(map[string]any)
-				isEqual := fmt.Sprint(userdata.List(value)...) == fmt.Sprint(userdata.List(l.Value)...)
-				if value == nil || isTable || isEqual {
+				_, isTable := laterValue.(map[string]any)
+				isEqual := fmt.Sprint(userdata.List(laterValue)...) == fmt.Sprint(userdata.List(l.Value)...)
+				if laterValue == nil || isTable || isEqual { // tables are merged
 					continue
 				}
 				by := "a later NodeConfig"
 				if later.at.Part == r.OurPart && r.OurPart > 0 {
 					by = "the NodeConfig that Joiner writes"
 				}
-				kubelet.ReportOverridden(r, userdata.FirstKnown(part.positions[l.Path], part.at), l, value, by)
+				kubelet.ReportOverridden(r, userdata.FirstKnown(part.positions[l.Path], part.at), l, laterValue, by)
 				break
 			}
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/userdata/reading"
 )
 
-// TestBombs: user data that expands to much more than its size, or that is nested too deeply, is rejected or read
-// within limits.
+// TestBombs: for user data that expands to much more than its size, or is nested too deeply, errors and problems stay
+// short.
 func TestBombs(t *testing.T) {
 	t.Parallel()
 	var packed bytes.Buffer

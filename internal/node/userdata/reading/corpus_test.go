@@ -38,7 +38,6 @@ type sample struct {
 // ruler separates the sections of a file.
 const ruler = "\n----\n"
 
-// parse reads a file of the corpus.
 func parse(t testing.TB, file string) sample {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -84,8 +83,8 @@ func parse(t testing.TB, file string) sample {
 func (s sample) read(t *testing.T) string {
 	t.Helper()
 	s.input.Own = s.body
-	for _, how := range s.pack {
-		s.input.Own = transform(t, s.input.Own, how)
+	for _, change := range s.pack {
+		s.input.Own = transform(t, s.input.Own, change)
 	}
 	if s.input.Family != catalog.Custom && !s.alone {
 		pods := int64(29)
@@ -103,11 +102,9 @@ func (s sample) read(t *testing.T) string {
 	return formatReading(reading.Read(s.input))
 }
 
-// transform changes user data: it encodes or compresses it, ends lines with CR LF, cuts off the end, or makes it too
-// long.
-func transform(t *testing.T, body, how string) string {
+func transform(t *testing.T, body, change string) string {
 	t.Helper()
-	switch how {
+	switch change {
 	case "base64":
 		return base64.StdEncoding.EncodeToString([]byte(body))
 	case "crlf":
@@ -127,11 +124,10 @@ func transform(t *testing.T, body, how string) string {
 		}
 		return b.String()
 	}
-	t.Fatalf("unknown change %q", how)
+	t.Fatalf("unknown change %q", change)
 	return ""
 }
 
-// formatReading formats a reading as in the files of the corpus.
 func formatReading(r userdata.Reading) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "form: %s\n", r.Form)
@@ -165,15 +161,14 @@ func formatReading(r userdata.Reading) string {
 	return b.String()
 }
 
-// positionText formats a position in parentheses; empty if it is unknown.
-func positionText(s userdata.Position) string {
-	if s == (userdata.Position{}) {
+func positionText(p userdata.Position) string {
+	if p == (userdata.Position{}) {
 		return ""
 	}
-	return " (" + s.String() + ")"
+	return " (" + p.String() + ")"
 }
 
-// TestCorpus reads every form of user data, and every mistake that was observed.
+// TestCorpus: for every form of user data, and every mistake that was observed, the reading is as in the sample's file.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/corpus/*.txt")
@@ -185,7 +180,7 @@ func TestCorpus(t *testing.T) {
 			s := parse(t, file)
 			got := s.read(t)
 			if s.about == "" {
-				t.Error("the sample has no description")
+				t.Error("the sample has no description: want lines that begin with #")
 			}
 			if *rewrite {
 				if err := os.WriteFile(file, []byte(s.head+ruler+s.body+ruler+got), 0o644); err != nil {

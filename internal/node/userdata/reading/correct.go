@@ -21,7 +21,7 @@ type Correction struct {
 // candidate text. Each change reduces the total severity of the problems. Correct returns the text unchanged if it can
 // fix nothing.
 func Correct(in userdata.Input, read func(own string) []userdata.Problem, checks ...string) string {
-	const maxChanges = 40 // each call of step reads several candidates
+	const maxChanges = 40 // limits the time: each step reads several candidates
 	own := in.Own
 	problems := read(own)
 	for range maxChanges {
@@ -79,8 +79,8 @@ func ApplyCorrection(in userdata.Input, c Correction) string {
 	return own
 }
 
-// weight returns the total severity of problems. A problem that is Certain weighs 9, Likely 3 and Possible 1, and a
-// hundred times as much if its harm is NeverJoins.
+// weight returns the total severity of problems. A problem that is Certain weighs 9, Likely 3 and Possible 1. The harm
+// NeverJoins multiplies this by 100, so that a change may cause some lesser problems if it lets the instance join.
 func weight(all []userdata.Problem) int {
 	sum := 0
 	for _, p := range all {
@@ -192,7 +192,7 @@ func (l lines) replaceLine(number int, change func(string) string) string {
 	return strings.Join(out, "\n")
 }
 
-// removeLine returns the text without one line; unchanged if it has no line with this number. number starts at 1.
+// removeLine returns the text without one line. number is as for replaceLine.
 func (l lines) removeLine(number int) string {
 	if number < 1 || number > len(l) {
 		return strings.Join(l, "\n")
@@ -200,7 +200,6 @@ func (l lines) removeLine(number int) string {
 	return strings.Join(slices.Delete(slices.Clone(l), number-1, number), "\n")
 }
 
-// quoteAt returns the quote at a column of a line; empty if there is none.
 func quoteAt(line string, column int) string {
 	if column < 1 || column > len(line) || !strings.ContainsAny(line[column-1:column], "'\"`") {
 		return ""
@@ -232,7 +231,7 @@ func swapArch(line string) string {
 	return line
 }
 
-// queryArch returns a line that queries the architecture of the instance instead of naming it.
+// queryArch returns a line that queries the architecture of the instance, in the style of the name that it replaces.
 func queryArch(line string) string {
 	for i, query := range []string{"$(uname -m)", "$(uname -m | sed s/x86_64/amd64/ | sed s/aarch64/arm64/)"} {
 		for _, word := range archNames[i] {

@@ -17,6 +17,7 @@ func TestCorrect(t *testing.T) {
 	proxied := func(line string) string {
 		return strings.Replace(correct, call, "cat <<EOF > /etc/systemd/system/kubelet.service.d/proxy.conf\n[Service]\n"+line+"\nEOF\n"+call, 1)
 	}
+	// T1dO is base64 of OWN, the cluster's authority, and T1RIRVI= of OTHER.
 	tests := map[string]struct{ family, data, want string }{
 		"no problem": {"Custom", correct, correct},
 		"no taint":   {"Custom", head + call + "\n", correct},
@@ -38,22 +39,22 @@ func TestCorrect(t *testing.T) {
 		"no cluster":      {"Custom", strings.Replace(correct, " prod", "", 1), correct},
 		"another authority": {"Custom", strings.Replace(correct, " prod", " prod --b64-cluster-ca T1RIRVI=", 1),
 			strings.Replace(correct, " prod", " prod --b64-cluster-ca T1dO", 1)},
-		"an open quote":    {"Custom", strings.Replace(correct, "NoExecute'", "NoExecute", 1), correct},
-		"lines of Windows": {"Custom", strings.ReplaceAll(correct, "\n", "\r\n"), correct},
-		"no interpreter":   {"Custom", strings.TrimPrefix(correct, "#!/bin/bash\n"), correct},
-		"an early end":     {"Custom", strings.Replace(correct, call, "exit 0\n"+call, 1), strings.Replace(correct, call, "true\n"+call, 1)},
-		"nothing joins":    {"Custom", head, correct},
-		"a variable": {"Custom", head + call + " --kubelet-extra-args \"$ARGS\"\n",
+		"open quote":     {"Custom", strings.Replace(correct, "NoExecute'", "NoExecute", 1), correct},
+		"CR LF":          {"Custom", strings.ReplaceAll(correct, "\n", "\r\n"), correct},
+		"no interpreter": {"Custom", strings.TrimPrefix(correct, "#!/bin/bash\n"), correct},
+		"an early end":   {"Custom", strings.Replace(correct, call, "exit 0\n"+call, 1), strings.Replace(correct, call, "true\n"+call, 1)},
+		"nothing joins":  {"Custom", head, correct},
+		"flags in a variable: no fix": {"Custom", head + call + " --kubelet-extra-args \"$ARGS\"\n",
 			head + call + " --kubelet-extra-args \"$ARGS\"\n"},
 		"program for another architecture": {"Custom",
 			strings.Replace(correct, call, "curl -O https://example.com/agent-arm64\n"+call, 1),
 			strings.Replace(correct, call, "curl -O https://example.com/agent-amd64\n"+call, 1)},
-		"a setting": {"Bottlerocket", "[settings.kubernetes]\nmax-pod = 20\n", "[settings.kubernetes]\nmax-pods = 20\n"},
+		"misspelled setting": {"Bottlerocket", "[settings.kubernetes]\nmax-pod = 20\n", "[settings.kubernetes]\nmax-pods = 20\n"},
 		"setting of a wrong type": {"Bottlerocket", "[settings.kubernetes]\nmax-pods = true\nevent-qps = 5\n",
 			"[settings.kubernetes]\nevent-qps = 5\n"},
-		"a bracket":                   {"Bottlerocket", "[settings.kubernetes\nmax-pods = 20\n", "[settings.kubernetes]\nmax-pods = 20\n"},
+		"missing bracket":             {"Bottlerocket", "[settings.kubernetes\nmax-pods = 20\n", "[settings.kubernetes]\nmax-pods = 20\n"},
 		"script in place of settings": {"Bottlerocket", "#!/bin/bash\necho hello\n", ""},
-		"a proxy": {"Custom",
+		"proxy with NO_PROXY": {"Custom",
 			proxied(`Environment="HTTPS_PROXY=http://u:verysecret@p:3128" "NO_PROXY=10.0.0.0/8"`),
 			proxied(`Environment="HTTPS_PROXY=http://u:verysecret@p:3128" "NO_PROXY=10.0.0.0/8,.eks.amazonaws.com"`)},
 		"proxy without NO_PROXY": {"Custom", proxied(`Environment="HTTPS_PROXY=http://u:verysecret@p:3128"`), proxied("Environment=\"HTTPS_PROXY=http://u:verysecret@p:3128\"\nEnvironment=\"NO_PROXY=.eks.amazonaws.com\"")},
@@ -99,7 +100,7 @@ func TestCorrectRestricted(t *testing.T) {
 // TestShorten: a script that is too long loses its comments, and does the same.
 func TestShorten(t *testing.T) {
 	t.Parallel()
-	own := "#!/bin/bash\n" + strings.Repeat("# nobody reads this on an instance\n", 600) + "echo hello   # twice\n"
+	own := "#!/bin/bash\n" + strings.Repeat("# no program reads this comment\n", 600) + "echo hello   # twice\n"
 	in := userdata.Input{Family: "AL2023", Own: own}
 	got := Correct(in, func(own string) []userdata.Problem {
 		if len(own) > userdata.MaxBytes {
@@ -120,11 +121,11 @@ func TestApplyCorrection(t *testing.T) {
 		change   Correction
 		old, new string
 	}{
-		"a flag":       {Correction{Flag: "feature-gates"}, "--feature-gates=No=true ", ""},
-		"a program":    {Correction{Program: "swapon"}, "swapon /swapfile", "true"},
-		"a failure":    {Correction{IgnoreFailureOf: "fetch-the-agent"}, "--now", "--now || true"},
-		"pods":         {Correction{MaxPods: 29}, "--kubelet-extra-args '", "--use-max-pods false --kubelet-extra-args '--max-pods=29 "},
-		"nothing else": {Correction{Program: "mkswap"}, "", ""},
+		"a flag":     {Correction{Flag: "feature-gates"}, "--feature-gates=No=true ", ""},
+		"a program":  {Correction{Program: "swapon"}, "swapon /swapfile", "true"},
+		"a failure":  {Correction{IgnoreFailureOf: "fetch-the-agent"}, "--now", "--now || true"},
+		"max-pods":   {Correction{MaxPods: 29}, "--kubelet-extra-args '", "--use-max-pods false --kubelet-extra-args '--max-pods=29 "},
+		"not called": {Correction{Program: "mkswap"}, "", ""},
 	} {
 		if got, want := ApplyCorrection(userdata.Input{Family: "Custom", Own: own, Cluster: "prod"}, test.change),
 			strings.Replace(own, test.old, test.new, 1); got != want {

@@ -29,7 +29,6 @@ func node(family, userData string) bootstrap.Node {
 	}
 }
 
-// readNode generates the user data of a node, and reads it.
 func readNode(t *testing.T, n bootstrap.Node) userdata.Reading {
 	t.Helper()
 	data, err := bootstrap.UserData(n)
@@ -57,12 +56,12 @@ func TestRead(t *testing.T) {
 			}
 			k := r.Kubelet
 			flags, config := strings.Join(k.Flags, " "), fmt.Sprint(k.Config)
-			mine := ""
+			ownLabel := ""
 			if family == catalog.Bottlerocket && userData != "" {
-				mine = "mine=b,"
+				ownLabel = "mine=b,"
 			}
-			for _, want := range []struct{ flag, config string }{
-				{"--node-labels=karpenter.sh/do-not-sync-taints=true," + mine + "team=a", ""},
+			for _, want := range []struct{ flag, config string }{ // one of the two must be present
+				{"--node-labels=karpenter.sh/do-not-sync-taints=true," + ownLabel + "team=a", ""},
 				{"--register-with-taints=", "registerWithTaints:[map[effect:NoSchedule key:team value:a] map[effect:NoExecute key:karpenter.sh/unregistered]]"},
 				{"--max-pods=29", "maxPods:29"},
 				{"--image-gc-high-threshold=85", "imageGCHighThresholdPercent:85"},

@@ -45,7 +45,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// hostile returns user data that expands to much more than its size, or is deeply nested.
+// hostile returns user data that expands to much more than its size, is deeply nested, or is malformed.
 func hostile() map[string]string {
 	repeat := func(s string, n int) string { return strings.Repeat(s, n) }
 	call := "/etc/eks/bootstrap.sh prod --kubelet-extra-args "
@@ -85,7 +85,6 @@ func hostile() map[string]string {
 	}
 }
 
-// mimeOf returns MIME user data with one part.
 func mimeOf(contentType, body string) string {
 	return "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=X\n\n--X\nContent-Type: " + contentType + "\n\n" + body + "\n--X--\n"
 }
@@ -101,7 +100,7 @@ func readInTime(t *testing.T, in userdata.Input) string {
 	return out
 }
 
-// TestHostile: user data that expands without limit is read at little cost.
+// TestHostile: hostile user data is read in at most 10 s, and the reading has at most 2 MiB.
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	for name, body := range hostile() {

@@ -79,7 +79,6 @@ func applyStart(r *userdata.Reader, s userdata.Start) {
 	r.LowerCertainty(first, s.IsUnconditional)
 }
 
-// reportSeveralStarts reports user data that starts the kubelet more than once.
 func reportSeveralStarts(r *userdata.Reader) {
 	if len(r.Starts) < 2 || !r.Starts[0].IsUnconditional {
 		return
@@ -110,12 +109,12 @@ func reportNoStart(r *userdata.Reader) {
 		r.Report(userdata.Undetermined, userdata.Possible, userdata.NeverJoins, userdata.Position{},
 			"no part of it is known to start the kubelet: %s", r.Unevaluated[0])
 	default:
-		what := map[string]string{
+		starts := map[string]string{
 			catalog.AL2: "calls " + userdata.BySh, catalog.AL2023: "is a NodeConfig for nodeadm",
 			userdata.BottlerocketSystem: "names the cluster", userdata.WindowsSystem: "calls " + userdata.ByPS,
 		}[r.System()]
 		r.Report(userdata.NothingJoins, userdata.Certain, userdata.NeverJoins, userdata.Position{},
-			"nothing in it %s, so the instance does not know its cluster", what).
+			"nothing in it %s, so the instance does not know its cluster", starts).
 			Suggest("write it for "+r.System(), "")
 	}
 }
@@ -144,13 +143,13 @@ func settleHarm(r *userdata.Reader) {
 // convertPositions converts positions for the user. Positions in Joiner's part get Position.Ours. The other positions
 // have no part number if the user wrote no MIME message.
 func convertPositions(r *userdata.Reader) {
-	single := r.OurPart > 0 && userdata.FormOf(r.In.Own) != userdata.FormMIME
-	convert := func(s *userdata.Position) {
+	isSinglePart := r.OurPart > 0 && userdata.FormOf(r.In.Own) != userdata.FormMIME
+	convert := func(p *userdata.Position) {
 		switch {
-		case r.OurPart > 0 && s.Part == r.OurPart:
-			*s = userdata.Position{Ours: true}
-		case single:
-			s.Part = 0
+		case r.OurPart > 0 && p.Part == r.OurPart:
+			*p = userdata.Position{Ours: true}
+		case isSinglePart:
+			p.Part = 0
 		}
 	}
 	for _, v := range []*userdata.Value{&r.Out.Cluster, &r.Out.Endpoint, &r.Out.NodeIP, &r.Out.MaxPods, &r.Out.ClusterDNS} {
@@ -170,16 +169,16 @@ func convertPositions(r *userdata.Reader) {
 // judgeCluster compares the cluster's name and API server in the user data with those of the cluster to join.
 func judgeCluster(r *userdata.Reader, s userdata.Start) {
 	if name := s.Cluster; name.IsSet() && !name.Vague && r.In.Cluster != "" && name.Text != r.In.Cluster {
-		called := "another cluster"
+		otherName := "another cluster"
 		if isClusterName(name.Text) {
-			called = "the cluster " + name.Text
+			otherName = "the cluster " + name.Text
 		}
 		certainty := userdata.Certain
 		if !s.IsUnconditional {
 			certainty = userdata.Likely
 		}
 		r.Report(userdata.OtherCluster, certainty, userdata.NeverJoins, name.At,
-			"it is for %s, not for %s: the node asks for a token of the wrong cluster", called, r.In.Cluster).
+			"it is for %s, not for %s: the node asks for a token of the wrong cluster", otherName, r.In.Cluster).
 			Suggest("write", r.In.Cluster)
 	}
 	endpoint := s.Endpoint
@@ -210,7 +209,6 @@ func sameAuthority(given, cluster string) bool {
 	return cluster == "" || strings.Contains(given, cluster)
 }
 
-// isClusterName reports whether a text is a valid name of an EKS cluster.
 func isClusterName(s string) bool { return kubelet.IsName(s) && !strings.Contains(s, ".") }
 
 // architectures are names of the two architectures in downloads.
