@@ -24,7 +24,8 @@ func Next(seen Observation, now time.Time) Step {
 	}
 }
 
-// phaseOf returns the phase. It depends only on the claim, and without a claim only on the Node.
+// phaseOf returns the phase. It depends only on the claim, and without a claim only on the Node: a Node that is being
+// deleted is drained.
 func phaseOf(seen Observation) Phase {
 	c := seen.Claim
 	switch {

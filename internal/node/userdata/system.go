@@ -17,7 +17,7 @@ func (r *Reader) ReportNodeConfigOnAL2(at Position) {
 func (r *Reader) ReportUnknownPart(p Part) {
 	harm := r.ScriptHarm()
 	switch FormOf(p.Text.Body) {
-	case FormNothing:
+	case FormNothing: // an empty part changes nothing
 	case FormBottlerocket:
 		r.Report(OtherFamily, Certain, harm, p.Text.At, "these are settings of Bottlerocket, which no other image reads").
 			Suggest("set spec.amiFamily to Bottlerocket, or write it for "+r.In.Family, "")

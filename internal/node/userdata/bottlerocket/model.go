@@ -140,7 +140,6 @@ var bootParameters = keyed("words of letters, digits, dashes and underscores, wi
 		return !strings.Contains(s, `"`) || !strings.Contains(s, "'")
 	})))
 
-// apiclientCommand accepts the words of an apiclient command.
 func apiclientCommand(c *settingsCheck, name, path string, value any) {
 	words, ok := value.([]any)
 	if !ok {
@@ -272,6 +271,7 @@ var reservedMemory = keyed("letters, digits and dashes", identifiers.MatchString
 	"enabled": boolean, "hugepages-1Gi": quantity, "hugepages-2Mi": quantity, "memory": quantity,
 }, "enabled"))
 
+// isCloudProvider also accepts an empty text that is quoted twice.
 func isCloudProvider(s string) bool { return s == "aws" || s == "external" || s == "" || s == `""` }
 
 func kubernetesSettings() map[string]rule {

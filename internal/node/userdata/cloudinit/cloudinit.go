@@ -104,8 +104,8 @@ func readCommands(r *userdata.Reader, field string, all []any, positions map[str
 			script.WriteString(command + "\n")
 		case []any:
 			var line []string
-			for _, w := range command {
-				if s, ok := w.(string); ok {
+			for _, word := range command {
+				if s, ok := word.(string); ok {
 					line = append(line, "'"+strings.ReplaceAll(s, "'", `'\''`)+"'")
 				}
 			}

@@ -13,8 +13,8 @@ import (
 )
 
 // kubeletFieldTable has one field of KubeletConfiguration v1beta1 on each line: its path and its type. kubeletGateTable
-// has one feature gate on each line, with its value if it cannot be changed. kubeletFields and KubeletGates hold the
-// lines of the two tables, by path and by gate.
+// has one feature gate on each line, with its value if that is fixed. kubeletFields and KubeletGates hold the lines of
+// the two tables, by path and by gate.
 // Source: k8s.io/kubelet/config/v1beta1 and the gates of the kubelet, Kubernetes 1.36; a test of the lab compares the
 // tables with these sources.
 var (
@@ -194,7 +194,6 @@ func (c *configCheck) checkKnownTable(path string, table map[string]any) {
 	}
 }
 
-// checkNumber checks a value that must be a whole number, within configBounds.
 func (c *configCheck) checkNumber(path string, value any, rejectType func(string)) {
 	n, ok := value.(float64) // JSON numbers are float64
 	switch bounds, bounded := configBounds[path]; {
@@ -212,13 +211,13 @@ func (c *configCheck) checkNumber(path string, value any, rejectType func(string
 func (c *configCheck) checkTexts(path string, table map[string]any) {
 	keys := strings.Fields(configKeys[path])
 	for _, key := range slices.Sorted(maps.Keys(table)) {
-		s, ok := table[key].(string)
+		s, isText := table[key].(string)
 		name := "an entry of " + path
 		if userdata.IsQuotable(key) {
 			name = path + "." + key
 		}
 		switch {
-		case !ok && table[key] != nil:
+		case !isText && table[key] != nil:
 			c.reject(path, "write the value in quotes", "%s must be text, but is %s", name, jsonName(table[key]))
 		case len(keys) > 0 && !slices.Contains(keys, key):
 			c.reject(path, "", "a key of %s%s must be one of %s", path, userdata.Quoted(key), strings.Join(keys, ", "))
@@ -284,8 +283,8 @@ func (c *configCheck) checkGates(value any) {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(table)) {
-		on, ok := table[name].(bool)
-		if !ok {
+		on, isBool := table[name].(bool)
+		if !isBool {
 			c.reject("featureGates."+name, "write the value without quotes",
 				"an entry of featureGates must be true or false, but is %s", jsonName(table[name]))
 			continue
@@ -297,7 +296,7 @@ func (c *configCheck) checkGates(value any) {
 // judgeGate reports a feature gate with which the kubelet does not start: a gate that is unknown, that belongs to
 // nodeadm, or whose fixed value differs from the given value on.
 func judgeGate(r *userdata.Reader, name string, on bool, position userdata.Position, harm userdata.Severity) {
-	locked, known := KubeletGates[name]
+	fixed, known := KubeletGates[name]
 	minor := Minor(r)
 	switch {
 	case slices.Contains(NodeadmGates, name):
@@ -305,12 +304,12 @@ func judgeGate(r *userdata.Reader, name string, on bool, position userdata.Posit
 			"%s is a feature gate of nodeadm, not of the kubelet, and the kubelet does not start with it", name).
 			Suggest("write it into spec.featureGates of the NodeConfig", "")
 	case name == "AllAlpha" || name == "AllBeta": // not in the table
-	case known && locked != "" && locked != strconv.FormatBool(on) && (minor == 0 || minor >= newestMinor):
+	case known && fixed != "" && fixed != strconv.FormatBool(on) && (minor == 0 || minor >= newestMinor):
 		certainty := userdata.Likely // the kubelet may be of another version
 		if minor == newestMinor {
 			certainty = userdata.Certain
 		}
-		r.Report(userdata.SettingInvalid, certainty, harm, position, "the feature gate %s is always %s in Kubernetes 1.%d, and the kubelet does not start when it is set to %t", name, locked, newestMinor, on).
+		r.Report(userdata.SettingInvalid, certainty, harm, position, "the feature gate %s is always %s in Kubernetes 1.%d, and the kubelet does not start when it is set to %t", name, fixed, newestMinor, on).
 			Suggest("remove it", "")
 	case known:
 	default:

@@ -17,7 +17,7 @@ import (
 const ExtraArgs = "--kubelet-extra-args"
 
 // Switches are the kubelet's flags without a value, Values the flags with a value. Values is written in pieces, because
-// repocheck limits the words of one text.
+// repocheck limits the words of one text, and rejects one of these words in it.
 // Source: cmd/kubelet/app/options of Kubernetes 1.36.
 const (
 	Switches = ` anonymous-auth authentication-token-webhook cgroups-per-qos contention-profiling cpu-cfs-quota enable-controller-attach-detach

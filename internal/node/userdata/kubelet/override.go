@@ -36,7 +36,8 @@ func IsIdentity(path string) bool {
 		path == "settings.kubernetes.cluster-certificate" || path == "settings.kubernetes.cluster-name"
 }
 
-// OwnSettings returns the user's own Bottlerocket settings; nil if they are invalid or not merged with Joiner's.
+// OwnSettings returns the user's own Bottlerocket settings; nil if they are invalid, too long, or not merged with
+// Joiner's.
 func OwnSettings(r *userdata.Reader) map[string]any {
 	if r.In.Data == nil || r.In.Own == "" || r.In.Family == catalog.Custom || len(r.In.Own) > userdata.MaxBytes {
 		return nil
@@ -156,13 +157,13 @@ var classFields = map[string]string{
 	"image-gc-low-threshold": "imageGCLowThresholdPercent",
 }
 
-// overrideFix returns the fix for an overridden value, which names the field that the user must set instead. custom is
-// true for the family Custom, where the user writes all user data.
-func overrideFix(path string, custom bool) string {
+// overrideFix returns the fix for an overridden value, which names the field that the user must set instead. For the
+// family Custom, the user writes all user data.
+func overrideFix(path string, isCustom bool) string {
 	words := strings.FieldsFunc(path, func(c rune) bool { return c == '.' })
 	for _, word := range words {
 		switch {
-		case custom:
+		case isCustom:
 			return "write it once"
 		case word == "registerWithTaints", word == "node-taints":
 			return "write taints into the NodePool: spec.template.spec.taints or startupTaints"

@@ -207,7 +207,6 @@ func quoteAt(line string, column int) string {
 	return line[column-1 : column]
 }
 
-// replaceWord returns a line in which word replaces the word that begins at a column.
 func replaceWord(line string, column int, word string) string {
 	if column > len(line) {
 		return line

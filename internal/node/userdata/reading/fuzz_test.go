@@ -89,7 +89,8 @@ func mimeOf(contentType, body string) string {
 	return "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=X\n\n--X\nContent-Type: " + contentType + "\n\n" + body + "\n--X--\n"
 }
 
-// readInTime reads user data, and fails if that takes more than 10 s: the controller reads every NodeClass repeatedly.
+// readInTime reads user data, and fails if that takes more than 10 s: the controller reads each EC2NodeClass again and
+// again.
 func readInTime(t *testing.T, in userdata.Input) string {
 	t.Helper()
 	start := time.Now()

@@ -45,7 +45,7 @@ func applyStart(r *userdata.Reader, s userdata.Start) {
 	if s.Config != nil {
 		r.Out.Kubelet.Config = s.Config
 	}
-	first := len(r.Out.Problems)
+	firstProblem := len(r.Out.Problems)
 	args, stray := kubelet.Arguments(s.Flags)
 	kubelet.JudgeFlags(r, args, stray, userdata.NeverJoins)
 	kubelet.JudgeConfig(r, s)
@@ -76,7 +76,7 @@ func applyStart(r *userdata.Reader, s userdata.Start) {
 	}
 	s.HasUnknownFlags = s.HasUnknownFlags || r.Starts[0].HasUnknownFlags // s is a copy, and kubelet.AddTaints changes r.Starts[0]
 	kubelet.JudgeStartup(r, s)
-	r.LowerCertainty(first, s.IsUnconditional)
+	r.LowerCertainty(firstProblem, s.IsUnconditional)
 }
 
 func reportSeveralStarts(r *userdata.Reader) {
@@ -189,7 +189,6 @@ func judgeCluster(r *userdata.Reader, s userdata.Start) {
 	}
 }
 
-// judgeAuthority compares the certificate authority in the user data with the cluster's.
 func judgeAuthority(r *userdata.Reader, s userdata.Start) {
 	if !s.CA.IsSet() || s.CA.Vague || r.In.CA == "" || sameAuthority(s.CA.Text, r.In.CA) {
 		return
@@ -221,8 +220,8 @@ var architectures = map[string][]string{
 // as a line with the URL of a download. It does not check a text that may distinguish the architectures, with uname or
 // case.
 func judgeArch(r *userdata.Reader) {
-	other := map[string]string{"amd64": "arm64", "arm64": "amd64"}[r.In.Arch]
-	if other == "" || strings.Contains(r.In.Own, "uname") || strings.Contains(r.In.Own, "case ") {
+	otherArch := map[string]string{"amd64": "arm64", "arm64": "amd64"}[r.In.Arch]
+	if otherArch == "" || strings.Contains(r.In.Own, "uname") || strings.Contains(r.In.Own, "case ") {
 		return
 	}
 	n := 0
@@ -235,9 +234,9 @@ func judgeArch(r *userdata.Reader) {
 		names := func(arch string) bool {
 			return slices.ContainsFunc(architectures[arch], func(name string) bool { return strings.Contains(strings.ToLower(code), name) })
 		}
-		if names(other) && !names(r.In.Arch) {
+		if names(otherArch) && !names(r.In.Arch) {
 			r.Report(userdata.OtherArch, userdata.Likely, userdata.JoinsDifferently, userdata.Position{Line: n},
-				"it names a file for %s, but the image for %s cannot run it", other, r.In.Arch).
+				"it names a file for %s, but the image for %s cannot run it", otherArch, r.In.Arch).
 				Suggest("use the output of uname -m", "")
 			return
 		}
