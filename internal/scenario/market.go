@@ -14,8 +14,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// readOfferings reads "TYPE ZONES CAPACITY-TYPES PRICE [attributes]" and adds an offering for each zone and capacity
-// type. Only the first line of a type sets its labels and amounts.
+// readOfferings reads "TYPE ZONES CAPACITY-TYPES PRICE [attributes]" and adds an offering for each combination of a
+// zone and a capacity type. Only the first line of a type sets its labels and amounts.
 func (p *parser) readOfferings(words []string) error {
 	if len(words) < 4 {
 		return errors.New("want TYPE ZONES CAPACITY-TYPES PRICE and amounts")
@@ -123,7 +123,7 @@ func (a *attributes) readReservation(text string) error {
 	return nil
 }
 
-// reservationText returns the words "reservation=…" and "left=…" for the reservation, after a blank.
+// reservationText returns " reservation=… left=…", with the leading blank.
 func reservationText(r catalog.Reservation) string {
 	text := " reservation=" + r.ID
 	switch {
@@ -135,7 +135,8 @@ func reservationText(r catalog.Reservation) string {
 	return text + " left=" + strconv.Itoa(r.Left)
 }
 
-// podsOfType is the number of pods that a node of a type can run, unless the scenario specifies "pods".
+// podsOfType is the number of pods that a node of a type can run, unless the scenario specifies "pods": the kubelet's
+// default.
 const podsOfType = 110
 
 // applyTo sets the amounts and labels of a new type from the attributes.

@@ -13,7 +13,7 @@ import (
 
 // Parse reads a scenario. The error begins with "line N:".
 func Parse(text string) (Scenario, error) {
-	input, expect, _ := strings.Cut("\n"+text, "\n----\n")
+	input, expect, _ := strings.Cut("\n"+text, "\n----\n") // the added \n finds a "----" in the first line
 	p := parser{out: Scenario{Expect: expect, Market: catalog.Market{}}}
 	for n, line := range strings.Split(strings.TrimPrefix(input, "\n"), "\n") {
 		if err := p.readLine(line); err != nil {
@@ -27,9 +27,9 @@ func Parse(text string) (Scenario, error) {
 
 type parser struct {
 	out     Scenario
-	section string      // first word of the current section's header
-	class   string      // node class of the current catalog section
-	pods    []podsEntry // one for each entry of the pods section
+	section string // first word of the current section's header
+	class   string // node class of the current catalog section
+	pods    []podsEntry
 }
 
 // podsEntry is one entry of the pods section.

@@ -29,7 +29,8 @@ import (
 // zones and capacity types that the NodeClaim allows. "with" is one of its labels. "relaxed" is a label with fewer
 // values than minValues requires. The last line of the entry has the requests of the pods of one NodeClaim and of its
 // DaemonSet pods. Adjacent planned NodeClaims that differ only in the names of their pods share one entry, with a
-// line of pods for each.
+// line of pods for each. In "refuse", the number before a cause is the number of offerings that it rules out, or 1 if
+// the cause is not about offerings.
 func PlanText(p packing.Plan) string {
 	var w writer
 	for i := 0; i < len(p.PlannedNodes); {
@@ -106,6 +107,7 @@ func plannedNodeText(planned packing.PlannedNode) string {
 	return w.String()
 }
 
+// addOther appends the value, unless the list has it or it is the value of the first offering.
 func addOther(to []string, value, first string) []string {
 	if value == first || slices.Contains(to, value) {
 		return to
@@ -146,7 +148,7 @@ func podsText(pods []string) string {
 		pod = strings.TrimPrefix(pod, defaultNamespace+"/")
 		all[i] = numbered{stem: pod, n: -1}
 		if at := strings.LastIndexByte(pod, '-'); at > 0 {
-			if n, err := strconv.Atoi(pod[at+1:]); err == nil && strconv.Itoa(n) == pod[at+1:] { // not 007
+			if n, err := strconv.Atoi(pod[at+1:]); err == nil && strconv.Itoa(n) == pod[at+1:] { // without leading zeros
 				all[i] = numbered{stem: pod[:at+1], n: n}
 			}
 		}

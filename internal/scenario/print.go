@@ -66,7 +66,7 @@ func amountsText(prefix string, a resources.Amounts) string {
 	return b.String()
 }
 
-// differingAmounts returns the amounts of the first argument that are not 0 and differ from the second.
+// differingAmounts returns the amounts of a that are not 0 and differ from those of b.
 func differingAmounts(a, b resources.Amounts) resources.Amounts {
 	var out resources.Amounts
 	for _, name := range a.Names() {
@@ -104,7 +104,7 @@ func (w *writer) catalog(class string, c catalog.Catalog) {
 	}
 }
 
-// typeAttributes writes the amounts and labels of a type. They follow the first offering of the type.
+// typeAttributes writes the amounts and labels of a type, on the line of its first offering.
 func (w *writer) typeAttributes(t catalog.Type, first catalog.Offering) {
 	w.printf("%s%s", amountsText("", t.Allocatable), amountsText("capacity:", differingAmounts(t.Capacity, t.Allocatable)))
 	if t.Volumes != 0 {
@@ -302,7 +302,7 @@ func requirementLines(reqs requirements.Requirements) []string {
 }
 
 // valuesText returns a set of values as one or more texts "OPERATOR VALUES…". The set has the values that satisfy all
-// texts. Of the texts for a complement, only NotIn accepts nodes without the label (Absent).
+// texts. A complement that accepts nodes without the label (Absent) needs NotIn: the other operators require the label.
 func valuesText(v requirements.Values) []string {
 	if !v.Complement {
 		if v.Absent {

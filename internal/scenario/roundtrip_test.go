@@ -49,7 +49,8 @@ func TestKindsAreShared(t *testing.T) {
 	}
 	a, b := s.Snapshot.Nodes[0].Residents, s.Snapshot.Nodes[1].Residents
 	if a[0].PodKind != b[0].PodKind || a[0].PodKind == a[1].PodKind {
-		t.Errorf("kinds %p %p %p, want the first and the last to be equal, and the second to differ", a[0].PodKind, a[1].PodKind, b[0].PodKind)
+		t.Errorf("the residents have the kinds %p %p %p, want the first and the last to be equal, and the second to differ",
+			a[0].PodKind, a[1].PodKind, b[0].PodKind)
 	}
 	if a[0].Count != 2 || a[1].Count != 1 || b[0].Count != 3 {
 		t.Errorf("counts %d %d %d, want 2 1 3", a[0].Count, a[1].Count, b[0].Count)
@@ -99,7 +100,7 @@ func (d drawer) requirements() requirements.Requirements {
 	out := requirements.Requirements{}
 	for range d.number(0, 4) {
 		operator := requirements.Operator(d.pick("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte"))
-		values := []string{fmt.Sprint(d.number(-9, 9))} // for Gt and the like
+		values := []string{fmt.Sprint(d.number(-9, 9))} // for Gt, Lt, Gte and Lte
 		switch operator {
 		case requirements.In, requirements.NotIn:
 			values = listOf(d, "values", d.word)

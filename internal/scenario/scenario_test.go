@@ -103,7 +103,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		if strings.Count(text, " x") > 3 {
-			return // several large "xN" would create millions of pods
+			return // each "xN" can create a million pods
 		}
 		s, err := scenario.Parse(text)
 		if err != nil || len(s.Snapshot.Pods) > 1000 {

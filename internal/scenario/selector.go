@@ -37,7 +37,7 @@ func parseSelector(text string) (s cluster.Selector, rest string, err error) {
 	}
 }
 
-// readSelectorTerm adds the first term of text to requirements. It returns the text after the term.
+// readSelectorTerm adds the first term of text to the requirements. It returns the text after the term.
 func readSelectorTerm(to requirements.Requirements, text string) (string, error) {
 	afterSign, isAbsent := strings.CutPrefix(text, "!")
 	key, rest := selectorWord(afterSign)
@@ -102,7 +102,6 @@ func selectorWord(text string) (word, rest string) {
 
 func skipBlanks(text string) string { return strings.TrimLeftFunc(text, unicode.IsSpace) }
 
-// selectorText is the inverse of parseSelector.
 func selectorText(s cluster.Selector) string {
 	if s.MatchesNothing {
 		return noPod
@@ -117,8 +116,8 @@ func selectorText(s cluster.Selector) string {
 	return strings.Join(terms, ",")
 }
 
-// selectorTerms returns selector terms that together mean v. Of the terms for a complement, those with != and notin
-// also select pods without the label (Absent).
+// selectorTerms returns selector terms that together mean v. A complement that selects pods without the label (Absent)
+// needs != or notin: the other terms require the label.
 func selectorTerms(key string, v requirements.Values) []string {
 	if !v.Complement {
 		switch {

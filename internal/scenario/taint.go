@@ -46,7 +46,7 @@ func appendToleration(to *[]requirements.Toleration, args []string) error {
 	return nil
 }
 
-// tolerationText is the inverse of appendToleration.
+// tolerationText is the inverse of appendToleration. An empty operator means Equal, as in Kubernetes.
 func tolerationText(t requirements.Toleration) string {
 	sign, ok := map[string]string{"": "=", "Equal": "=", "Lt": "<", "Gt": ">"}[t.Operator]
 	out := t.Key
@@ -67,12 +67,12 @@ func appendPort(to *[]cluster.HostPort, args []string) error {
 	if len(args) != 1 {
 		return errors.New("want PORT/PROTOCOL")
 	}
-	address, protocol, ok := strings.Cut(args[0], "/")
+	port, protocol, ok := strings.Cut(args[0], "/")
 	h := cluster.HostPort{IP: "0.0.0.0", Protocol: protocol}
-	if i := strings.LastIndexByte(address, ':'); i >= 0 {
-		h.IP, address = address[:i], address[i+1:]
+	if i := strings.LastIndexByte(port, ':'); i >= 0 {
+		h.IP, port = port[:i], port[i+1:]
 	}
-	n, err := strconv.ParseInt(address, 10, 32)
+	n, err := strconv.ParseInt(port, 10, 32)
 	if err != nil || !ok {
 		return fmt.Errorf("%q is not PORT/PROTOCOL", args[0])
 	}
@@ -81,7 +81,6 @@ func appendPort(to *[]cluster.HostPort, args []string) error {
 	return nil
 }
 
-// portText is the inverse of appendPort.
 func portText(h cluster.HostPort) string {
 	text := fmt.Sprintf("%d/%s", h.Port, h.Protocol)
 	if h.IP != "" && h.IP != "0.0.0.0" {

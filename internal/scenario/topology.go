@@ -43,7 +43,7 @@ func appendSpread(to *[]cluster.Spread, text string) error {
 }
 
 // appendTerm reads "SELECTOR by KEY [weight=N] [ns=A,B | ns=* | ns=]". ns= is an empty list of namespaces. Without ns,
-// the term selects pods of namespace.
+// the term selects pods of the given namespace.
 func appendTerm(to *[]cluster.Term, text, namespace string) error {
 	t := cluster.Term{Namespaces: []string{namespace}}
 	options, err := readSelectorAndKey(&t.Selector, &t.Key, text, "by")
@@ -146,7 +146,7 @@ func (w *writer) kind(k *cluster.PodKind) {
 	}
 }
 
-// appendAvoidedTerm reads an anti-affinity term and appends it to the anti-affinity of the last resident.
+// appendAvoidedTerm appends an anti-affinity term to the last resident.
 func appendAvoidedTerm(to []cluster.Resident, text string) error {
 	if len(to) == 0 {
 		return errors.New("apart needs a resident above it")
@@ -225,7 +225,6 @@ func termText(t cluster.Term, namespace string) string {
 	return text
 }
 
-// volumes writes the lines that appendVolume reads.
 func (w *writer) volumes(p *cluster.Pod) {
 	for _, claim := range p.Volumes {
 		if name, isOwn := strings.CutPrefix(claim, p.Namespace+"/"); isOwn && !strings.Contains(name, "/") {

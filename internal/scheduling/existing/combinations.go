@@ -8,8 +8,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/topology"
 )
 
-// maxCells is the maximum number of combinations of domains (cells) considered for one class. Further combinations are
-// ignored.
+// maxCells is the maximum number of combinations of domains (cells) for one profile. Further combinations are ignored,
+// which limits the memory and time of a plan.
 const maxCells = 20_000
 
 // DomainCombinations returns the combinations of domains of the profile's labels that some offer or node has, sorted. A
@@ -26,16 +26,16 @@ func (t *TopologyState) DomainCombinations(p *topology.Profile) [][]int {
 	}
 	seen := map[string]bool{}
 	var out [][]int
-	var text []byte
-	add := func(domain func(*LabelDomains) int) {
-		text = text[:0]
+	var cellKey []byte
+	add := func(domain func(*LabelDomains) int) { // adds the domains that a node or an offer has
+		cellKey = cellKey[:0]
 		for _, f := range labels {
-			text = hashkey.Int(text, domain(f))
+			cellKey = hashkey.Int(cellKey, domain(f))
 		}
-		if seen[string(text)] {
+		if seen[string(cellKey)] {
 			return
 		}
-		seen[string(text)] = true
+		seen[string(cellKey)] = true
 		cell := make([]int, len(labels))
 		for i, f := range labels {
 			cell[i] = domain(f)
@@ -54,7 +54,7 @@ func (t *TopologyState) DomainCombinations(p *topology.Profile) [][]int {
 	return out
 }
 
-// OffersIn returns the offers of among that are in all domains of the cell, a combination of domains.
+// OffersIn returns the offers in among that are in all domains of the cell, which is a combination of domains.
 func (t *TopologyState) OffersIn(p *topology.Profile, cell []int, among bitset.Set) bitset.Set {
 	for i, d := range cell {
 		among = among.Intersection(t.Keys[p.Keys[i]].Offers[d])

@@ -82,7 +82,7 @@ func kindsKey(key []byte, kinds []*cluster.PodKind, b *topology.Index) []byte {
 			key = hashkey.Int(key, n)
 		}
 		for _, n := range s.Avoids {
-			key = hashkey.Int(key, -1-n)
+			key = hashkey.Int(key, -1-n) // negative, to differ from the groups that count pods
 		}
 	}
 	return key
@@ -215,7 +215,7 @@ func (d *DaemonPods) KeepEqual(offer int, among bitset.Set) {
 	})
 }
 
-// CountedOffers returns the offers that count for the group of a spread: the offers that the owner of the rule accepts.
+// CountedOffers returns the offers that count for the group of a spread: those that pods with the spread accept.
 func CountedOffers(st *offering.Stock, q *podgroup.Queue, group int) bitset.Set {
 	g := &q.Topology.Groups[group]
 	s := &q.Signatures[g.Signature]
@@ -232,7 +232,7 @@ func CountedOffers(st *offering.Stock, q *podgroup.Queue, group int) bitset.Set 
 }
 
 // expectDaemonPods sets onEveryNode and daemonOnly. In the domains of daemonOnly, it adds one matched pod to the domain
-// counts, so that pods with the affinity may be assigned there.
+// counts, so that pods with the affinity can be assigned to these domains.
 func (t *TopologyState) expectDaemonPods(st *offering.Stock, q *podgroup.Queue) {
 	if t.DaemonPods == nil {
 		return
@@ -242,9 +242,9 @@ func (t *TopologyState) expectDaemonPods(st *offering.Stock, q *podgroup.Queue) 
 		group := &q.Topology.Groups[n]
 		switch {
 		case group.Kind == topology.Spread && group.Key == topology.Hostname:
-			others := CountedOffers(st, q, n)
-			others.AndNot(matched)
-			t.onEveryNode[n] = !others.Any()
+			unmatched := CountedOffers(st, q, n)
+			unmatched.AndNot(matched)
+			t.onEveryNode[n] = !unmatched.Any()
 		case group.Kind == topology.Affinity && group.Key != topology.Hostname && group.Hard:
 			f := t.Keys[group.Key]
 			daemonOnly := make([]bool, len(f.Values))
@@ -270,8 +270,8 @@ func (t *TopologyState) FewestDaemonPods(group, minDomains int) int {
 	return 1
 }
 
-// DaemonPodsExceedSpread reports whether an otherwise empty node of the offering has too many DaemonSet pods for a host spread to
-// allow a pod of the profile.
+// DaemonPodsExceedSpread reports whether an otherwise empty node of the offering has so many DaemonSet pods that a host
+// spread allows no pod of the profile.
 func (t *TopologyState) DaemonPodsExceedSpread(b *topology.Index, p *topology.Profile, offer int) bool {
 	if t.DaemonPods == nil || t.DaemonPods.hosts[offer] == nil {
 		return false
@@ -279,8 +279,8 @@ func (t *TopologyState) DaemonPodsExceedSpread(b *topology.Index, p *topology.Pr
 	return t.DaemonPods.hosts[offer].Room(b, p, topology.Limits{Fewest: t.FewestDaemonPods, Together: true}) == 0
 }
 
-// DaemonOnlyAffinity returns the groups of required affinities of the profile that only DaemonSet pods of planned
-// nodes match in the domains of the cell. cell has the domain for each key of the profile.
+// DaemonOnlyAffinity returns the groups of the profile's required affinities that, in the domains of the cell, only
+// DaemonSet pods of planned nodes match. cell has the domain for each key of the profile.
 func (t *TopologyState) DaemonOnlyAffinity(p *topology.Profile, cell []int) (groups []int) {
 	if len(t.daemonOnly) == 0 {
 		return nil
@@ -309,9 +309,9 @@ func (t *TopologyState) AddPlannedNode(offers bitset.Set) {
 		if d >= len(daemonOnly) || !daemonOnly[d] {
 			continue
 		}
-		others := offers.Clone()
-		others.AndNot(f.Offers[d].Intersection(t.DaemonPods.matched[n]))
-		if !others.Any() {
+		unmatched := offers.Clone()
+		unmatched.AndNot(f.Offers[d].Intersection(t.DaemonPods.matched[n]))
+		if !unmatched.Any() {
 			t.daemonOnly = maps.Clone(t.daemonOnly) // the map is shared with other forks
 			t.daemonOnly[n] = slices.Clone(daemonOnly)
 			t.daemonOnly[n][d] = false

@@ -12,11 +12,11 @@ import (
 // of the group accepts.
 //
 // With such a node, no node of any plan has more than maxSkew pods of the group. Without such a node, kube-scheduler
-// allows more pods as soon as each host has one. For example, if there is only one node, it binds three pods with
-// maxSkew 1 there, one after the other.
+// allows more pods as soon as each node has a pod of the group. For example, if there is only one node, kube-scheduler
+// binds three pods with maxSkew 1 to it.
 func (t *TopologyState) AlwaysHasEmptyHost(group int) bool {
-	if found, ok := t.alwaysEmpty[group]; ok || len(t.rooms.Nodes) == 0 {
-		return found
+	if known, ok := t.alwaysEmpty[group]; ok || len(t.rooms.Nodes) == 0 {
+		return known
 	}
 	among := t.Counted[group]
 	if among == nil {
@@ -31,7 +31,7 @@ func (t *TopologyState) AlwaysHasEmptyHost(group int) bool {
 	return t.alwaysEmpty[group]
 }
 
-// membersOf returns the classes whose pods the group, over host names, counts.
+// membersOf returns the classes whose pods the group counts. The group is over host names.
 func (t *TopologyState) membersOf(group int) []*podgroup.Class {
 	if t.members == nil {
 		t.members = make([][]*podgroup.Class, len(t.queue.Topology.Groups))

@@ -11,8 +11,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/scheduling/podgroup"
 )
 
-// text is a scenario with nodes in the zones a and b, and a leaving node in zone c. Zones d and e have an offering
-// each; EC2 is short of the one in e.
+// text is a scenario with node a in zone a, nodes b and t in zone b, and the leaving node c in zone c. Zones d and e
+// have an offering each; EC2 has no capacity for the one in e.
 const text = `# Zones.
 catalog
   m5.large us-east-1d spot 0.0400 cpu=2 mem=8Gi pods=110
@@ -68,7 +68,7 @@ func TestTopologyState(t *testing.T) {
 		t.Errorf("the zones that count in every plan are %s, want %s", got, want)
 	}
 	profile := &q.Topology.Profiles[q.Classes[0].Profile]
-	// The zones have 2, 0, 1 and 0 pods: only the zones without pods may take one.
+	// Zones a to d have 2, 0, 1 and 0 pods: only the zones without pods may take one.
 	for zone, takes := range []bool{false, true, false, true} {
 		if got := topo.DomainCounts.Refusal(profile, []int{zone}) == nil; got != takes {
 			t.Errorf("%s takes a pod: %t, want %t", zones.Values[zone], got, takes)
@@ -103,7 +103,7 @@ func TestRooms(t *testing.T) {
 		}
 	}
 	if !rooms.Full.Has(number["a"]) || rooms.Full.Has(number["b"]) {
-		t.Error("want node a, and only node a, to be full")
+		t.Errorf("Full has node a: %t, node b: %t; want true, false", rooms.Full.Has(number["a"]), rooms.Full.Has(number["b"]))
 	}
 	filled := rooms.Clone()
 	filled.Set(number["b"], make(resources.Vector, len(q.Dims)), nil, filled.Hosts[number["b"]])

@@ -15,9 +15,9 @@ import (
 
 // Rooms is the free room of the existing nodes that take pods.
 type Rooms struct {
-	Nodes     []*cluster.Node       // the nodes that take pods: initialized ones first, then joined ones, then by name
+	Nodes     []*cluster.Node       // the nodes that take pods, in the order of compareNodes
 	Room      []resources.Vector    // by node: its free room; slices of cells
-	Ports     [][]int               // by node: the numbers in podgroup.Queue.Ports of the lists of host ports in use
+	Ports     [][]int               // by node: its lists of used host ports, by their numbers in podgroup.Queue.Ports
 	Hosts     []topology.HostCounts // by node: the counts of its pods for rules over host names; elements are replaced, never changed
 	Accepted  []bitset.Set          // by signature: the nodes that the signature accepts
 	Preferred []bitset.Set          // by signature: nodes of Accepted that it prefers, by PreferNoSchedule taints, then by preferences
@@ -30,7 +30,6 @@ type Rooms struct {
 	withPod  map[int]bitset.Set // cache of NodesWithPod, by group over host names
 }
 
-// taintGroup is a set of nodes with the same taints.
 type taintGroup struct {
 	taints []requirements.Taint
 	nodes  bitset.Set
@@ -118,8 +117,7 @@ func compareNodes(a, b *cluster.Node) int {
 	return cmp.Compare(a.Name, b.Name)
 }
 
-// trueFirst compares a boolean with its opposite, where true sorts before false: it returns -1 if a is true,
-// otherwise 1.
+// trueFirst compares a with its opposite, where true sorts before false.
 func trueFirst(a bool) int {
 	if a {
 		return -1
@@ -147,7 +145,6 @@ func (r *Rooms) addSignature(s *podgroup.Signature) {
 	r.Preferred = append(r.Preferred, preferred)
 }
 
-// findTaints groups the nodes by their taints. There are usually few groups.
 func (r *Rooms) findTaints() {
 	numbers := map[string]int{}
 	var key []byte
@@ -171,7 +168,7 @@ func (r *Rooms) findTaints() {
 func (r *Rooms) tolerated(s *podgroup.Signature) (accepted, unavoided bitset.Set) {
 	accepted, unavoided = bitset.New(len(r.Nodes)), bitset.New(len(r.Nodes))
 	for _, alike := range r.taints {
-		if _, bad := requirements.Untolerated(alike.taints, s.Tolerations); bad {
+		if _, isRejected := requirements.Untolerated(alike.taints, s.Tolerations); isRejected {
 			continue
 		}
 		accepted.Or(alike.nodes)
@@ -204,7 +201,7 @@ func (r *Rooms) findFull(q *podgroup.Queue) {
 	}
 }
 
-// NodesWithPod returns the nodes on which the group, over host names, counts a pod.
+// NodesWithPod returns the nodes on which the group counts a pod. The group is over host names.
 func (r *Rooms) NodesWithPod(group int) bitset.Set {
 	withPod, ok := r.withPod[group]
 	if !ok {

@@ -63,8 +63,8 @@ func NewTopologyState(q *podgroup.Queue, a *offering.Acceptance, r *Rooms, all [
 		EmptyHosts:    map[int]bool{},
 	}
 	t.queue, t.rooms, t.alwaysEmpty, t.closed = q, r, map[int]bool{}, map[int]FewestPods{}
-	domains := map[string]int{}
-	var empty *LabelDomains // shared by all labels that no node and no offer has
+	domains := map[string]int{} // by label: number of domains
+	var empty *LabelDomains     // shared by all labels that no node and no offer has
 	for i := range q.Topology.Groups {
 		key := q.Topology.Groups[i].Key
 		if _, ok := t.Keys[key]; ok || key == topology.Hostname {
@@ -101,7 +101,7 @@ func NewTopologyState(q *podgroup.Queue, a *offering.Acceptance, r *Rooms, all [
 	return t
 }
 
-// valuesOf returns the values that leaving nodes with residents have for a label.
+// valuesOf returns the values of a label on the leaving nodes that have residents.
 func valuesOf(key string, nodes []cluster.Node) []string {
 	var out []string
 	for i := range nodes {
@@ -113,9 +113,9 @@ func valuesOf(key string, nodes []cluster.Node) []string {
 }
 
 // newLabelDomains returns the domains of a label. offers and nodes have the offers and the nodes by their value of the
-// label, and more has the values of leaving nodes. sizeOffers and sizeNodes are the numbers of offers and nodes.
-func newLabelDomains(offers, nodes *bitset.Column, more []string, sizeOffers, sizeNodes int) *LabelDomains {
-	f := &LabelDomains{nodeAt: make([]int, sizeNodes), OfferAt: make([]int, sizeOffers)}
+// label, and more has the values of leaving nodes.
+func newLabelDomains(offers, nodes *bitset.Column, more []string, offerCount, nodeCount int) *LabelDomains {
+	f := &LabelDomains{nodeAt: make([]int, nodeCount), OfferAt: make([]int, offerCount)}
 	f.Values = slices.Compact(slices.Sorted(slices.Values(slices.Concat(offers.Values, nodes.Values, more))))
 	for i := range f.nodeAt {
 		f.nodeAt[i] = len(f.Values)
@@ -130,8 +130,8 @@ func newLabelDomains(offers, nodes *bitset.Column, more []string, sizeOffers, si
 		return bitset.New(size)
 	}
 	for d, value := range f.Values {
-		f.Offers = append(f.Offers, pick(offers, value, sizeOffers))
-		f.Nodes = append(f.Nodes, pick(nodes, value, sizeNodes))
+		f.Offers = append(f.Offers, pick(offers, value, offerCount))
+		f.Nodes = append(f.Nodes, pick(nodes, value, nodeCount))
 		f.Nodes[d].Each(func(i int) { f.nodeAt[i] = d })
 		f.Offers[d].Each(func(o int) { f.OfferAt[o] = d })
 	}
@@ -318,8 +318,8 @@ func (t *TopologyState) Fork() *TopologyState {
 	return &out
 }
 
-// HasPod reports whether the group, over host names, counts a pod on one of the nodes, or on a node that accepts no new
-// pods.
+// HasPod reports whether the group, which is over host names, counts a pod on any node, including nodes that accept no
+// new pods.
 func (t *TopologyState) HasPod(rooms *Rooms, group int) bool {
 	return t.OnClosedNodes[group] || rooms.NodesWithPod(group).Any()
 }

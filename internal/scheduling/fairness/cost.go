@@ -6,9 +6,9 @@ import (
 )
 
 const (
-	// costlyFactor multiplies the cost of pods that cost more than an ordinary pod, because the solver also compares
-	// their rules with each other.
-	costlyFactor = 4
+	// rulesFactor multiplies the cost of pods that cost more than 1, because the solver also compares their rules with
+	// each other.
+	rulesFactor = 4
 	// soleResourceCost is added for each extended resource that no other kind of pods requests, because the resource
 	// adds a dimension to all resource vectors of the plan.
 	soleResourceCost = 8
@@ -19,14 +19,14 @@ const (
 const maxCountedRules = 1000
 
 // Cost returns what the pod costs in a plan, in units of Share. It does not include soleResourceCost, which depends on
-// the other pods. Its time is proportional to the number of the pod's rules, up to about a thousand.
+// the other pods. Cost takes time in proportion to the number of the pod's rules, up to maxCountedRules.
 func Cost(p *cluster.Pod) int {
-	n := len(p.Required) + len(p.Preferred) + len(p.HostPorts) + len(p.Spread) + len(p.Affinity) + len(p.AntiAffinity)
-	if n > maxCountedRules {
-		return n
+	rules := len(p.Required) + len(p.Preferred) + len(p.HostPorts) + len(p.Spread) + len(p.Affinity) + len(p.AntiAffinity)
+	if rules > maxCountedRules {
+		return rules
 	}
 	if cost := podgroup.Cost(p); cost > 1 {
-		return cost * costlyFactor
+		return cost * rulesFactor
 	}
 	return 1
 }

@@ -14,14 +14,14 @@ type Share struct {
 	MaxPlanCost int
 	// CostlyAbove is a threshold: a kind of pods that costs more is costly.
 	CostlyAbove int
-	// MaxSliceCost is the most that a slice may cost; a slice is a separate plan for costly kinds (see Divide). A single kind
-	// that costs more than MaxSliceCost gets a slice of its own. Costly kinds need no slice if together they cost no more than
-	// MaxSliceCost, and all kinds cost no more than MaxPlanCost.
+	// MaxSliceCost is the most that a slice may cost; a slice is a separate plan for costly kinds (see Divide). A
+	// single kind that costs more gets a slice of its own. Costly kinds need no slice if together they cost no more
+	// than MaxSliceCost, and all kinds cost no more than MaxPlanCost.
 	MaxSliceCost int
 }
 
-// DefaultShare returns the share that the controller starts with, which is also the largest. One plan holds 10,000 kinds of
-// ordinary pods. A slice holds 13 pods with 50 anti-affinity terms of two labels each.
+// DefaultShare returns the share that the controller starts with, which is also the largest. One plan holds 10,000
+// kinds of ordinary pods. A slice holds 13 pods with 50 anti-affinity terms of two labels each.
 func DefaultShare() Share { return Share{MaxPlanCost: 10_000, CostlyAbove: 40, MaxSliceCost: 1_500} }
 
 // SliceState records which pods were already in a slice, and what pods cost the solver.
@@ -43,18 +43,18 @@ type Division struct {
 
 // Divide splits pods into the pods that are planned now, and slices of the other pods.
 //
-// All pods are planned together if they cost at most share.MaxPlanCost, and if the costly kinds (those that cost more than
-// share.CostlyAbove each) cost at most share.MaxSliceCost together. Otherwise the costly kinds wait for a slice.
+// All pods are planned together if they cost at most share.MaxPlanCost, and if the costly kinds (those that cost more
+// than share.CostlyAbove each) cost at most share.MaxSliceCost together. Otherwise the costly kinds wait for a slice.
 //
-// share.MaxPlanCost is divided among the namespaces of the remaining kinds. A namespace that needs less than its equal part
-// is planned in full; other namespaces get the rest of its part. Within a namespace, pods of higher priority come
-// first, then those that cost less.
+// share.MaxPlanCost is divided among the namespaces of the remaining kinds. A namespace that needs less than its equal
+// part is planned in full; other namespaces get the rest of its part. Within a namespace, kinds of higher priority
+// come first, then those that cost less.
 //
 // Slices serve namespaces in turn. Priority only orders the pods within a namespace, in plans and slices, so a costly
 // pod of high priority does not delay other namespaces. Pods with required affinity to each other are in one slice,
 // as far as the slice can hold them.
-func Divide(pods []cluster.Pod, turns SliceState, share Share) Division {
-	kinds := kindsOf(pods, turns.Costs)
+func Divide(pods []cluster.Pod, state SliceState, share Share) Division {
+	kinds := kindsOf(pods, state.Costs)
 	total, costly := 0, 0
 	for i := range kinds {
 		total += kinds[i].cost
@@ -74,11 +74,11 @@ func Divide(pods []cluster.Pod, turns SliceState, share Share) Division {
 	var waiting []kind
 	for _, k := range later {
 		notNow += len(k.pods)
-		if k = k.without(turns.Served); len(k.pods) > 0 {
+		if k = k.without(state.Served); len(k.pods) > 0 {
 			waiting = append(waiting, k)
 		}
 	}
-	slice, last := nextSlice(waiting, turns.Last, share.MaxSliceCost)
+	slice, last := nextSlice(waiting, state.Last, share.MaxSliceCost)
 	for _, k := range slice {
 		out.SliceCost += k.cost
 	}
@@ -95,7 +95,6 @@ type kind struct {
 
 func (k kind) namespace() string { return k.pods[0].Namespace }
 
-// without returns the kind without the pods that were served.
 func (k kind) without(served map[string]bool) kind {
 	k.pods = slices.DeleteFunc(slices.Clone(k.pods), func(p *cluster.Pod) bool { return served[p.UID] })
 	return k
@@ -141,8 +140,9 @@ func isAlike(a, b *cluster.Pod) bool {
 		a.Requests.Equal(b.Requests) && slices.Equal(a.HostPorts, b.HostPorts) && slices.Equal(a.Volumes, b.Volumes)
 }
 
-// splitByShare divides the kinds into those that are planned now and those that are planned later. A kind is planned later if it
-// costs more than share.CostlyAbove, or if too little of its namespace's part of share.MaxPlanCost is left.
+// splitByShare divides the kinds into those that are planned now and those that are planned later. A kind is planned
+// later if it costs more than share.CostlyAbove, or if its namespace's part of share.MaxPlanCost is used up. The first
+// kind that exceeds the part uses it up.
 func splitByShare(kinds []kind, share Share) (now, later []kind) {
 	byNamespace := map[string][]kind{}
 	needs := map[string]int{}

@@ -22,8 +22,8 @@ func plain(namespace string, i int) cluster.Pod {
 		Requests: resources.Amounts{CPU: int64(100 + i), Pods: 1}}
 }
 
-// hostile returns a pod with n anti-affinity terms that no other pod has.
-func hostile(namespace string, i, n int) cluster.Pod {
+// costlyPod returns a pod with n anti-affinity terms that no other pod has.
+func costlyPod(namespace string, i, n int) cluster.Pod {
 	p := plain(namespace, i)
 	for x := range n {
 		p.AntiAffinity = append(p.AntiAffinity, cluster.Term{Key: "kubernetes.io/hostname", Weight: 1, Namespaces: []string{namespace},
@@ -40,7 +40,6 @@ func pods(n int, newPod func(i int) cluster.Pod) []cluster.Pod {
 	return out
 }
 
-// byNamespace counts pods by namespace.
 func byNamespace(pods []cluster.Pod) map[string]int {
 	out := map[string]int{}
 	for i := range pods {
@@ -82,9 +81,9 @@ func TestAllTogether(t *testing.T) {
 	for name, all := range map[string][]cluster.Pod{
 		"none":              nil,
 		"5,000 kinds":       pods(5000, func(i int) cluster.Pod { return plain("a", i) }),
-		"a few costly pods": pods(12, func(i int) cluster.Pod { return hostile("a", i, 50) }),
+		"a few costly pods": pods(12, func(i int) cluster.Pod { return costlyPod("a", i, 50) }),
 		"10,000 replicas of a costly pod": func() []cluster.Pod {
-			costly := hostile("a", 0, 50)
+			costly := costlyPod("a", 0, 50)
 			return pods(10_000, func(i int) cluster.Pod {
 				p := costly
 				p.Name = fmt.Sprintf("pod-%06d", i)
@@ -107,7 +106,7 @@ func TestAllTogether(t *testing.T) {
 func TestCostlyPodsWait(t *testing.T) {
 	t.Parallel()
 	for name, newPod := range map[string]func(i int) cluster.Pod{
-		"preferred anti-affinity": func(i int) cluster.Pod { return hostile("tenant", i, 50) },
+		"preferred anti-affinity": func(i int) cluster.Pod { return costlyPod("tenant", i, 50) },
 		"host ports": func(i int) cluster.Pod {
 			p := plain("tenant", i)
 			for x := range 200 {
@@ -160,7 +159,7 @@ func TestSoleResources(t *testing.T) {
 	sole := pods(4000, func(i int) cluster.Pod { return ask("tenant", i, fmt.Sprintf("example.com/r%d", i)) })
 	shared := pods(4000, func(i int) cluster.Pod { return ask("other", i, "nvidia.com/gpu") })
 	d := fairness.Divide(slices.Concat(shared, sole), fairness.SliceState{}, fairness.DefaultShare())
-	// A pod of tenant costs 9, and 6,000 are left for them.
+	// The pods of other cost 4,000 of 10,000. A pod of tenant costs 1+8, so 666 of them fit into the rest.
 	if got := byNamespace(d.Now); got["other"] != 4000 || got["tenant"] == 0 || got["tenant"] > 700 || d.NowCost > fairness.DefaultShare().MaxPlanCost {
 		t.Errorf("pods planned now, by namespace: %v, at a cost of %d; want all pods that request GPUs, and some of tenant", got, d.NowCost)
 	}
@@ -189,13 +188,13 @@ func TestNamespacesShare(t *testing.T) {
 func TestSlicesTakeTurns(t *testing.T) {
 	t.Parallel()
 	all := slices.Concat(
-		pods(200, func(i int) cluster.Pod { return hostile("many", i, 50) }),
-		pods(3, func(i int) cluster.Pod { return hostile("few", i, 50) }),
-		pods(2, func(i int) cluster.Pod { return hostile("one", i, 50) }),
+		pods(200, func(i int) cluster.Pod { return costlyPod("many", i, 50) }),
+		pods(3, func(i int) cluster.Pod { return costlyPod("few", i, 50) }),
+		pods(2, func(i int) cluster.Pod { return costlyPod("two", i, 50) }),
 	)
 	got := rounds(t, all, fairness.DefaultShare())
-	if first := byNamespace(got[0]); first["few"] != 3 || first["one"] != 2 {
-		t.Errorf("pods in the first slice, by namespace: %v, want all pods of few and one", first)
+	if first := byNamespace(got[0]); first["few"] != 3 || first["two"] != 2 {
+		t.Errorf("pods in the first slice, by namespace: %v, want all pods of few and two", first)
 	}
 	// With one pod for each slice, the namespaces take turns. 10 pods of many are enough.
 	share := fairness.Share{MaxPlanCost: 100, CostlyAbove: 40, MaxSliceCost: 1}
@@ -203,7 +202,7 @@ func TestSlicesTakeTurns(t *testing.T) {
 	for _, s := range rounds(t, all[190:], share)[:6] {
 		order = append(order, s[0].Namespace)
 	}
-	if want := []string{"few", "many", "one", "few", "many", "one"}; !slices.Equal(order, want) {
+	if want := []string{"few", "many", "two", "few", "many", "two"}; !slices.Equal(order, want) {
 		t.Errorf("slices serve %v, want %v", order, want)
 	}
 }
@@ -212,10 +211,10 @@ func TestSlicesTakeTurns(t *testing.T) {
 // high priority in one namespace does not delay other namespaces.
 func TestPriorityOrdersANamespace(t *testing.T) {
 	t.Parallel()
-	all := pods(5, func(i int) cluster.Pod { return hostile("a", i, 50) })
+	all := pods(5, func(i int) cluster.Pod { return costlyPod("a", i, 50) })
 	all[3].Priority = 1000
 	all[4].Created = noon.Add(-time.Hour)
-	all = append(all, pods(2, func(i int) cluster.Pod { return hostile("b", i, 50) })...)
+	all = append(all, pods(2, func(i int) cluster.Pod { return costlyPod("b", i, 50) })...)
 	var order []string
 	for _, s := range rounds(t, all, fairness.Share{MaxPlanCost: 1, CostlyAbove: 1, MaxSliceCost: 1}) {
 		order = append(order, s[0].ID())
@@ -231,7 +230,7 @@ func TestPriorityOrdersANamespace(t *testing.T) {
 func TestGangsStayTogether(t *testing.T) {
 	t.Parallel()
 	all := pods(40, func(i int) cluster.Pod {
-		p := hostile("a", i, 50)
+		p := costlyPod("a", i, 50)
 		p.Labels = map[string]string{"pair": fmt.Sprint(i % 20)}
 		p.Affinity = []cluster.Term{{Key: "kubernetes.io/hostname", Namespaces: []string{"a"},
 			Selector: cluster.Selector{Labels: requirements.Requirements{"pair": requirements.OneOf(fmt.Sprint(i % 20))}}}}
@@ -253,7 +252,7 @@ func TestGangsStayTogether(t *testing.T) {
 // TestSameInAnyOrder checks that the order in which pods are listed does not matter.
 func TestSameInAnyOrder(t *testing.T) {
 	t.Parallel()
-	all := slices.Concat(pods(50, func(i int) cluster.Pod { return hostile("a", i, 50) }),
+	all := slices.Concat(pods(50, func(i int) cluster.Pod { return costlyPod("a", i, 50) }),
 		pods(500, func(i int) cluster.Pod { return plain("b", i) }))
 	share := fairness.Share{MaxPlanCost: 1000, CostlyAbove: 40, MaxSliceCost: 300}
 	want := fairness.Divide(all, fairness.SliceState{}, share)
@@ -267,7 +266,7 @@ func TestSameInAnyOrder(t *testing.T) {
 func TestPace(t *testing.T) {
 	t.Parallel()
 	share := fairness.DefaultShare()
-	// Plans take 100 ms for each unit of cost.
+	// Plans take 100 ms for each unit of cost: 10 s at the minimum of MaxPlanCost, and 1 s for a slice that costs 10.
 	for range 20 {
 		share = share.AfterPlan(share.MaxPlanCost, time.Duration(share.MaxPlanCost)*100*time.Millisecond)
 		share = share.AfterSlice(share.MaxSliceCost, time.Duration(share.MaxSliceCost)*100*time.Millisecond)
@@ -299,12 +298,12 @@ func TestSeated(t *testing.T) {
 		p.AntiAffinity = []cluster.Term{{Key: "zone"}, {Key: "host", Weight: 5}}
 		return p
 	})
-	seats := map[string]fairness.Nomination{}
+	nominations := map[string]fairness.Nomination{}
 	for i := range waiting {
-		seats[waiting[i].ID()] = fairness.NewNomination(&waiting[i], &nodes[0])
+		nominations[waiting[i].ID()] = fairness.NewNomination(&waiting[i], &nodes[0])
 	}
-	seats[waiting[2].ID()] = fairness.Nomination{UID: "another pod with the same name", Node: "m"}
-	got := fairness.CountNominated(nodes, waiting, seats)
+	nominations[waiting[2].ID()] = fairness.Nomination{UID: "another pod with the same name", Node: "m"}
+	got := fairness.CountNominated(nodes, waiting, nominations)
 	if got[0].Requested.CPU != 600 || len(got[0].Pods) != 1 || len(got[0].HostPorts) != 1 {
 		t.Errorf("the node is %+v, want only the first pod on it; the second does not fit", got[0])
 	}

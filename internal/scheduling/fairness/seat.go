@@ -21,9 +21,9 @@ func NewNomination(p *cluster.Pod, n *cluster.Node) Nomination {
 }
 
 // CountNominated returns the nodes with each waiting pod counted on its nominated node, if the pod still fits there.
-// seats has the nominations by "namespace/name" of the pod. CountNominated does not change the given nodes.
-func CountNominated(nodes []cluster.Node, waiting []cluster.Pod, seats map[string]Nomination) []cluster.Node {
-	if len(seats) == 0 {
+// nominations has the nominations by "namespace/name" of the pod. CountNominated does not change the given nodes.
+func CountNominated(nodes []cluster.Node, waiting []cluster.Pod, nominations map[string]Nomination) []cluster.Node {
+	if len(nominations) == 0 {
 		return nodes
 	}
 	index := make(map[string]int, len(nodes)) // index of each node, by Nomination.Node
@@ -33,9 +33,9 @@ func CountNominated(nodes []cluster.Node, waiting []cluster.Pod, seats map[strin
 	out, isCopy := nodes, false
 	for i := range waiting {
 		p := &waiting[i]
-		seat, ok := seats[p.ID()]
-		at, found := index[seat.Node]
-		if !ok || !found || seat.UID != p.UID || !p.Requests.Fits(out[at].Allocatable.Sub(out[at].Requested)) {
+		nomination, ok := nominations[p.ID()]
+		at, found := index[nomination.Node]
+		if !ok || !found || nomination.UID != p.UID || !p.Requests.Fits(out[at].Allocatable.Sub(out[at].Requested)) {
 			continue
 		}
 		if !isCopy {

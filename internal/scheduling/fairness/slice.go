@@ -138,7 +138,6 @@ func (u *union) gangs(kinds []kind) []gang {
 	return out
 }
 
-// oldest returns when the oldest of the pods was created.
 func oldest(pods []*cluster.Pod) time.Time {
 	at := pods[0].Created
 	for _, p := range pods[1:] {

@@ -80,10 +80,10 @@ type option struct{ kind, from, to int32 }
 type slotUse struct{ slot, n int32 }
 
 const (
-	minRounds  = 40     // minimum number of rounds of an ascent without coarse
-	maxRounds  = 320    // maximum number of rounds of an ascent without coarse
-	roundsWork = 25_000 // rounds of an ascent without coarse, times the square root of the number of its options
-	wholeEach  = 5      // one round in wholeEach considers all options; the others only those in near
+	minRounds       = 40     // minimum number of rounds of an ascent without coarse
+	maxRounds       = 320    // maximum number of rounds of an ascent without coarse
+	roundsWork      = 25_000 // rounds of an ascent without coarse, times the square root of the number of its options
+	wholeRoundEvery = 5      // one round in five considers all options; the others only those in near
 
 	roughRounds      = 30    // rounds with few classes that represent all
 	fineRounds       = 12    // rounds with all classes, after the rough rounds
@@ -113,7 +113,6 @@ func (p *part) newAscent() *ascent {
 	return a
 }
 
-// packAsks sets asks: the requests of the classes in groups of four.
 func (a *ascent) packAsks() {
 	a.asks = grid[four](len(a.classes), fours(len(a.classes[0].ask)))
 	for c := range a.classes {
@@ -154,7 +153,6 @@ func (a *ascent) copyFor(kinds []kind) *ascent {
 	return &out
 }
 
-// reset starts the ascent again, for these numbers of pods by class.
 func (a *ascent) reset(pods []float64) {
 	a.value, a.dualPrice, a.pods = 0, nil, pods
 	a.resetShares()
@@ -166,7 +164,6 @@ func (a *ascent) reset(pods []float64) {
 	}
 }
 
-// computeSoft computes the soft dual prices.
 func (a *ascent) computeSoft() {
 	if a.coarse == nil {
 		a.climb(softRounds, startSoftness, startSoftness)
@@ -186,11 +183,11 @@ func (a *ascent) computeHard() {
 	a.climb(fineRounds, roughEndSoftness, endSoftness)
 }
 
-// climb does the given number of rounds, at least 2. The softness changes from the first value to the second.
-func (a *ascent) climb(rounds int, from, to float64) {
+// climb does the given number of rounds, at least 2. The softness changes from start to end.
+func (a *ascent) climb(rounds int, start, end float64) {
 	for n := range rounds {
-		softness := from * math.Pow(to/from, float64(n)/float64(rounds-1))
-		a.round(softness, n%wholeEach == 0 || n == rounds-1)
+		softness := start * math.Pow(end/start, float64(n)/float64(rounds-1))
+		a.round(softness, n%wholeRoundEvery == 0 || n == rounds-1)
 	}
 }
 
@@ -219,11 +216,11 @@ func (a *ascent) resetShares() {
 				asked++
 			}
 		}
-		live, toSlots := a.usedSlots[i], 0.0
+		used, toSlots := a.usedSlots[i], 0.0
 		if a.coarse != nil {
-			live = a.coarse.usedSlots[i] // the other slots are rarely scarce, and start with a share of 0
+			used = a.coarse.usedSlots[i] // the other slots are rarely scarce, and start with a share of 0
 		}
-		if len(live) > 0 {
+		if len(used) > 0 {
 			toSlots = firstSlotShare
 		}
 		if asked == 0 {
@@ -236,8 +233,8 @@ func (a *ascent) resetShares() {
 			count := a.slots[i][s].count
 			a.slots[i][s] = slot{count: count, pricePerSlot: k.price / float64(count), pace: pace{speed: 1}}
 		}
-		for _, s := range live {
-			a.slots[i][s].share = toSlots / float64(len(live))
+		for _, s := range used {
+			a.slots[i][s].share = toSlots / float64(len(used))
 		}
 		a.updateRates(i)
 	}
@@ -345,7 +342,6 @@ func (a *ascent) updateRates(i int) {
 	}
 }
 
-// rowsOf returns the rates and the loads of a kind.
 func (a *ascent) rowsOf(i int) (rates, loads []four) {
 	n := len(a.asks[0])
 	return a.rates[i*n : (i+1)*n], a.loads[i*n : (i+1)*n]
@@ -383,8 +379,8 @@ func (a *ascent) payments(c int, options []option, costs []float64) (least float
 // maxExcess is the excess cost from which no pod leans to an option, in multiples of the softness.
 const maxExcess = 16
 
-// distribute distributes the pods of a class over its options with the weight (1−x/16)^16, which is nearly e^−x. x is how
-// much more the option costs than the cheapest, divided by the least payment and by the softness.
+// distribute distributes the pods of a class over its options with the weight (1−x/16)^16, which is nearly e^−x; 16 is
+// maxExcess. x is how much more the option costs than the cheapest, divided by the least payment and by the softness.
 func (a *ascent) distribute(c int, options []option, least, softness float64) {
 	span := max(least*softness*maxExcess, 1e-12)
 	leanings := a.within(least + span)
@@ -466,7 +462,7 @@ func (a *ascent) shift(i int) {
 	if sum <= 0 {
 		return
 	}
-	total, floor := 0.0, 1e-8/float64(len(k.room)+len(a.usedSlots[i]))
+	total, floor := 0.0, 1e-8/float64(len(k.room)+len(a.usedSlots[i])) // a share of 0 could not grow again
 	for r, share := range a.shares[i] {
 		if share > 0 {
 			a.shares[i][r] = max(share*a.pace[i][r].factor(loads[r/4][r%4]/sum), floor)

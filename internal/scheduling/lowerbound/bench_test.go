@@ -34,7 +34,7 @@ func region(b *testing.B, types int) []lowerbound.Offer {
 	return out
 }
 
-// mixed returns demands of many sizes. The first demands are each in a group of their own, with a cap of 1.
+// mixed returns demands of many sizes. Each of the first demands, as many as groups, has a group with a cap of 1.
 func mixed(offers []lowerbound.Offer, demands, groups int) lowerbound.Problem {
 	d := dice(1)
 	p := lowerbound.Problem{Offers: offers, Sets: [][]int{nil}}
@@ -63,7 +63,8 @@ func zoned(offers []lowerbound.Offer, demands, sets int) lowerbound.Problem {
 	p.Offers, p.Sets = slices.Repeat(offers, 3), nil
 	d := dice(2)
 	for s := range sets {
-		zones, family := 1+d.roll(7), d.roll(12) // a bit for each zone; the family that is left out: none above 8
+		// zones has a bit for each zone. family is left out if it is at most 8; seven adjacent offers are one family.
+		zones, family := 1+d.roll(7), d.roll(12)
 		var set []int
 		for o := range p.Offers {
 			if s == 0 || zones>>(o/n)&1 == 1 && (family > 8 || o%n/7%9 != family) {

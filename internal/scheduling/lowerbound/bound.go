@@ -4,7 +4,7 @@
 // Out: a lower bound of the price of any plan, and the dual price of one pod of each class.
 // Never: a planned node, a name, or a bound above the price of some plan.
 //
-// Every step except cover is based on one theorem; for its proof, see Compute. If the dual prices of the pods on any
+// Every step except cover is based on this theorem (proof: see Compute). If the dual prices of the pods on any
 // one node add up to at most the node's price, then no plan costs less than the sum of the dual prices of all pods.
 // The steps differ in how they find dual prices, and in how they prove the limit for each node. ascent divides the
 // price of each node among its resources; generation tries nodes with whole pods.
@@ -38,7 +38,7 @@ type Problem struct {
 	Offers  []Offer  // the offerings that can be launched
 	Sets    [][]int  // by set: indices into Offers; demands with an empty set add nothing to the bound
 	Demands []Demand // the pods
-	// Caps is, by group of pods, the maximum number of them on one node, from anti-affinity and spread over host names.
+	// Caps is, by group, the maximum number of its pods on one node, from anti-affinity and spread over host names.
 	Caps []int
 	// Effort limits the search for dual prices beyond the linear relaxation. Its unit is one number read or written; a
 	// million take a few milliseconds. 0 means 5 million.

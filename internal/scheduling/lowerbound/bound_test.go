@@ -22,7 +22,7 @@ func TestBound(t *testing.T) {
 		"at least one node": {lowerbound.Problem{
 			Offers: []lowerbound.Offer{small, large}, Sets: [][]int{{0, 1}}, Demands: []lowerbound.Demand{{Count: 1, Ask: []int64{1, 8}}},
 		}, 3 * d},
-		"cheaper family by CPU": {lowerbound.Problem{
+		"CPU is cheaper on small": {lowerbound.Problem{
 			Offers: []lowerbound.Offer{small, large}, Sets: [][]int{{0, 1}},
 			Demands: []lowerbound.Demand{{Count: 10, Ask: []int64{1, 1}}, {Count: 10, Ask: []int64{1, 2}}},
 		}, 10 * d},
@@ -63,12 +63,12 @@ func TestBound(t *testing.T) {
 		}, 0},
 	} {
 		if got := lowerbound.Compute(c.problem).Price; got > c.want || got < c.want-c.want/100_000 {
-			t.Errorf("%s: %s, want %s", name, got, c.want)
+			t.Errorf("%s: the bound is %s, want %s", name, got, c.want)
 		}
 	}
 }
 
-// TestLargePods has more classes than column generation accepts. At most 1, 2, 3 or 4 of the pods fit on one node.
+// TestLargePods has more classes than column generation accepts. At most 1, 2, 3 or 4 of the 1,200 pods fit on a node.
 func TestLargePods(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ least, spread, perNode int64 }{{510, 480, 1}, {340, 150, 2}, {260, 70, 3}, {201, 48, 4}} {
@@ -78,7 +78,7 @@ func TestLargePods(t *testing.T) {
 		}
 		want := catalog.Price(1200 * int64(catalog.Dollar) / c.perNode)
 		if got := lowerbound.Compute(p).Price; got > want || got < want*999/1000 {
-			t.Errorf("%d pods per node: %s, want %s", c.perNode, got, want)
+			t.Errorf("%d pods per node: the bound is %s, want %s", c.perNode, got, want)
 		}
 	}
 }
@@ -95,7 +95,7 @@ func TestOnePodPerNodeOnManySizes(t *testing.T) {
 	}
 	// Of the pods of each size, 50 are in the first group, one is in each of four other groups, and 201 are in no
 	// group.
-	millis := int64(0)
+	millis := int64(0) // CPU of the pods, and the reserved 100 of each node with a pod of the first group
 	for _, cpu := range []int64{100, 250, 500, 1000, 1500} {
 		for _, memory := range []int64{100, 256, 512, 1024, 2048, 4096} {
 			for group, count := range []int{50, 1, 1, 1, 1, 201} {
@@ -111,6 +111,6 @@ func TestOnePodPerNodeOnManySizes(t *testing.T) {
 	}
 	want := catalog.Price(millis) * catalog.Dollar / 1000
 	if got := lowerbound.Compute(p).Price; got < want*999/1000 {
-		t.Errorf("%s, want at least the price of the pods and the reserved parts, %s", got, want)
+		t.Errorf("the bound is %s, want at least the price of the pods and the reserved parts, %s", got, want)
 	}
 }

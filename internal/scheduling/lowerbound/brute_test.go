@@ -100,9 +100,9 @@ func TestRepeatedDualPrices(t *testing.T) {
 			hard := rapid.Bool().Draw(t, "hard")
 			dualPrices := s.DualPrices(counts, hard)
 			checkDualPrices(t, p, dualPrices)
-			if again := lowerbound.New(p).DualPrices(counts, hard); !slices.Equal(dualPrices.PerPod, again.PerPod) ||
-				!slices.Equal(dualPrices.PerNode, again.PerNode) {
-				t.Errorf("the solver returns %v, want the same as a new solver: %v", dualPrices, again)
+			if want := lowerbound.New(p).DualPrices(counts, hard); !slices.Equal(dualPrices.PerPod, want.PerPod) ||
+				!slices.Equal(dualPrices.PerNode, want.PerNode) {
+				t.Errorf("the solver returns %v, want the same as a new solver: %v", dualPrices, want)
 			}
 		}
 	})
@@ -112,7 +112,7 @@ func TestRepeatedDualPrices(t *testing.T) {
 func checkDualPrices(t *rapid.T, p lowerbound.Problem, w lowerbound.DualPrices) {
 	for o, offer := range p.Offers {
 		if w.PerNode[o] > float64(offer.Price)*(1+1e-9) {
-			t.Errorf("offer %d costs %s, and its pods are worth %.0f billionths of a dollar, want at most the price", o, offer.Price, w.PerNode[o])
+			t.Errorf("offer %d costs %s, its PerNode is %.0f billionths of a dollar, want at most the price", o, offer.Price, w.PerNode[o])
 		}
 		if full := fullest(p, w.PerPod, o); full > w.PerNode[o]*(1+1e-9)+1e-3 {
 			t.Errorf("offer %d holds pods worth %.0f billionths, want at most PerNode, %.0f", o, full, w.PerNode[o])
@@ -150,7 +150,7 @@ func cheapest(p lowerbound.Problem, pods []lowerbound.Demand) float64 {
 	return best
 }
 
-// cheapestOffer returns the price of the cheapest offer that can hold these pods together.
+// cheapestOffer returns the price of the cheapest offer that holds these pods together; infinite if none does.
 func cheapestOffer(p lowerbound.Problem, pods []lowerbound.Demand) float64 {
 	best := math.Inf(1)
 	for o, offer := range p.Offers {
@@ -161,7 +161,6 @@ func cheapestOffer(p lowerbound.Problem, pods []lowerbound.Demand) float64 {
 	return best
 }
 
-// fits reports whether one instance of the offer may hold these pods.
 func fits(p lowerbound.Problem, pods []lowerbound.Demand, o int) bool {
 	used, inGroup := make([]int64, len(p.Offers[o].Room)), make([]int, len(p.Caps))
 	for _, d := range pods {
@@ -209,16 +208,17 @@ func TestBoundIsBelowFirstFit(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(24) {
 		d := dice(seed)
-		p := newProblem(seed+100, 3+d.roll(20), 2+d.roll(30), 1+d.roll(3), d.roll(2)*d.roll(20), seed%3 == 0)
+		offers, demands, sets, groups := 3+d.roll(20), 2+d.roll(30), 1+d.roll(3), d.roll(2)*d.roll(20)
+		p := newProblem(seed+100, offers, demands, sets, groups, seed%3 == 0)
 		got, plan := lowerbound.Compute(p).Price, firstFit(p)
 		if float64(got) > plan || got <= 0 && plan > 0 {
-			t.Errorf("seed %d: the bound is %s, but a plan costs %.9f dollars", seed, got, plan/1e9)
+			t.Errorf("seed %d: the bound is %s, want above 0 and at most the price of a plan, %.9f dollars", seed, got, plan/1e9)
 		}
 	}
 }
 
-// firstFit puts each pod on the first instance with room. If there is none, it launches the offer that
-// costs least for each pod of the demand.
+// firstFit puts each pod on the first instance with room. If there is none, it launches the offer with the lowest price
+// per pod of the demand. It returns the price of the plan.
 func firstFit(p lowerbound.Problem) float64 {
 	type node struct {
 		offer int

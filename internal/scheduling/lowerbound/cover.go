@@ -10,7 +10,7 @@ import (
 const maxCoveredPods = 512
 
 // cover computes, for each class and each group, the lowest price of whole instances for its pods alone. It
-// returns the highest of these prices, or value if that is higher.
+// returns the highest of these prices and value.
 //
 // The bound holds because a plan has instances for these pods. The plan costs at least as much
 // as the cheapest instances for the same number of pods, because no instance holds more of these pods
@@ -43,17 +43,17 @@ func (p *part) cover(value float64) float64 {
 }
 
 // cheapest returns the price of the cheapest nodes that hold all pods of the class, or a slightly lower price for
-// more than maxCoveredPods pods. The caller ignores a price of at most value, so instead of it cheapest may return a
-// lower price. holders are the kinds that can hold a pod of the class.
+// more than maxCoveredPods pods. The caller ignores prices of at most value, so cheapest need not be exact below
+// value. holders are the kinds that can hold a pod of the class.
 func (p *part) cheapest(c *class, holders []int, value float64) float64 {
-	ratio, single := math.Inf(1), math.Inf(1) // lowest price per pod of a full node; lowest price of a node
+	perPod, perNode := math.Inf(1), math.Inf(1) // lowest price per pod of a full node; lowest price of a node
 	for _, i := range holders {
 		k := &p.kinds[i]
-		ratio = min(ratio, k.price/float64(k.maxPods(c)))
-		single = min(single, k.price)
+		perPod = min(perPod, k.price/float64(k.maxPods(c)))
+		perNode = min(perNode, k.price)
 	}
-	if count := float64(c.count); c.count > maxCoveredPods || count*single <= value {
-		return count * ratio
+	if count := float64(c.count); c.count > maxCoveredPods || count*perNode <= value {
+		return count * perPod
 	}
 	lowest := make([]float64, c.count+1) // by number of pods: the lowest price
 	for n := 1; n <= c.count; n++ {

@@ -22,15 +22,14 @@ type generation struct {
 	used      []int       // by group: pods on a node; 0 between uses
 	dualPrice []float64   // the best proved dual prices, by class
 	value     float64     // sum of dualPrice over all pods
-	alone     []float64   // by class: lowest price per pod of nodes with only its class; its dual price is no higher
+	alone     []float64   // by class: lowest price per pod of nodes with only this class; no dual price of the class is higher
 	columns   []column    // nodes; a value is the part of a class's pods that the node holds
 	proofs    []proof     // by kind: the last proof
 	proved    [][]float64 // by call of prove: the dual prices that it returned
-	nodes     int         // limit of search nodes: maxSearchNodes, except in tests
+	nodeLimit int         // maximum number of search nodes of a knapsack: maxSearchNodes, except in tests
 	steps     int         // numbers read or written, as a measure of time
 }
 
-// podCount is a number of pods of a class on one node.
 type podCount struct {
 	class int
 	n     float64 // number of pods; an integer, except in relaxations
@@ -55,7 +54,7 @@ const (
 func (p *part) generate(dualPrice []float64, effort int) *generation {
 	g := &generation{
 		part: p, used: make([]int, len(p.problem.Caps)), dualPrice: dualPrice, value: p.total(dualPrice),
-		alone: make([]float64, len(p.classes)), proofs: make([]proof, len(p.kinds)), nodes: maxSearchNodes,
+		alone: make([]float64, len(p.classes)), proofs: make([]proof, len(p.kinds)), nodeLimit: maxSearchNodes,
 	}
 	for i := range g.proofs {
 		g.proofs[i].call = -1
@@ -140,7 +139,7 @@ func (g *generation) cut(k *kind, dualPrice []float64) float64 {
 		if most <= k.price {
 			return most
 		}
-		worth, worst := 0.0, -1 // of the most valuable node, and its index in found
+		worth, worst := 0.0, -1 // worth of the most valuable node, and its index in found
 		for i, pods := range found {
 			g.add(k, pods)
 			value := 0.0
@@ -182,10 +181,9 @@ type box struct {
 	center []float64 // by class: dual price at the center of the box
 	value  float64   // sum of the dual prices of the center over all pods
 	span   float64   // maximum distance of a dual price from the center, as a part of the dual price
-	misses int       // rounds without improvement after the last change of center or span
+	misses int       // rounds without improvement after the last change of center or span; the fourth shrinks the box
 }
 
-// newBox returns a box around the dual prices of g.
 func newBox(g *generation) *box {
 	b := &box{g: g, master: newSimplex(len(g.classes)), center: g.dualPrice, value: g.value, span: firstSpan}
 	b.resize()
@@ -220,7 +218,7 @@ func (b *box) dualPrices() []float64 {
 // optimum of the master is not at the edge of the box, or the proved sum is clearly below the best.
 func (b *box) move(proved []float64, exact bool) bool {
 	value, promise := b.g.total(proved), b.master.value()
-	ahead := promise - b.value // how much the master promised to gain; a proved gain of half of it widens the box
+	promisedGain := promise - b.value
 	switch {
 	case exact || promise-max(b.value, value) < sumTolerance*b.value:
 		// The master is right so far, and its optimum may be outside of the box.
@@ -228,8 +226,8 @@ func (b *box) move(proved []float64, exact bool) bool {
 			return false
 		}
 		b.span = min(3*b.span, 10)
-	case value > b.value+0.1*ahead:
-		if value > b.value+0.5*ahead {
+	case value > b.value+0.1*promisedGain:
+		if value > b.value+0.5*promisedGain {
 			b.span *= 1.5
 		}
 	default:

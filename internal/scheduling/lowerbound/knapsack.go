@@ -54,7 +54,7 @@ func (g *generation) maxWorth(k *kind, dualPrice []float64, threshold float64) (
 	if proved <= threshold {
 		return proved, nil
 	}
-	m := knapsack{part: g.part, kind: k, relaxed: relaxed, dualPrice: dualPrice, used: g.used, limit: g.nodes}
+	m := knapsack{part: g.part, kind: k, relaxed: relaxed, dualPrice: dualPrice, used: g.used, limit: g.nodeLimit}
 	m.podNumbers, m.left = make([]int32, len(k.classes)), slices.Clone(k.room)
 	found := m.greedy(threshold)
 	m.target = max(threshold, m.most+wholeTolerance*k.price)
@@ -88,7 +88,6 @@ func (m *knapsack) podCounts(pods []int32) (out []podCount) {
 	return out
 }
 
-// fractionalPods returns the fractional pods that the relaxation found.
 func (m *knapsack) fractionalPods() (out []podCount) {
 	for i, n := range m.relaxed.pods {
 		if n > 0 {
@@ -142,8 +141,8 @@ func (m *knapsack) greedy(threshold float64) [][]podCount {
 	})
 	found = slices.CompactFunc(found, func(a, b contents) bool { return slices.Equal(a.pods, b.pods) })
 	var out [][]podCount
-	for _, l := range found[:min(len(found), maxFoundNodes)] {
-		out = append(out, m.podCounts(l.pods))
+	for _, node := range found[:min(len(found), maxFoundNodes)] {
+		out = append(out, m.podCounts(node.pods))
 	}
 	return out
 }
@@ -252,14 +251,14 @@ func (m *knapsack) search(at int, profits float64) {
 		m.target = max(m.target, m.value+wholeTolerance*m.kind.price)
 	}
 	for ; at < len(m.order) && !m.isFull(at); at++ {
-		room := m.freeRoomPrice()
-		bound := m.value + min(room+profits, m.after.most(at, m.left, room))
+		free := m.freeRoomPrice()
+		bound := m.value + min(free+profits, m.after.most(at, m.left, free))
 		if bound <= m.target {
 			return
 		}
 		i := m.order[at]
 		c := &m.classes[m.kind.classes[i]]
-		if p := m.relaxed.profits[i]; p > 0 && c.shared < 0 {
+		if p := m.relaxed.profits[i]; p > 0 && c.shared < 0 { // classes of a shared group divide its cap, so their parts vary
 			profits = max(profits-p*float64(m.kind.maxPods(c)), 0)
 		}
 		if m.roomFor(i) == 0 {
@@ -276,7 +275,6 @@ func (m *knapsack) search(at int, profits float64) {
 	}
 }
 
-// freeRoomPrice returns the price of the free room at the rates of the relaxation.
 func (m *knapsack) freeRoomPrice() float64 {
 	sum := 0.0
 	for r, rate := range m.relaxed.rates {

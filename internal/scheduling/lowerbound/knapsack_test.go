@@ -91,7 +91,7 @@ func oneKind(t *rapid.T) (*generation, []float64) {
 	}
 	if all := parts(*p); len(all) > 0 {
 		q := all[0]
-		g := &generation{part: q, used: make([]int, 2), nodes: rapid.SampledFrom([]int{1, 5, maxSearchNodes}).Draw(t, "nodes")}
+		g := &generation{part: q, used: make([]int, 2), nodeLimit: rapid.SampledFrom([]int{1, 5, maxSearchNodes}).Draw(t, "nodes")}
 		var dualPrice []float64
 		for range q.classes {
 			dualPrice = append(dualPrice, rapid.Float64Range(0, 0.7).Draw(t, "worth")*float64(catalog.Dollar))
@@ -117,13 +117,12 @@ func (m *knapsack) eachContents(at int, visit func()) {
 	m.eachContents(at+1, visit)
 }
 
-// checkFits fails if the pods do not fit.
 func (m *knapsack) checkFits(t *rapid.T, pods []podCount) {
 	left := slices.Clone(m.kind.room)
 	for _, x := range pods {
 		c := &m.classes[x.class]
 		if x.n > float64(c.cap)*(1+1e-9) {
-			t.Fatalf("%g pods of a class of at most %d", x.n, c.cap)
+			t.Fatalf("the node has %g pods of class %d, want at most %d", x.n, x.class, c.cap)
 		}
 		for r, a := range c.ask {
 			if left[r] -= x.n * a; left[r] < -1e-6*m.kind.room[r] {

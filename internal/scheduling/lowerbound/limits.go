@@ -15,10 +15,9 @@ import (
 // maxTriedRates is the maximum number of kinds whose rates are tried on all other kinds.
 const maxTriedRates = 16
 
-// rounding is a factor slightly above 1 that is more than the relative rounding errors of the sums.
+// rounding exceeds 1 by more than the relative rounding errors of the sums.
 const rounding = 1 + 1e-12
 
-// kindRates are the rates of one kind.
 type kindRates struct {
 	perUnit    []float64 // by resource: price of one unit
 	profitable []ratio   // the classes that are worth more than they pay, highest ratio first
@@ -83,7 +82,6 @@ func lowestLimit(rates []kindRates, factors []float64, room []int64, most float6
 	return most
 }
 
-// roomPrice returns the price of the whole room at these rates.
 func roomPrice(perUnit []float64, room []int64) float64 {
 	sum := 0.0
 	for r, n := range room {
@@ -92,8 +90,7 @@ func roomPrice(perUnit []float64, room []int64) float64 {
 	return sum
 }
 
-// cheapRates returns the rates of up to maxTriedRates kinds: those on which the pods with the largest total dual
-// price pay least.
+// cheapRates returns the rates to try on all kinds.
 func (a *ascent) cheapRates() []kindRates {
 	worth, kinds := make([]float64, len(a.kinds)), make([]int, len(a.kinds)) // worth: of the pods that pay least on the kind
 	for c, i := range a.cheapestKind {

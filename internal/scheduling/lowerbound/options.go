@@ -13,11 +13,11 @@ func (a *ascent) findOptions() {
 	byGroup := make([][]int32, len(a.problem.Caps)) // by group, by kind: index of its slots for the group, plus one; 0: none yet
 	// Like byGroup, but for the slots for large pods: by kind, by resource, by slot.count minus one.
 	large := make([]int32, len(a.kinds)*resources*maxLargeSlots)
-	all := 0 // maximum number of options
+	maxOptions := 0
 	for c := range a.classes {
-		all += len(a.holders[c])
+		maxOptions += len(a.holders[c])
 	}
-	cells := make([]option, all)
+	cells := make([]option, maxOptions)      // memory for the options of all classes
 	rooms := make([][]float64, len(a.kinds)) // nil for kinds that are not in the relaxation
 	for i := range a.kinds {
 		if k := &a.kinds[i]; k.inRelaxation {
@@ -42,7 +42,7 @@ func (a *ascent) findOptions() {
 			}
 			for r, ask := range a.classes[c].ask {
 				if (maxLargeSlots+1)*ask <= room[r] {
-					continue // the class takes no slots
+					continue // the class takes no slots for large pods
 				}
 				for n := 1; n <= maxLargeSlots; n++ {
 					if used := math.Ceil(float64(n+1)*ask/room[r]) - 1; used > 0 {
@@ -59,7 +59,6 @@ func (a *ascent) findOptions() {
 	}
 }
 
-// findUsedSlots returns, by kind, the slots that a pod of some class takes, ascending.
 func (a *ascent) findUsedSlots() [][]int32 {
 	seen, out := make([][]bool, len(a.kinds)), make([][]int32, len(a.kinds))
 	for i := range a.kinds {

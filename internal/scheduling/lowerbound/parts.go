@@ -37,7 +37,7 @@ type kind struct {
 	room         []float64
 	classes      []int     // the classes whose pods fit on it, ascending
 	inRelaxation bool      // whether no other kind dominates the kind for fractional pods; see findLeads
-	rates        []float64 // by resource: the share of the price that pays for the whole room; nil if unknown
+	rates        []float64 // by resource: the price of the whole room, from the last ascent or relaxation
 }
 
 // maxPods returns the maximum number of pods of the class on one instance, if the instance has no other pods.
@@ -125,7 +125,6 @@ func (p *Problem) components() []int {
 	return owner
 }
 
-// newClasses groups equal demands into classes.
 func (p *Problem) newClasses() []class {
 	var out []class
 	members := make([]int, len(p.Caps)) // by group: number of its classes
@@ -239,11 +238,11 @@ func (p *part) dropClasses() {
 			p.holders, cells = append(p.holders, cells[:0:found[i]]), cells[found[i]:]
 		}
 	}
-	isSame := len(kept) == len(p.classes)
+	keepsAll := len(kept) == len(p.classes)
 	p.classes = kept
 	p.kinds = slices.DeleteFunc(p.kinds, func(k kind) bool { return k.price <= 0 })
 	for i := range p.kinds {
-		if k := &p.kinds[i]; !isSame {
+		if k := &p.kinds[i]; !keepsAll {
 			k.classes = slices.DeleteFunc(k.classes, func(c int) bool { return number[c] < 0 })
 			for n, c := range k.classes {
 				k.classes[n] = number[c]

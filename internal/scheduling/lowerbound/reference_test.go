@@ -30,10 +30,9 @@ func relaxation(p lowerbound.Problem) float64 {
 	for o, offer := range p.Offers {
 		priceRow := t.row(float64(offer.Price) / 1e9)
 		rates := make([]int, len(offer.Room))
-		for r, room := range offer.Room {
+		for r := range offer.Room {
 			rates[r] = t.variable(0)
 			t.set(priceRow, rates[r], 1)
-			_ = room
 		}
 		fees := map[int]int{}
 		for i, d := range p.Demands {

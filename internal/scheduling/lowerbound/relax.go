@@ -41,7 +41,7 @@ func (p *part) relax(k *kind, dualPrice []float64, threshold float64, planes int
 	n := len(k.room)
 	s := newSimplex(n + 1)
 	for r := range n {
-		s.low[r], s.high[r] = -2*k.price, 0 // no rate exceeds twice the price of the node
+		s.low[r], s.high[r] = -2*k.price, 0 // a rate is −price of its row: from 0 to twice the price of the node
 	}
 	s.low[n], s.high[n] = -1e6*k.price, 1e6*k.price // the row that makes the weights of the vertices add up to 1
 	s.columns = append(s.columns, column{rows: []int32{int32(n)}, values: []float64{1}})
@@ -66,7 +66,7 @@ func (p *part) relax(k *kind, dualPrice []float64, threshold float64, planes int
 		}
 		s.columns, vertices = append(s.columns, p.plane(k, dualPrice, gains)), append(vertices, gains)
 		s.solve()
-		if out.most+s.value() < planesTolerance*k.price {
+		if out.most+s.value() < planesTolerance*k.price { // no rates prove less than −value
 			break
 		}
 		for r := range rates {

@@ -6,9 +6,8 @@ import (
 	"strconv"
 )
 
-// With many classes, some are similar, and the best shares for a few representative classes
-// are nearly the best for all. The proof of the dual prices uses all
-// classes, so the bound is valid but slightly lower.
+// With many classes, some are similar, and the best shares for a few representative classes are nearly the best for
+// all. The proof of the dual prices uses all classes, so the bound is valid but slightly lower.
 
 const (
 	fewOptions       = 8000 // up to this number of options over all classes, an ascent is fast enough without coarse
@@ -93,7 +92,7 @@ func (a *ascent) withoutOwnSlots(c int) []option {
 	}
 	out := slices.Clone(a.options[c])
 	for i := range out {
-		out[i].from += int32(len(class.groups))
+		out[i].from += int32(len(class.groups)) // slots for groups come first
 	}
 	return out
 }

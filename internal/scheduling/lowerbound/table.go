@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// table has, by the free room of an instance, upper bounds of the worth that the classes from a position of the order
-// on can still add. It solves the integer knapsack, relaxed to one resource, by dynamic programming. This is valid
+// table has upper bounds of the worth that the classes from a position of the order to its end can add, by the free
+// room of an instance. It solves the integer knapsack, relaxed to one resource, by dynamic programming. This is valid
 // because pods that fit the room of every resource also fit the room of one resource. The resource is divided into
 // cells.
 //
@@ -111,13 +111,13 @@ func (t *table) add(at, size, n int, dualPrice float64) {
 }
 
 // most returns an upper bound of the worth that the classes from position at to the end of the order can add. left is
-// the free room by resource, and room is the price of the free room at the rates.
-func (t *table) most(at int, left []float64, room float64) float64 {
+// the free room by resource, and price is the price of the free room at the rates.
+func (t *table) most(at int, left []float64, price float64) float64 {
 	if t.resource >= 0 {
 		return t.rows[at][int(left[t.resource]/t.unit)]
 	}
 	if t.unit <= 0 {
 		return math.Inf(1)
 	}
-	return t.rows[at][min(int(room/t.unit*(1+1e-12))+1, t.cells)]
+	return t.rows[at][min(int(price/t.unit*(1+1e-12))+1, t.cells)]
 }

@@ -110,23 +110,23 @@ const maxRise = 8
 
 // slotsOf returns, by kind and by position in groups, the index of the kind's slots for the group; -1 if it has none.
 func (a *ascent) slotsOf(groups []group) [][]int32 {
-	out, at := grid[int32](len(a.kinds), len(groups)), map[int]int{}
+	out, position := grid[int32](len(a.kinds), len(groups)), map[int]int{} // position: in groups, by number
 	for i := range out {
 		for n := range out[i] {
 			out[i][n] = -1
 		}
 	}
 	for n, g := range groups {
-		at[g.number] = n
+		position[g.number] = n
 	}
 	for c := range a.classes {
-		for n, g := range a.classes[c].groups {
-			i, ok := at[g]
+		for i, number := range a.classes[c].groups {
+			n, ok := position[number]
 			if !ok {
 				continue
 			}
 			for _, o := range a.options[c] {
-				out[o.kind][i] = a.slotUses[c][int(o.from)+n].slot // slots for groups come first
+				out[o.kind][n] = a.slotUses[c][int(o.from)+i].slot // slots for groups come first
 			}
 		}
 	}

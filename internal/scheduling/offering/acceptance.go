@@ -18,7 +18,7 @@ type Acceptance struct {
 	q       *podgroup.Queue
 	numbers map[string]int // index into Sets, by key of the set
 	weights []bitset.Set   // the offers of pools with the same weight; heaviest pools first
-	plain   [][]int        // cache for signatures without preferences: the stages, including sets without room for the class
+	plain   [][]int        // by signature without preferences: cache of its stages, before Stages drops sets without room
 	classes [][]int        // by signature: its classes
 }
 
@@ -70,7 +70,6 @@ func (a *Acceptance) CanLaunch(signature int, among bitset.Set) bool {
 	return slices.ContainsFunc(a.classes[signature], func(c int) bool { return a.AnyHasRoom(among, &a.q.Classes[c]) })
 }
 
-// withinLimits returns the offers for which the limits of their pool allow at least one more node.
 func (st *Stock) withinLimits() bitset.Set {
 	out := bitset.New(len(st.Offers))
 	for _, p := range st.Pools {
@@ -106,8 +105,7 @@ func (a *Acceptance) levels(s *podgroup.Signature, hard bitset.Set, c *podgroup.
 	return out
 }
 
-// maxLevels is the maximum number of levels of a pod. If there are more, some in between are left out, so one step
-// drops several preferences.
+// maxLevels is the maximum number of sets that levels returns.
 const maxLevels = 12
 
 // stepsOf returns at most maxLevels of the levels, including the first and the last.
@@ -187,11 +185,11 @@ func (a *Acceptance) AnyHasRoom(set bitset.Set, c *podgroup.Class) bool {
 // meet the pool's minValues.
 func (a *Acceptance) meetsMinValues(set bitset.Set, variant int, c *podgroup.Class) bool {
 	v := &a.Stock.Variants[variant]
-	hosting := bitset.New(len(a.Stock.Offers))
+	withRoom := bitset.New(len(a.Stock.Offers))
 	for _, o := range v.ByPrice {
 		if set.Has(o) && a.Stock.hasRoom(a.Stock.ShapeOf(o), c.Ask, c.PortLists) {
-			hosting.Add(o)
+			withRoom.Add(o)
 		}
 	}
-	return a.Stock.Pools[v.Pool].unmetKey(hosting) == ""
+	return a.Stock.Pools[v.Pool].unmetKey(withRoom) == ""
 }

@@ -89,9 +89,9 @@ func (st *Stock) LeastPrice(offer int, ask resources.Vector, lists []int, accept
 
 // Choices returns the offers that a NodeClaim planned as offer may list, cheapest first. The number of their types is
 // not limited. among are alternatives of offer. Every combination of the instance types, zones and capacity types in
-// the result is an offering. If tight, the NodePool is near its limits, and the node must not become larger than
-// planned in limited resources.
-func (st *Stock) Choices(offer int, among bitset.Set, tight bool) []int {
+// the result is an offering. If isNearLimit, the node must not become larger than planned in the resources that the
+// NodePool limits.
+func (st *Stock) Choices(offer int, among bitset.Set, isNearLimit bool) []int {
 	if st.Offers[offer].IsReserved() {
 		return []int{offer}
 	}
@@ -99,7 +99,7 @@ func (st *Stock) Choices(offer int, among bitset.Set, tight bool) []int {
 	sorted := make([]int, 0, len(byPrice))
 	limited := st.PoolOf(offer).Remaining.names
 	for _, o := range byPrice {
-		if among.Has(o) && (!tight || noLarger(st.TypeOf(o).Capacity, st.TypeOf(offer).Capacity, limited)) {
+		if among.Has(o) && (!isNearLimit || noLarger(st.TypeOf(o).Capacity, st.TypeOf(offer).Capacity, limited)) {
 			sorted = append(sorted, o)
 		}
 	}
@@ -111,11 +111,10 @@ func noLarger(a, b resources.Amounts, names []string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { return a.Of(name) > b.Of(name) })
 }
 
-// combinable returns offerings whose instance types, zones and capacity types can be combined freely: every combination
-// is suitable. A NodeClaim lists types, zones and capacity types separately, so its list must not imply an unsuitable
-// combination. Nearly always, these are all the given offerings. Otherwise combinable keeps only the offerings with the
-// capacity type of the first offering. If that is not enough, it keeps only those in the zone of the first offering, or
-// finally only those with both.
+// combinable returns offerings whose instance types, zones and capacity types can be combined freely. A NodeClaim lists
+// types, zones and capacity types separately, so it also allows each combination of them. Nearly always, combinable
+// returns all the given offerings. Otherwise it returns the first of these lists without a hole (see hasHole): the
+// offerings with the capacity type of the first offering, those with its zone, those with both.
 func (st *Stock) combinable(offers []int) []int {
 	if len(offers) == 0 {
 		return nil
@@ -150,15 +149,15 @@ func (st *Stock) hasHole(offers []int) bool {
 		models.Add(o.Model)
 		zones, capacityTypes = zones|o.zoneBit, capacityTypes|o.capacityTypeBit
 	}
-	hole := false
+	found := false
 	models.Each(func(n int) {
 		m := st.Models[n]
-		for i := m.from; i < m.to && !hole; i++ {
+		for i := m.from; i < m.to && !found; i++ {
 			o := &st.Offers[i]
-			hole = !kept.Has(i) && o.zoneBit&zones != 0 && o.capacityTypeBit&capacityTypes != 0 && st.available.Has(i)
+			found = !kept.Has(i) && o.zoneBit&zones != 0 && o.capacityTypeBit&capacityTypes != 0 && st.available.Has(i)
 		}
 	})
-	return hole
+	return found
 }
 
 // FewTypes returns the offers of at most maxTypes types: the types that the pool's minValues need, then the cheapest.

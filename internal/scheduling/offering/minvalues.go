@@ -2,16 +2,15 @@ package offering
 
 import "github.com/joiner-sh/joiner/internal/model/bitset"
 
-// MinValue is the minValues of a requirement: the offerings of a NodeClaim must have at least that many
-// different values of a label.
+// MinValue is the minValues of a requirement: the offerings of a NodeClaim must have at least N different values of the
+// label Key.
 type MinValue struct {
-	Key string // label
-	N   int    // minimum number of different values
+	Key string
+	N   int
 
 	valueNumbers []int32 // by offer minus Pool.from: number of its value; -1: none
 }
 
-// numberValues numbers the values of the labels that have minValues in the pool.
 func (st *Stock) numberValues(p *Pool) {
 	for i := range p.MinValues {
 		l := &p.MinValues[i]

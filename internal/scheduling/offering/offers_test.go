@@ -49,8 +49,8 @@ func members(s bitset.Set) (out []int) {
 	return out
 }
 
-// TestStages checks the order of stages: heavier pools first, and the lightest preference dropped first. No stage has
-// offers that are too small, unavailable or over a limit.
+// TestStages checks the order of stages: heavier pools first, and the lightest preference dropped first. Each stage has
+// an offer with room for the pod, and no offer that is unavailable or over a limit.
 func TestStages(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -73,6 +73,7 @@ pods
     prefer 1 topology.kubernetes.io/zone In us-east-1b
     prefer 9 karpenter.sh/capacity-type In on-demand
 `, []string{"all:large/a/on all:xlarge/a/on", "all:large/b/spot all:large/a/spot all:large/a/on all:xlarge/a/spot all:xlarge/a/on"}},
+		// web gets no stage: in zone b, only m5.large is available, with 1 CPU beside the DaemonSet pod.
 		{"room", `pools
   all
     require karpenter.sh/capacity-type In spot on-demand
@@ -159,7 +160,7 @@ pods
   web cpu=1 mem=1Gi
 `)
 	if len(st.Reservations) != 1 || st.Reservations[0].Left != 1 || len(st.Reservations[0].Offers) != 1 {
-		t.Fatalf("the reservations are %+v, want one with one of two instances unused", st.Reservations)
+		t.Fatalf("the reservations are %+v, want one with Left 1, because node coming uses the other instance", st.Reservations)
 	}
 	reserved := st.Reservations[0].Offers[0]
 	ask := q.Classes[0].Ask

@@ -85,7 +85,7 @@ func (p *Pool) MaySuit(reqs requirements.Requirements) bool {
 		switch {
 		case limited && !accepted.Intersects(ask),
 			fixed && !ask.Accepts(value),
-			!limited && !fixed && !IsCloudKey(key) && !ask.Absent:
+			!limited && !fixed && !IsCloudKey(key) && !ask.Absent: // no node of the pool has the label
 			return false
 		}
 	}
@@ -100,7 +100,6 @@ func (p *Pool) RequirementText(key string) string {
 	return key + " In [" + p.fixed[key] + "]"
 }
 
-// allowedType is a type with the offerings that a pool allows.
 type allowedType struct {
 	typ       *catalog.Type
 	offerings []*catalog.Offering
@@ -146,19 +145,19 @@ type offeringNumbers struct {
 
 // number returns the number of the offering. A new offering gets the next number.
 func (p *offeringNumbers) number(o *catalog.Offering) int {
-	place := *o
-	place.Price, place.Available = 0, false
-	if next := p.last + 1; next < len(p.all) && p.all[next] == place {
+	identity := *o
+	identity.Price, identity.Available = 0, false
+	if next := p.last + 1; next < len(p.all) && p.all[next] == identity {
 		p.last = next
 		return next
 	}
-	n, known := p.at[place]
+	n, known := p.at[identity]
 	if !known {
 		if p.at == nil {
 			p.at = map[catalog.Offering]int{}
 		}
 		n = len(p.all)
-		p.all, p.at[place] = append(p.all, place), n
+		p.all, p.at[identity] = append(p.all, identity), n
 	}
 	p.last = n
 	return n

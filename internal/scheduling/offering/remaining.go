@@ -40,9 +40,9 @@ func (r RemainingLimits) Clone() RemainingLimits {
 // Unlimited reports whether the pool has no limits at all.
 func (r *RemainingLimits) Unlimited() bool { return len(r.names) == 0 && r.nodes == math.MaxInt }
 
-// MaxNodes returns how many nodes of that capacity the limits allow, at most limit.
-func (r *RemainingLimits) MaxNodes(c resources.Amounts, limit int) int {
-	n := min(limit, r.nodes)
+// MaxNodes returns how many nodes of that capacity the limits allow, at most wanted.
+func (r *RemainingLimits) MaxNodes(c resources.Amounts, wanted int) int {
+	n := min(wanted, r.nodes)
 	for i, name := range r.names {
 		if each := c.Of(name); each > 0 {
 			n = int(min(int64(n), max(r.left[i]/each, 0)))
@@ -51,7 +51,7 @@ func (r *RemainingLimits) MaxNodes(c resources.Amounts, limit int) int {
 	return n
 }
 
-// Subtract subtracts n nodes of that capacity.
+// Subtract subtracts n nodes of that capacity from what the limits still allow.
 func (r *RemainingLimits) Subtract(c resources.Amounts, n int) {
 	if r.nodes != math.MaxInt {
 		r.nodes -= n

@@ -17,7 +17,6 @@ type CapacityReservation struct {
 // IsReserved reports whether a node of the offering uses an instance of a capacity reservation.
 func (o *Offer) IsReserved() bool { return o.Reservation.ID != "" }
 
-// split separates the offerings of capacity reservations from the others.
 func (a *allowedType) split() (unreserved, reserved []*catalog.Offering) {
 	for _, o := range a.offerings {
 		if o.Reservation.ID == "" {

@@ -101,7 +101,7 @@ func (st *Stock) setShapes(m *Model, g *daemonSets, running []bitset.Set) {
 	}
 }
 
-// daemonSets are the DaemonSets of the snapshot, and the sums for sets of them.
+// daemonSets are the DaemonSets of the snapshot, and the summed requests and ports for sets of them.
 type daemonSets struct {
 	list  []*cluster.Daemon       // by namespace and name
 	ports [][]cluster.HostPort    // by DaemonSet: its host ports that pods in the queue also use
@@ -168,7 +168,7 @@ func (g *daemonSets) usageOf(set bitset.Set, ports *podgroup.Ports) *daemonUsage
 	return out
 }
 
-// shapeOf returns the shape of an offer of the model. set has the DaemonSets whose pods run on nodes of the offer.
+// shapeOf returns the shape of an offer of the model, on whose nodes the pods of this set of DaemonSets run.
 func (st *Stock) shapeOf(m *Model, g *daemonSets, set bitset.Set) Shape {
 	running := set.Clone() // the DaemonSets whose pods take room
 	set.Each(func(d int) {
@@ -210,12 +210,12 @@ func sortedDaemons(daemons []cluster.Daemon) []*cluster.Daemon {
 	return out
 }
 
-// Tolerated returns the offers of the pools whose taints are tolerated. It ignores startup
+// Tolerated returns the offers of the pools whose NoSchedule and NoExecute taints are tolerated. It ignores startup
 // taints, because they are removed before pods run.
 func (st *Stock) Tolerated(tolerations []requirements.Toleration) bitset.Set {
 	out := bitset.New(len(st.Offers))
 	for _, p := range st.Pools {
-		if _, bad := requirements.Untolerated(p.Taints, tolerations); !bad {
+		if _, isRejected := requirements.Untolerated(p.Taints, tolerations); !isRejected {
 			out.AddRange(p.from, p.to)
 		}
 	}
