@@ -139,7 +139,6 @@ func reservationText(r catalog.Reservation) string {
 // default.
 const podsOfType = 110
 
-// applyTo sets the amounts and labels of a new type from the attributes.
 func (a *attributes) applyTo(t *catalog.Type, region string) {
 	if a.amounts.Pods == 0 {
 		a.amounts.Pods = podsOfType

@@ -88,7 +88,7 @@ func (p *parser) readHeader(words []string) error {
 		return fmt.Errorf("unknown section %q: want catalog, pools, nodes, daemons, pods or solve", p.section)
 	}
 	if len(rest) > 0 {
-		return fmt.Errorf("section %s takes no arguments: %q", p.section, rest)
+		return fmt.Errorf("section %s: unexpected %q", p.section, rest)
 	}
 	return nil
 }

@@ -26,11 +26,11 @@ import (
 //
 // The entry of a planned NodeClaim begins with its NodePool and its cheapest offering: instance type, zone, capacity
 // type, price per hour and, if there is one, the ID of the capacity reservation. "or" lists the other instance types,
-// zones and capacity types that the NodeClaim allows. "with" is one of its labels. "relaxed" is a label with fewer
-// values than minValues requires. The last line of the entry has the requests of the pods of one NodeClaim and of its
-// DaemonSet pods. Adjacent planned NodeClaims that differ only in the names of their pods share one entry, with a
-// line of pods for each. In "refuse", the number before a cause is the number of offerings that it rules out, or 1 if
-// the cause is not about offerings.
+// zones and capacity types that the NodeClaim allows. "with" is one of its labels, and "taint" one of its taints.
+// "relaxed" is a label with fewer values than minValues requires. The last line of the entry has the requests of the
+// pods of one NodeClaim and of its DaemonSet pods. Adjacent planned NodeClaims that differ only in the names of their
+// pods share one entry, with a line of pods for each. In "refuse", the number before a cause is the number of
+// offerings that it rules out, or 1 if the cause is not about offerings.
 func PlanText(p packing.Plan) string {
 	var w writer
 	for i := 0; i < len(p.PlannedNodes); {

@@ -58,7 +58,7 @@
 // instance type, cpu=2 is the allocatable amount; capacity:cpu=2 is the capacity,
 // if it differs. label:key=value is a label that does not follow from the type's
 // name and amounts. The ID of a zone may follow its name: us-east-1a/use1-az1.
-// EC2 has no capacity for a short offering.
+// EC2 has no capacity for a short offering. ending residents are terminating.
 //
 // An offering of a capacity reservation has reservation=ID, and left=N for its N
 // unused instances. The type of the reservation may follow the ID:

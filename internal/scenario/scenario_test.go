@@ -82,7 +82,7 @@ func TestErrorsNameTheLine(t *testing.T) {
 		"nodes\n  a\n    resident a=b twice":          "line 3: \"twice\" is not x followed by a number from 1 to 1000000, ns=NAMESPACE or",
 		"nodes\n  a\n    apart a by k":                "line 3: apart needs a resident above it",
 		"solve effort=much":                           "line 1: want solve effort=STEPS",
-		"daemons extra":                               "line 1: section daemons takes no arguments",
+		"daemons extra":                               "line 1: section daemons: unexpected [\"extra\"]",
 	} {
 		_, err := scenario.Parse(text)
 		if err == nil || !strings.HasPrefix(err.Error(), want) {

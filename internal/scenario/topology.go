@@ -254,7 +254,6 @@ func residentText(k cluster.PodKind, n int) string {
 	return w.String()
 }
 
-// labelsText is the inverse of setLabels.
 func labelsText(labels requirements.Labels) string {
 	if len(labels) == 0 {
 		return noPod

@@ -298,8 +298,8 @@ func (t *TopologyState) FindFewest(r *Rooms, b *topology.Index, counted []bitset
 			among.AddRange(0, len(r.Nodes))
 		}
 		f := FewestPods{Pods: -1, Nodes: among.Count()}
-		if s, ok := t.closed[g]; ok {
-			f.Pods, f.Nodes = s.Pods, f.Nodes+s.Nodes
+		if closed, ok := t.closed[g]; ok {
+			f.Pods, f.Nodes = closed.Pods, f.Nodes+closed.Nodes
 		}
 		for i := among.Next(0); i >= 0 && f.Pods != 0; i = among.Next(i + 1) {
 			if n := r.Hosts[i].Matched(g); f.Pods < 0 || n < f.Pods {

@@ -215,7 +215,7 @@ func TestPriorityOrdersANamespace(t *testing.T) {
 	all[3].Priority = 1000
 	all[4].Created = noon.Add(-time.Hour)
 	all = append(all, pods(2, func(i int) cluster.Pod { return costlyPod("b", i, 50) })...)
-	var order []string
+	var order []string // each slice has one pod, because every pod costs more than MaxSliceCost
 	for _, s := range rounds(t, all, fairness.Share{MaxPlanCost: 1, CostlyAbove: 1, MaxSliceCost: 1}) {
 		order = append(order, s[0].ID())
 	}

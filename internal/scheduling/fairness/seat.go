@@ -21,7 +21,7 @@ func NewNomination(p *cluster.Pod, n *cluster.Node) Nomination {
 }
 
 // CountNominated returns the nodes with each waiting pod counted on its nominated node, if the pod still fits there.
-// nominations has the nominations by "namespace/name" of the pod. CountNominated does not change the given nodes.
+// The keys of nominations are "namespace/name" of the pod. CountNominated does not change the given nodes.
 func CountNominated(nodes []cluster.Node, waiting []cluster.Pod, nominations map[string]Nomination) []cluster.Node {
 	if len(nominations) == 0 {
 		return nodes

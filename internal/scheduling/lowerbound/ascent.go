@@ -29,7 +29,7 @@ import (
 type ascent struct {
 	*part
 	shares    [][]float64 // by kind, by resource: share of the price; with the slots, the shares sum to 1
-	pace      [][]pace    // by kind, by resource
+	pace      [][]pace    // by kind, by resource: speed of the share
 	slots     [][]slot    // by kind
 	options   [][]option  // by class: the kinds that may hold a pod of the class
 	slotUses  [][]slotUse // by class: the slots that one pod takes, for all options of the class one after the other

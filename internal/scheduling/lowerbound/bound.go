@@ -179,7 +179,6 @@ func (p *part) counts(byDemand []int) []float64 {
 	return out
 }
 
-// total returns the sum of the dual prices of all pods of the part.
 func (p *part) total(dualPrice []float64) float64 {
 	sum := 0.0
 	for i := range p.classes {

@@ -109,13 +109,14 @@ func TestRepeatedDualPrices(t *testing.T) {
 }
 
 // checkDualPrices checks that the pods on an instance are worth at most PerNode, and that PerNode is at most the price.
-func checkDualPrices(t *rapid.T, p lowerbound.Problem, w lowerbound.DualPrices) {
+func checkDualPrices(t *rapid.T, p lowerbound.Problem, prices lowerbound.DualPrices) {
 	for o, offer := range p.Offers {
-		if w.PerNode[o] > float64(offer.Price)*(1+1e-9) {
-			t.Errorf("offer %d costs %s, its PerNode is %.0f billionths of a dollar, want at most the price", o, offer.Price, w.PerNode[o])
+		if prices.PerNode[o] > float64(offer.Price)*(1+1e-9) {
+			t.Errorf("offer %d costs %s, its PerNode is %.0f billionths of a dollar, want at most the price",
+				o, offer.Price, prices.PerNode[o])
 		}
-		if full := fullest(p, w.PerPod, o); full > w.PerNode[o]*(1+1e-9)+1e-3 {
-			t.Errorf("offer %d holds pods worth %.0f billionths, want at most PerNode, %.0f", o, full, w.PerNode[o])
+		if full := fullest(p, prices.PerPod, o); full > prices.PerNode[o]*(1+1e-9)+1e-3 {
+			t.Errorf("offer %d holds pods worth %.0f billionths, want at most PerNode, %.0f", o, full, prices.PerNode[o])
 		}
 	}
 }

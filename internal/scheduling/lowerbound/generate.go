@@ -22,7 +22,7 @@ type generation struct {
 	used      []int       // by group: pods on a node; 0 between uses
 	dualPrice []float64   // the best proved dual prices, by class
 	value     float64     // sum of dualPrice over all pods
-	alone     []float64   // by class: lowest price per pod of nodes with only this class; no dual price of the class is higher
+	alone     []float64   // by class: lowest price per pod of nodes with only this class; limits its dual price
 	columns   []column    // nodes; a value is the part of a class's pods that the node holds
 	proofs    []proof     // by kind: the last proof
 	proved    [][]float64 // by call of prove: the dual prices that it returned
@@ -222,7 +222,7 @@ func (b *box) move(proved []float64, exact bool) bool {
 	switch {
 	case exact || promise-max(b.value, value) < sumTolerance*b.value:
 		// The master is right so far, and its optimum may be outside of the box.
-		if !b.isAtEdge() || value < b.value*(1-10*sumTolerance) {
+		if !b.isAtEdge() || value < b.value*(1-10*sumTolerance) { // clearly below the best
 			return false
 		}
 		b.span = min(3*b.span, 10)

@@ -17,7 +17,8 @@ func (d *dice) roll(n int) int {
 }
 
 // newProblem returns a problem with offers like those of a cloud provider: families with different
-// memory per core, sizes that double, and prices roughly in proportion.
+// memory per core, sizes that double, and prices roughly in proportion. The resources are CPU in millicores, memory in
+// MiB, pods and devices.
 func newProblem(seed uint64, offers, demands, sets, groups int, devices bool) lowerbound.Problem {
 	d := dice(seed)
 	var p lowerbound.Problem

@@ -106,7 +106,6 @@ func (st *Stock) Choices(offer int, among bitset.Set, isNearLimit bool) []int {
 	return st.combinable(sorted)
 }
 
-// noLarger reports whether a has at most as much as b of each of these resources.
 func noLarger(a, b resources.Amounts, names []string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { return a.Of(name) > b.Of(name) })
 }

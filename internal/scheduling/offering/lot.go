@@ -7,7 +7,7 @@ import "slices"
 type Lot struct {
 	Offer int     // the cheapest offer
 	Price float64 // its price in billionths of a dollar per hour
-	Mark  uint64  // hash of the accept sets that contain the lot: the same pods accept lots with the same mark
+	Mark  uint64  // hash of the given accept sets with the lot: the same pods accept lots with the same mark
 }
 
 // Lots returns the lots of the offers that are in at least one of the accept sets, except offers of capacity
