@@ -38,20 +38,21 @@ func (l *Lab) Evidence(ctx context.Context) string {
 	return b.String()
 }
 
-// writePods writes at most 15 of the pods that do not run, and why they are not scheduled.
+// writePods writes at most maxPods of the pods that do not run, and why they are not scheduled.
 func (e *evidence) writePods(ctx context.Context, b *strings.Builder) {
 	pods, err := e.lab.Kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
 	if err != nil {
 		fmt.Fprintf(b, "\npods: %v\n", err)
 		return
 	}
-	shown := 0
+	const maxPods = 15
+	notRunning := 0
 	fmt.Fprintf(b, "\npods that do not run, of %d:\n", len(pods.Items))
 	for _, p := range pods.Items {
 		if p.Status.Phase == corev1.PodRunning && p.DeletionTimestamp == nil {
 			continue
 		}
-		if shown++; shown > 15 {
+		if notRunning++; notRunning > maxPods {
 			continue
 		}
 		why := ""
@@ -63,8 +64,8 @@ func (e *evidence) writePods(ctx context.Context, b *strings.Builder) {
 		fmt.Fprintf(b, "    %s/%s %s node=%q deleted=%t %s\n", p.Namespace, p.Name, p.Status.Phase, p.Spec.NodeName,
 			p.DeletionTimestamp != nil, why)
 	}
-	if shown > 15 {
-		fmt.Fprintf(b, "    and %d more\n", shown-15)
+	if notRunning > maxPods {
+		fmt.Fprintf(b, "    and %d more\n", notRunning-maxPods)
 	}
 }
 
@@ -180,7 +181,7 @@ func (e *evidence) writeInstances(joined map[string]bool, b *strings.Builder) {
 	healthy.writeRest(b)
 }
 
-// writeEvents writes the newest warning for each combination of reason and kind of object, at most 15 warnings.
+// writeEvents writes one warning for each combination of reason and kind of object, at most 15 warnings.
 func (e *evidence) writeEvents(ctx context.Context, b *strings.Builder) {
 	events, err := e.lab.Kube.CoreV1().Events("").List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -200,29 +201,29 @@ func (e *evidence) writeEvents(ctx context.Context, b *strings.Builder) {
 	}
 }
 
-// Instances returns every instance of the account that EC2 still lists, in its current state.
+// Instances returns the instances of the lab's account and region that EC2 still lists, also terminated ones.
 func (l *Lab) Instances() []world.Instance {
 	var out []world.Instance
 	l.Emulator.Do(func(w *world.World, _ time.Time) { out = w.Region(l.Account, l.Region).Instances.All() })
 	return out
 }
 
-// Console returns an instance's console output.
-func (l *Lab) Console(instance string) string {
+// Console returns the console output of the instance with an ID.
+func (l *Lab) Console(id string) string {
 	var text string
-	l.Emulator.Do(func(w *world.World, _ time.Time) { text, _ = w.Region(l.Account, l.Region).Instances.Console(instance) })
+	l.Emulator.Do(func(w *world.World, _ time.Time) { text, _ = w.Region(l.Account, l.Region).Instances.Console(id) })
 	return text
 }
 
-func tail(path string, lines int) string {
+// tail returns the last n lines of a file, indented.
+func tail(path string, n int) string {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return "    (none)\n"
 	}
-	return "    " + strings.Join(lastLines(string(data), lines), "\n    ") + "\n"
+	return "    " + strings.Join(lastLines(string(data), n), "\n    ") + "\n"
 }
 
-// lastLines returns the last n lines of a text, without the newlines.
 func lastLines(text string, n int) []string {
 	all := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	return all[max(0, len(all)-n):]

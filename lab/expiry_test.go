@@ -47,14 +47,14 @@ spec: {maxUnavailable: 1, selector: {matchLabels: {app: web}}}
 		t.Fatal(err)
 	}
 	before := p.DeepCopy()
-	p.Spec.Template.Spec.ExpireAfter = karpenterv1.After(720 * time.Hour) // for new nodes; the existing node keeps its expiration
+	p.Spec.Template.Spec.ExpireAfter = karpenterv1.After(720 * time.Hour) // for the replacement; the old node keeps its own
 	if err := l.Client.Patch(t.Context(), p, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
 	history := watchHistory(t, l, name, old)
 
 	due := old.CreationTimestamp.Add(life)
-	within(t, l, life+time.Minute, "the old claim to be deleted", func(ctx context.Context) (bool, error) {
+	within(t, l, life+time.Minute, "the deletion of the old claim to start", func(ctx context.Context) (bool, error) {
 		claim := &karpenterv1.NodeClaim{}
 		err := l.Client.Get(ctx, client.ObjectKeyFromObject(&old), claim)
 		if claim.DeletionTimestamp != nil {
@@ -73,10 +73,10 @@ spec: {maxUnavailable: 1, selector: {matchLabels: {app: web}}}
 	}
 	initialized, _ := claims[i].StatusConditions().Find(karpenterv1.ConditionInitialized)
 	if initialized.Status != "True" || initialized.LastTransitionTime.After(old.DeletionTimestamp.Time) {
-		t.Errorf("the NodeClaim was deleted at %s, want a ready replacement before that: %+v",
+		t.Errorf("the NodeClaim was deleted at %s, want the replacement initialized before: %+v",
 			old.DeletionTimestamp, initialized)
 	}
-	within(t, l, time.Minute, "the old node to be deleted", func(ctx context.Context) (bool, error) {
+	within(t, l, time.Minute, "the old claim to be gone", func(ctx context.Context) (bool, error) {
 		err := l.Client.Get(ctx, client.ObjectKeyFromObject(&old), &karpenterv1.NodeClaim{})
 		return err != nil, client.IgnoreNotFound(err)
 	})

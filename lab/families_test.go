@@ -161,9 +161,9 @@ spec:
 type familyCase struct {
 	family
 	name         string // name of the class, the pool and the pods
-	arch         string // name in Kubernetes: "amd64"
-	instanceType string // "m5.large"
-	ec2Arch      string // name in EC2: "x86_64"
+	arch         string // Kubernetes' name, such as "amd64"
+	instanceType string // such as "m5.large"
+	ec2Arch      string // EC2's name, such as "x86_64"
 }
 
 // TestFamiliesJoin checks that nodes of every Linux family join, on both architectures. It tests each family without
@@ -194,7 +194,7 @@ func TestFamiliesJoin(t *testing.T) {
 	for _, c := range cases {
 		t.Run(strings.TrimPrefix(c.name, namespace+"-"), func(t *testing.T) {
 			i := c.checkNode(t, l, namespace)
-			awaitPreflight(t, l, c.name, metav1.ConditionTrue) // no false alarm
+			awaitPreflight(t, l, c.name, metav1.ConditionTrue) // preflight finds no fault
 			if got := renderUserData(t, l, c, cluster); got != i.UserData {
 				t.Errorf("user data (-joiner render userdata +instance):\n%s", gocmp.Diff(got, i.UserData))
 			}
@@ -209,7 +209,6 @@ func isMarkedNotReady(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeNotReady })
 }
 
-// fillPlaceholders replaces the placeholders of the configuration and of the expected texts.
 func (f *familyCase) fillPlaceholders(cluster *ekstypes.Cluster) {
 	kernelArch := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[f.arch]
 	// The replacer finds KERNEL_ARCH before the ARCH in it, because KERNEL_ARCH begins earlier in the text.
@@ -268,7 +267,7 @@ func (f *familyCase) checkNode(t *testing.T, l *lab.Lab, namespace string) world
 		"label": f.arch, "own label": f.wantLabel, "cpu": cmp.Or(f.wantCPU, "1930m"),
 	}
 	if diff := gocmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s\nimage %q, want %q; system %q, want %q…", diff, image.Name, f.wantImage,
+		t.Errorf("(-want +got):\n%s\nimage %q, want part %q; system %q, want prefix %q", diff, image.Name, f.wantImage,
 			node.Status.NodeInfo.OSImage, f.wantSystem)
 	}
 	console := l.Console(i.ID)
@@ -314,14 +313,14 @@ func renderUserData(t *testing.T, l *lab.Lab, c familyCase, cluster *ekstypes.Cl
 	var stderr bytes.Buffer
 	render.Stdin, render.Stderr = &manifests, &stderr
 	out, err := render.Output()
-	var answer struct{ UserData string }
+	var printed struct{ UserData string }
 	if err == nil {
-		err = json.Unmarshal(out, &answer)
+		err = json.Unmarshal(out, &printed)
 	}
 	if err != nil {
 		t.Fatalf("joiner render userdata: %v\n%s", err, &stderr)
 	}
-	return answer.UserData
+	return printed.UserData
 }
 
 func describeCluster(t *testing.T, l *lab.Lab) *ekstypes.Cluster {

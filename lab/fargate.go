@@ -75,7 +75,7 @@ func (l *Lab) serveAdmission(webhook http.Handler) (string, error) {
 	return listener.Addr().String(), nil
 }
 
-// serverCertificate returns a certificate for a server on 127.0.0.1.
+// serverCertificate returns a certificate for the named server, on 127.0.0.1.
 func serverCertificate(authority *pki.Authority, name string) (tls.Certificate, error) {
 	pair, err := authority.IssueServer(name, "127.0.0.1")
 	if err != nil {
@@ -98,7 +98,7 @@ func (r *Roles) AddExecutionRole(name string) error {
 		}
 	})
 	if err != nil {
-		return fmt.Errorf("make pod execution role %s: %w", name, err)
+		return fmt.Errorf("create pod execution role %s: %w", name, err)
 	}
 	return nil
 }

@@ -21,7 +21,8 @@ import (
 )
 
 // speedup divides the durations of faults, to keep the test short. It is 45, or 1 if LAB_FULL is set (make soak).
-// Undivided, the shortage lasts ten minutes, and the errors last two minutes. cmp.Or returns 45 for the key false.
+// Undivided, the shortage lasts ten minutes, and the errors last two minutes. Without LAB_FULL the map yields 0, so
+// cmp.Or returns 45.
 var speedup = cmp.Or(map[bool]time.Duration{true: 1}[os.Getenv("LAB_FULL") != ""], 45)
 
 // shortageBackoff returns the initial shortage back-off of the controller in these tests: three minutes divided by
@@ -81,7 +82,6 @@ func TestFaultsOfAWS(t *testing.T) {
 	cleanUpFaultPools(t, failedBoot, failing)
 }
 
-// cleanUpFaultPools deletes the workloads of the pools, and then the pools as deletePools does.
 func cleanUpFaultPools(t *testing.T, all ...faultPool) {
 	t.Helper()
 	for _, f := range all {
@@ -115,7 +115,6 @@ func (f faultPool) scale(t *testing.T, replicas int) {
 	scale(t, f.lab, f.name, "web", replicas)
 }
 
-// awaitLaunched waits until exactly want claims have a provider ID.
 func (f faultPool) awaitLaunched(t *testing.T, want int) {
 	t.Helper()
 	within(t, f.lab, 30*time.Second, fmt.Sprintf("%d instances of %s to be launched", want, f.name), func(context.Context) (bool, error) {
@@ -124,40 +123,39 @@ func (f faultPool) awaitLaunched(t *testing.T, want int) {
 	})
 }
 
-// fleetCalls returns the times of the CreateFleet calls for the pool.
 func (f faultPool) fleetCalls() []time.Time {
-	var at []time.Time
+	var times []time.Time
 	f.lab.Emulator.Do(func(*world.World, time.Time) {
 		for _, call := range f.lab.Estate.Region.Launches.FleetCalls() {
 			if call.Tags[karpenterv1.LabelNodePool] == f.name {
-				at = append(at, call.At)
+				times = append(times, call.At)
 			}
 		}
 	})
-	return at
+	return times
 }
 
-// checkInstances checks the numbers of launched instances (total) and of instances that are still alive (alive). Each
-// of the latter must have a NodeClaim.
-func (f faultPool) checkInstances(t *testing.T, alive, total int) {
+// checkInstances checks the numbers of launched instances and of instances that are still alive. Each living instance
+// must have a NodeClaim.
+func (f faultPool) checkInstances(t *testing.T, wantAlive, wantTotal int) {
 	t.Helper()
 	claims, providerIDs := claimsOf(t, f.lab, f.name)
 	all := instancesOf(f.lab, f.name)
 	// Ignore NodeClaims that are being deleted and have no instance: there was no capacity for them.
 	claims = slices.DeleteFunc(claims, func(c karpenterv1.NodeClaim) bool { return c.DeletionTimestamp != nil && c.Status.ProviderID == "" })
-	living := 0
+	alive := 0
 	for _, i := range all {
 		if !i.Alive() {
 			continue
 		}
-		living++
+		alive++
 		if !providerIDs["aws:///"+i.Zone+"/"+i.ID] {
 			t.Errorf("instance %s has no NodeClaim, want one", i.ID)
 		}
 	}
-	if living != alive || len(all) != total || len(claims) != alive {
+	if alive != wantAlive || len(all) != wantTotal || len(claims) != wantAlive {
 		t.Errorf("%s: %d of %d launched instances are alive, with %d NodeClaims; want %d of %d, each with a NodeClaim\n%s",
-			f.name, living, len(all), len(claims), alive, total, f.lab.Evidence(context.Background()))
+			f.name, alive, len(all), len(claims), wantAlive, wantTotal, f.lab.Evidence(context.Background()))
 	}
 }
 
@@ -176,9 +174,9 @@ func (f faultPool) awaitEvent(t *testing.T, about, reason string, words ...strin
 		})
 }
 
-// restartWhileLaunching restarts the controller while it launches eight instances and EC2's answers to Describe calls
-// are 30 seconds old. Then it deletes a NodeClaim whose instance these answers do not contain yet, and returns this
-// NodeClaim.
+// restartWhileLaunching restarts the controller while the controller launches eight instances and EC2's responses to
+// Describe calls are 30 seconds old. Then it deletes a NodeClaim whose instance these responses do not contain yet, and
+// returns the NodeClaim.
 func (f faultPool) restartWhileLaunching(t *testing.T, settings []string) karpenterv1.NodeClaim {
 	t.Helper()
 	f.scale(t, 8)
@@ -201,7 +199,7 @@ func (f faultPool) restartWhileLaunching(t *testing.T, settings []string) karpen
 // the other NodeClaims got a second instance.
 func (f faultPool) checkOneTerminated(t *testing.T, deleted karpenterv1.NodeClaim) {
 	t.Helper()
-	within(t, f.lab, 90*time.Second, "the instance of the deleted NodeClaim to be terminated", func(ctx context.Context) (bool, error) {
+	within(t, f.lab, 90*time.Second, "the deleted NodeClaim to be gone, with its instance", func(ctx context.Context) (bool, error) {
 		err := f.lab.Client.Get(ctx, client.ObjectKeyFromObject(&deleted), &karpenterv1.NodeClaim{})
 		return err != nil, client.IgnoreNotFound(err)
 	})
@@ -292,8 +290,8 @@ func (f faultPool) removeCapacity(t *testing.T) {
 	t.Logf("all instances were launched %.1f s after the end of the shortage", time.Since(ended).Seconds())
 }
 
-// checkAllRun waits until the five pods run, and checks the number of instances. The nodes join late, because EC2's
-// answers to Describe calls are 30 seconds old.
+// checkAllRun waits until the five pods run, and checks the number of instances. The nodes join late because of
+// ReadLag.
 func (f faultPool) checkAllRun(t *testing.T) {
 	t.Helper()
 	awaitRunning(t, f.lab, f.name, 5, time.Minute)

@@ -32,7 +32,7 @@ func onePerNode(l *lab.Lab, name string, replicas int) []string {
 	}
 }
 
-// checkOneEach checks that want instances were launched for the pool, that all of them are alive, and that each of them
+// checkOneEach checks that the number of instances launched for the pool is want, and that each instance is alive and
 // has one NodeClaim and one Node.
 func checkOneEach(t *testing.T, l *lab.Lab, name string, want int) {
 	t.Helper()
@@ -51,7 +51,6 @@ func checkOneEach(t *testing.T, l *lab.Lab, name string, want int) {
 	}
 }
 
-// nodesOf returns the Nodes that have the provider ID of one of the instances.
 func nodesOf(t *testing.T, l *lab.Lab, instances []world.Instance) []corev1.Node {
 	t.Helper()
 	var nodes corev1.NodeList
@@ -89,19 +88,19 @@ func TestClockSkew(t *testing.T) {
 		l.SetClock(0)
 		killController(l) // its credentials are valid only in this test
 	})
-	apart := 5*time.Minute + 10*time.Second // most services reject a skew of more than five minutes
+	skew := 5*time.Minute + 10*time.Second // most services reject a skew of more than five minutes
 	skewed := []string{"SignatureDoesNotMatch", "InvalidSignatureException"}
 	expired := []string{"ExpiredToken", "ExpiredTokenException", "RequestExpired"}
 	name := newTestNamespace(t, l)
 
-	l.SetClock(-apart)
+	l.SetClock(-skew)
 	before := refusedCalls(t, l, skewed...)
 	restartController(t, l)
 	apply(t, l, onePerNode(l, name, 1)...)
 	awaitRunning(t, l, name, 1, time.Minute)
 	afterBehind := refusedCalls(t, l, skewed...)
 
-	l.SetClock(apart)
+	l.SetClock(skew)
 	scale(t, l, name, "one-per-node", 2)
 	awaitRunning(t, l, name, 2, time.Minute)
 	restartController(t, l)
@@ -109,7 +108,8 @@ func TestClockSkew(t *testing.T) {
 		return refusedCalls(t, l, skewed...) > afterBehind && afterBehind > before, nil // rejected with both skews
 	})
 
-	// The SDK renews the credentials of Pod Identity five minutes before their end, by the controller's clock.
+	// By the controller's clock, the credentials expire ten minutes after AWS rejects them. The SDK renews them only in
+	// their last five minutes.
 	l.SetClock(10 * time.Minute)
 	agent := &lab.PodIdentity{Lab: l, Life: 8 * time.Second}
 	srv := httptest.NewServer(agent)
@@ -129,8 +129,8 @@ func TestClockSkew(t *testing.T) {
 	cleanUp(t, l, name)
 }
 
-// outageVariable is the environment variable with the duration of the API server's outage. The default is longer than
-// the duration of the controller's Lease.
+// outageVariable is the environment variable with the duration of the API server's outage. The default, 16 s, is
+// longer than the controller's Lease.
 const outageVariable = "LAB_OUTAGE"
 
 // TestAPIServerGone stops the API server while instances are being launched. Afterwards each pod must run, and must
@@ -214,6 +214,7 @@ func TestNodeRegistersTwice(t *testing.T) {
 	ensureController(t, l)
 	name := newTestNamespace(t, l)
 	l.Emulator.Do(func(w *world.World, _ time.Time) {
+		// so that the second Node exists before the kubelet registers
 		w.Faults.BootFaults = []*world.BootFault{{Count: 1, Delay: 2 * time.Second}}
 	})
 	t.Cleanup(func() { l.Emulator.Do(func(w *world.World, _ time.Time) { w.Faults.BootFaults = nil }) })
@@ -225,12 +226,12 @@ func TestNodeRegistersTwice(t *testing.T) {
 	awaitSecondNodeEvent(t, l, twin)
 	checkOneEach(t, l, name, 1)
 
-	first := awaitPreparedNode(t, l, name, i, "")
-	deleteWithoutFinalizers(t, l, first)
+	old := awaitPreparedNode(t, l, name, i, "")
+	deleteWithoutFinalizers(t, l, old)
 	l.RestartKubelet(i.ID)
-	second := awaitPreparedNode(t, l, name, i, first.UID)
-	if second.Name != first.Name {
-		t.Errorf("the kubelet registered again as Node %s, want %s", second.Name, first.Name)
+	again := awaitPreparedNode(t, l, name, i, old.UID)
+	if again.Name != old.Name {
+		t.Errorf("the kubelet registered again as Node %s, want %s", again.Name, old.Name)
 	}
 	awaitRunning(t, l, name, 1, time.Minute)
 	awaitSecondNodeEvent(t, l, createSecondNode(t, l, i)) // this time the NodeClaim already has its nodeName
@@ -289,12 +290,12 @@ func awaitPreparedNode(t *testing.T, l *lab.Lab, name string, i world.Instance, 
 	within(t, l, time.Minute, "the Node of "+i.ID+" to be prepared", func(ctx context.Context) (bool, error) {
 		nodes := nodesOf(t, l, []world.Instance{i})
 		if len(nodes) != 1 || nodes[0].UID == oldUID {
-			return false, fmt.Errorf("the instance has %d Nodes, want 1 and not the old one", len(nodes))
+			return false, fmt.Errorf("the instance has %d Nodes, want 1, whose UID is not %q", len(nodes), oldUID)
 		}
 		node = nodes[0]
 		claims, _ := claimsOf(t, l, name)
 		if len(claims) != 1 {
-			return false, fmt.Errorf("the pool has %d NodeClaims", len(claims))
+			return false, fmt.Errorf("the pool has %d NodeClaims, want 1", len(claims))
 		}
 		isPrepared := node.Labels[karpenterv1.LabelInitialized] == "true" && slices.Contains(node.Finalizers, karpenterv1.FinalizerTermination) &&
 			len(node.Spec.Taints) == 0 && claims[0].Status.NodeName == node.Name && claims[0].DeletionTimestamp == nil

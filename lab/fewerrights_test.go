@@ -21,7 +21,7 @@ import (
 // permission, the controller does not start, and the error names the permission.
 func TestFewerPermissions(t *testing.T) {
 	l := parallelLab(t, lab.Options{})
-	minimal := accountWith(t, l, "minimal", func(resource, _ string) bool {
+	minimal := kubeconfigWith(t, l, "minimal", func(resource, _ string) bool {
 		return !slices.Contains([]string{"nodeoverlays", "nodeoverlays/status", "events"}, resource)
 	})
 	c := restartController(t, l, "KUBECONFIG="+minimal)
@@ -41,26 +41,27 @@ func TestFewerPermissions(t *testing.T) {
 		return err == nil && len(pods.Items) == 1 && pods.Items[0].Status.Phase == corev1.PodRunning, err
 	})
 	log := c.Tail(1000)
-	for line, missing := range map[string]string{
+	for disabled, missing := range map[string]string{
 		"a NodeOverlay without effect is not reported": "is not allowed to list nodeoverlays.karpenter.sh, watch nodeoverlays.karpenter.sh",
 		"no events are emitted":                        "is not allowed to create events.events.k8s.io, patch events.events.k8s.io",
 	} {
-		if strings.Count(log, line) != 1 || !strings.Contains(log, missing) {
-			t.Errorf("the log must contain %q exactly once, and also %q:\n%s", line, missing, log)
+		if strings.Count(log, disabled) != 1 || !strings.Contains(log, missing) {
+			t.Errorf("the log must contain %q exactly once, and also %q:\n%s", disabled, missing, log)
 		}
 	}
 
 	if strings.Contains(log, "Server rejected event") {
-		t.Errorf("the controller sends events without the permission, want none:\n%s", log)
+		t.Errorf("the controller sends events without the permission, want no events:\n%s", log)
 	}
 
-	insufficient := accountWith(t, l, "insufficient", func(resource, verb string) bool {
+	insufficient := kubeconfigWith(t, l, "insufficient", func(resource, verb string) bool {
 		// All permissions except those for csinodes, and the patch of nodeclaims.
 		return resource != "csinodes" && (resource != "nodeclaims" || verb != "patch")
 	})
 	for want, settings := range map[string][]string{
 		"is not allowed to list csinodes.storage.k8s.io, watch csinodes.storage.k8s.io, " +
 			"patch nodeclaims.karpenter.sh; give it the chart's roles": {"KUBECONFIG=" + insufficient},
+		// NodeOverlays are optional, unless their feature gate is set.
 		"list nodeoverlays.karpenter.sh, watch nodeoverlays.karpenter.sh; " +
 			"give it the chart's roles": {"KUBECONFIG=" + minimal, "FEATURE_GATES=NodeOverlay=true"},
 	} {
@@ -74,9 +75,9 @@ func TestFewerPermissions(t *testing.T) {
 	}
 }
 
-// accountWith creates a service account with the controller's permissions for which keep returns true, and returns the
-// path of the account's kubeconfig.
-func accountWith(t *testing.T, l *lab.Lab, name string, keep func(resource, verb string) bool) string {
+// kubeconfigWith creates a service account with the permissions of the controller for which keep returns true. It
+// returns the path of a kubeconfig for the service account.
+func kubeconfigWith(t *testing.T, l *lab.Lab, name string, keep func(resource, verb string) bool) string {
 	t.Helper()
 	ctx, system := t.Context(), metav1.NamespaceSystem
 	meta := metav1.ObjectMeta{Name: name, Namespace: system}

@@ -12,6 +12,7 @@ import (
 // finding is a finding in the format of joiner doctor -o json.
 type finding struct{ Check, Verdict, Cause string }
 
+// firstFinding returns the first finding of joiner doctor. joiner is the path of the program.
 func firstFinding(ctx context.Context, l *lab.Lab, joiner string) (finding, error) {
 	printed, _, err := l.Doctor(ctx, joiner, "-o", "json")
 	if err != nil {

@@ -35,13 +35,14 @@ const restrictedLabel = "node-restriction.kubernetes.io/tier"
 
 // TestForgedNodes checks that a kubelet cannot get the labels, and thereby the pods, of another instance's NodePool.
 // While an instance boots, kubelets of other instances create Nodes with the provider ID of that instance. The
-// controller does not change these Nodes, and the NodeClaim reports why. Then the instance's own Node joins and runs
-// the pod.
+// controller does not change these Nodes, and the NodeClaim reports the mismatch. Then the instance's own Node joins
+// and runs the pod.
 func TestForgedNodes(t *testing.T) {
 	l := parallelLab(t, lab.Options{})
 	c := ensureController(t, l)
 	name := newTestNamespace(t, l)
 	// The API server refuses the instance's own kubelet until the role is mapped, so the forged Nodes join first.
+	// Preflight is off, because it would prevent the launch with this role.
 	const role = "node-of-secure"
 	if err := l.Roles.AddNodeRole(role); err != nil {
 		t.Fatal(err)
@@ -122,8 +123,7 @@ type forgedNode struct {
 	victim  world.Instance // instance whose provider ID the Node has
 }
 
-// newForgedNode returns a forged Node with the given name. join creates the Node in the cluster. The client has the
-// permissions of the kubelet with this node name.
+// newForgedNode returns a forged Node. join creates the Node in the cluster.
 func newForgedNode(t *testing.T, l *lab.Lab, name string, victim world.Instance) *forgedNode {
 	t.Helper()
 	cfg := rest.CopyConfig(l.Config)
@@ -187,9 +187,9 @@ func (f *forgedNode) describeChange(n *corev1.Node) string {
 			return fmt.Sprintf("Node %s got the label %s=%s", n.Name, key, value)
 		}
 	}
-	for _, added := range f.taints {
-		if !slices.ContainsFunc(n.Spec.Taints, func(taint corev1.Taint) bool { return taint.MatchTaint(&added) }) {
-			return fmt.Sprintf("Node %s lost its taint %s: %v", n.Name, added.Key, n.Spec.Taints)
+	for _, want := range f.taints {
+		if !slices.ContainsFunc(n.Spec.Taints, func(taint corev1.Taint) bool { return taint.MatchTaint(&want) }) {
+			return fmt.Sprintf("Node %s lost its taint %s: %v", n.Name, want.Key, n.Spec.Taints)
 		}
 	}
 	switch {
@@ -207,7 +207,7 @@ func (f *forgedNode) checkUnchanged(t *testing.T, l *lab.Lab) {
 	t.Helper()
 	n := f.get(t, l)
 	if change := f.describeChange(n); change != "" || n.DeletionTimestamp != nil {
-		t.Errorf("Node %s must be unchanged: %s; deleted at %v", n.Name, change, n.DeletionTimestamp)
+		t.Errorf("Node %s was changed, want no change: %q; deletion timestamp %v", n.Name, change, n.DeletionTimestamp)
 	}
 }
 
@@ -216,8 +216,8 @@ func (f *forgedNode) checkUnchanged(t *testing.T, l *lab.Lab) {
 func watchForged(t *testing.T, l *lab.Lab, namespace string, forged []*forgedNode) func() []string {
 	t.Helper()
 	var mu sync.Mutex
-	seen := map[string]bool{}
-	see := func(object any) {
+	problems := map[string]bool{}
+	record := func(object any) {
 		problem := ""
 		for _, f := range forged {
 			switch o := object.(type) {
@@ -234,10 +234,10 @@ func watchForged(t *testing.T, l *lab.Lab, namespace string, forged []*forgedNod
 		if problem != "" {
 			mu.Lock()
 			defer mu.Unlock()
-			seen[problem] = true
+			problems[problem] = true
 		}
 	}
-	handler := cache.ResourceEventHandlerFuncs{AddFunc: see, UpdateFunc: func(_, object any) { see(object) }}
+	handler := cache.ResourceEventHandlerFuncs{AddFunc: record, UpdateFunc: func(_, object any) { record(object) }}
 	nodeFactory := informers.NewSharedInformerFactory(l.Kube, 0)
 	podFactory := informers.NewSharedInformerFactoryWithOptions(l.Kube, 0, informers.WithNamespace(namespace))
 	for _, informer := range []cache.SharedIndexInformer{
@@ -254,7 +254,7 @@ func watchForged(t *testing.T, l *lab.Lab, namespace string, forged []*forgedNod
 	return func() []string {
 		mu.Lock()
 		defer mu.Unlock()
-		return slices.Sorted(maps.Keys(seen))
+		return slices.Sorted(maps.Keys(problems))
 	}
 }
 
@@ -266,7 +266,7 @@ func awaitMismatch(t *testing.T, l *lab.Lab, pool string, i world.Instance, forg
 	within(t, l, 30*time.Second, "the NodeClaim to report the forged Node", func(context.Context) (bool, error) {
 		claims, _ := claimsOf(t, l, pool)
 		if len(claims) != 1 {
-			return false, fmt.Errorf("%d NodeClaims", len(claims))
+			return false, fmt.Errorf("%d NodeClaims, want 1", len(claims))
 		}
 		c, _ := claims[0].StatusConditions().Find(karpenterv1.ConditionRegistered)
 		isOneSentence := strings.HasPrefix(c.Message, "Node ip-6-6-6-") && !strings.Contains(strings.TrimSuffix(c.Message, "."), ". ")
@@ -292,7 +292,7 @@ func awaitOwnNode(t *testing.T, l *lab.Lab, pool string, i world.Instance) {
 	within(t, l, time.Minute, "the instance's own Node to be initialized", func(ctx context.Context) (bool, error) {
 		claims, _ := claimsOf(t, l, pool)
 		if len(claims) != 1 || !claims[0].StatusConditions().IsTrue(karpenterv1.ConditionInitialized) {
-			return false, fmt.Errorf("%d NodeClaims", len(claims))
+			return false, fmt.Errorf("%d NodeClaims, want 1 that is initialized", len(claims))
 		}
 		node := &corev1.Node{}
 		err := l.Client.Get(ctx, client.ObjectKey{Name: i.PrivateDNSName}, node)

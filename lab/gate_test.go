@@ -28,7 +28,7 @@ import (
 // controller.
 type writeGate struct {
 	settings []string      // settings of a controller that connects through the gate
-	closed   chan struct{} // receives a token when the gate closes, so that the test kills the controller
+	closed   chan struct{} // receives a token when the gate closes: then the test kills the controller
 
 	mu          sync.Mutex // held while a write is forwarded
 	isClosed    bool
@@ -44,8 +44,9 @@ func newWriteGate(t *testing.T, l *lab.Lab) *writeGate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	serve := func(to string, transport http.RoundTripper, keepHost bool, writeName func(*http.Request, []byte) string) string {
-		target, err := url.Parse(to)
+	// serve starts a proxy to the server at a URL, and returns the proxy's URL.
+	serve := func(serverURL string, transport http.RoundTripper, keepHost bool, writeName func(*http.Request, []byte) string) string {
+		target, err := url.Parse(serverURL)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +118,7 @@ func (g *writeGate) handler(server http.Handler, writeName func(*http.Request, [
 // effect, and an exact repetition of a write whose response was withheld, because every later controller repeats it.
 func (g *writeGate) forwardWrite(server http.Handler, q *http.Request, name string, body []byte) (result *httptest.ResponseRecorder, hasClosed bool) {
 	response := httptest.NewRecorder()
-	isPoll := name == "sqs:ReceiveMessage" // it can block for long, and is a write only if it returns messages
+	isPoll := name == "sqs:ReceiveMessage" // can block for long, so mu is not held; a write only if it returns messages
 	if isPoll {
 		server.ServeHTTP(response, q)
 	}
@@ -139,21 +140,18 @@ func (g *writeGate) forwardWrite(server http.Handler, q *http.Request, name stri
 	return nil, true
 }
 
-// open opens the gate for the first write of the next controller.
 func (g *writeGate) open() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.isClosed = false
 }
 
-// stopClosing makes the gate forward all further writes without closing.
 func (g *writeGate) stopClosing() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.neverCloses = true
 }
 
-// writes returns the names of the writes after which the gate closed.
 func (g *writeGate) writes() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

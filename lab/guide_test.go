@@ -42,8 +42,8 @@ const batchIdle = 4 * time.Second
 // TestGettingStarted runs the commands of the guide like a user with a cluster. It runs each command unchanged in one
 // shell, with the AWS command line, kubectl, Helm and joiner, and compares the results with the guide.
 //
-// For the chart's pods, it runs controllers with the role that the guide's commands create. Finally the example's pods
-// run, except the pod that fits no instance. Then the test runs the commands of the README.
+// In place of the chart's pods, it runs controllers with the role that the guide's commands create. Finally the
+// example's pods run, except the pod that fits no instance. Then the test runs the commands of the README.
 func TestGettingStarted(t *testing.T) {
 	g := newGuideWalk(t)
 	g.createPrerequisites()
@@ -216,9 +216,9 @@ func findByPrefix[F any](step guideStep, all map[string]F) (found F, prefix stri
 // the node role with its access entry. Subnets and security groups already have their tags.
 func (g *guideWalk) createPrerequisites() {
 	g.t.Helper()
-	calls := eks.NewFromConfig(g.l.AWS())
+	eksClient := eks.NewFromConfig(g.l.AWS())
 	agent := &eks.CreateAddonInput{ClusterName: &g.l.Cluster, AddonName: aws.String("eks-pod-identity-agent")}
-	if _, err := calls.CreateAddon(g.t.Context(), agent); err != nil {
+	if _, err := eksClient.CreateAddon(g.t.Context(), agent); err != nil {
 		g.t.Fatal(err)
 	}
 	if err := g.l.Roles.AddNodeRole(guideNodeRole); err != nil {
@@ -226,7 +226,7 @@ func (g *guideWalk) createPrerequisites() {
 	}
 	entry := &eks.CreateAccessEntryInput{ClusterName: &g.l.Cluster, PrincipalArn: aws.String(g.l.Roles.ARN(guideNodeRole)),
 		Type: aws.String(ekscluster.EntryEC2Linux)}
-	if _, err := calls.CreateAccessEntry(g.t.Context(), entry); err != nil {
+	if _, err := eksClient.CreateAccessEntry(g.t.Context(), entry); err != nil {
 		g.t.Fatal(err)
 	}
 	(&installation{t: g.t, l: g.l}).launchSystemNodes()

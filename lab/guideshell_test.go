@@ -36,9 +36,9 @@ func newGuideShell(t *testing.T, page, folder string, env []string) *guideShell 
 	t.Helper()
 	bash, err := exec.LookPath("bash")
 	if err != nil {
-		t.Skip("no bash")
+		t.Skip("bash is not installed")
 	}
-	steps, in, err := os.Pipe()
+	steps, stepsIn, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func newGuideShell(t *testing.T, page, folder string, env []string) *guideShell 
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &guideShell{t: t, page: page, folder: folder, input: in, codes: bufio.NewReader(codes), out: filepath.Join(t.TempDir(), "out")}
+	s := &guideShell{t: t, page: page, folder: folder, input: stepsIn, codes: bufio.NewReader(codes), out: filepath.Join(t.TempDir(), "out")}
 	s.cmd = exec.Command(bash, "--noprofile", "--norc", "-c", guideLoop)
 	s.cmd.Dir, s.cmd.Env = folder, append(env, "__out="+s.out)
 	s.cmd.ExtraFiles = []*os.File{steps, codesIn}
@@ -57,7 +57,7 @@ func newGuideShell(t *testing.T, page, folder string, env []string) *guideShell 
 	_ = steps.Close()
 	_ = codesIn.Close()
 	t.Cleanup(func() {
-		_ = in.Close()
+		_ = stepsIn.Close()
 		_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
 		_ = s.cmd.Wait()
 		_ = codes.Close()
@@ -137,7 +137,6 @@ func (s *guideShell) pressCtrlC() {
 	}
 }
 
-// descendants returns the child processes of a process, recursively.
 func descendants(pid int) []int {
 	var out []int
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))

@@ -12,7 +12,7 @@ import (
 
 // guideStep is a command of a page.
 type guideStep struct {
-	line    int    // number of its first line in the page
+	line    int    // number of the command's first line in the page
 	section string // nearest heading above the command
 	text    string // unchanged text
 }

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// chartMemoryLimit is the chart's memory limit.
+	// chartMemoryLimit is the chart's memory limit, in bytes.
 	chartMemoryLimit = 1 << 30
 	// defaultHostile is the default number of pending pods of the hostile tenant, and defaultOrdinary that of the pods
 	// of the other tenant. make soak uses 400 and 20.
@@ -72,7 +72,7 @@ var hostileChanges = map[string]func(pod *corev1.Pod, i int){
 	},
 }
 
-// hostileTerms returns 50 affinity terms that no other pod has.
+// hostileTerms returns 50 affinity terms that only pod number i has.
 func hostileTerms(i int) []corev1.PodAffinityTerm {
 	var out []corev1.PodAffinityTerm
 	for x := range 50 {
@@ -91,7 +91,7 @@ func hostileTerms(i int) []corev1.PodAffinityTerm {
 // with expensive scheduling rules. The controller must stay within the chart's memory limit. Finally each pod of the
 // hostile tenant must be bound, be nominated for a node, or have an event with the reason why it has no node.
 func TestHostileTenant(t *testing.T) {
-	many, others := int(numberFrom(t, "LAB_HOSTILE", defaultHostile)), int(numberFrom(t, "LAB_ORDINARY", defaultOrdinary))
+	hostile, ordinary := int(numberFrom(t, "LAB_HOSTILE", defaultHostile)), int(numberFrom(t, "LAB_ORDINARY", defaultOrdinary))
 	l := newLab(t, lab.Options{Cluster: "hostile"})
 	disableSchedulerEvents(t, l)
 	c := restartController(t, l)
@@ -113,9 +113,9 @@ func TestHostileTenant(t *testing.T) {
 					return err == nil && p.StatusConditions().IsReady(), err
 				})
 			}
-			createHostilePods(t, l, tenant, many, hostileChanges[kind])
+			createHostilePods(t, l, tenant, hostile, hostileChanges[kind])
 			var totals, afterFailures []time.Duration
-			for i := range others {
+			for i := range ordinary {
 				total, afterFailure := createOrdinaryPod(t, l, c, other, i)
 				totals = append(totals, total)
 				if afterFailure > 0 {
@@ -130,7 +130,7 @@ func TestHostileTenant(t *testing.T) {
 				t.Logf("%d of these pods, which kube-scheduler first failed to schedule: %.1f s (median) after that, at most %.1f s",
 					len(afterFailures), afterFailures[len(afterFailures)/2].Seconds(), afterFailures[len(afterFailures)-1].Seconds())
 			}
-			awaitResults(t, l, tenant, many)
+			awaitResults(t, l, tenant, hostile)
 			peak := peakMemory(t, c.PID())
 			t.Logf("peak memory of the controller: %d MiB", peak>>20)
 			if peak > chartMemoryLimit {
@@ -146,7 +146,6 @@ func TestHostileTenant(t *testing.T) {
 	}
 }
 
-// awaitServiceAccount waits for the service account that pods of the namespace need.
 func awaitServiceAccount(t *testing.T, l *lab.Lab, name string) {
 	t.Helper()
 	within(t, l, time.Minute, "a service account", func(ctx context.Context) (bool, error) {
@@ -168,7 +167,6 @@ func labPod(namespace, name, cpu string) *corev1.Pod {
 	}
 }
 
-// createHostilePods creates n pods of the tenant, and calls change for each pod before its creation.
 func createHostilePods(t *testing.T, l *lab.Lab, tenant string, n int, change func(*corev1.Pod, int)) {
 	t.Helper()
 	var creators sync.WaitGroup
@@ -215,7 +213,7 @@ func createOrdinaryPod(t *testing.T, l *lab.Lab, c *lab.Controller, namespace st
 		if err := l.Client.List(ctx, &claims, client.MatchingLabels{karpenterv1.LabelNodePool: namespace}); err != nil {
 			return false, err
 		}
-		// kube-scheduler can bind the pod to the node of the previous pod.
+		// kube-scheduler can bind the pod to the node launched for the previous pod, if that pod is still pending.
 		current, err := l.Kube.CoreV1().Pods(namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 		if err != nil || current.Spec.NodeName != "" {
 			return err == nil, err

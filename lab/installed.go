@@ -54,17 +54,17 @@ func (a *AddOns) apply(ctx context.Context, name string) error {
 func (a *AddOns) installCreated(ctx context.Context) {
 	installed := map[string]bool{} // by ARN of the add-on
 	_ = wait.PollUntilContextCancel(ctx, addonPoll, false, func(ctx context.Context) (bool, error) {
-		var all []ekscluster.Addon
+		var addons []ekscluster.Addon
 		a.lab.Emulator.Do(func(*world.World, time.Time) {
 			if c, err := a.lab.Estate.Region.EKS.Cluster(a.lab.Cluster); err == nil {
 				for _, name := range c.Addons() {
 					if addon, err := a.lab.Estate.Region.EKS.Addon(a.lab.Cluster, name); err == nil {
-						all = append(all, *addon)
+						addons = append(addons, *addon)
 					}
 				}
 			}
 		})
-		for _, addon := range all {
+		for _, addon := range addons {
 			if !installed[addon.ARN] {
 				installed[addon.ARN] = a.apply(ctx, addon.Name) == nil
 			}

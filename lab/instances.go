@@ -114,7 +114,6 @@ func (l *Lab) RestartKubelet(id string) {
 	}
 }
 
-// run boots one instance, and runs its kubelet until the instance ends.
 func (m *instances) run(ctx context.Context, i world.Instance, restart <-chan struct{}) {
 	defer m.done.Done()
 	select {
@@ -162,11 +161,11 @@ func (m *instances) run(ctx context.Context, i world.Instance, restart <-chan st
 // boot boots an instance from its image and its user data. It returns nil if no kubelet starts.
 func (m *instances) boot(ctx context.Context, i world.Instance, say func(string)) (*kubelet.Settings, error) {
 	var image world.Image
-	var stock world.OfferedType
+	var offered world.OfferedType
 	var hasImage, isOffered, skipsUserData bool
 	m.lab.Emulator.Do(func(w *world.World, _ time.Time) {
 		image, hasImage = w.Region(i.Account, i.Region).Images.ByID(i.ImageID)
-		stock, isOffered = w.Market(i.Region).Stock(i.Type)
+		offered, isOffered = w.Market(i.Region).Stock(i.Type)
 		skipsUserData = w.SkipsUserData(i.ID)
 	})
 	if skipsUserData {
@@ -184,7 +183,7 @@ func (m *instances) boot(ctx context.Context, i world.Instance, say func(string)
 		IPv6:           i.IPv6,
 		UserData:       []byte(i.UserData),
 		RootGiB:        podVolume(i, image.Family),
-		Facts:          stock.Facts,
+		Facts:          offered.Facts,
 		NoMetadata:     i.Metadata.Endpoint == "disabled",
 		Image: instance.Image{
 			Name:         image.Name,
@@ -195,7 +194,7 @@ func (m *instances) boot(ctx context.Context, i world.Instance, say func(string)
 		},
 	}, surroundings{m.lab, i}, say)
 	if settings != nil {
-		settings.HopLimit, settings.Devices = 1, devicesOf(stock.Facts) // 1 is EC2's default
+		settings.HopLimit, settings.Devices = 1, devicesOf(offered.Facts) // 1 is EC2's default
 		if hops := i.Metadata.HopLimit; hops != nil {
 			settings.HopLimit = *hops
 		}
@@ -224,7 +223,7 @@ func podVolume(i world.Instance, family string) int64 {
 	if family == "Bottlerocket" {
 		device = "/dev/xvdb"
 	}
-	size := int64(20)
+	size := int64(20) // the size in EKS's AMIs
 	for _, v := range i.Volumes {
 		if v.Device == device {
 			size = v.SizeGiB
@@ -305,7 +304,7 @@ func aclAllows(r *world.Region, i world.Instance) bool {
 	}
 	const clientPort = 40000 // an ephemeral port of Linux
 	n := r.Network.NetworkACL(s)
-	return n == nil || n.Allows(true, 443) && n.Allows(false, clientPort)
+	return n == nil || n.Allows(true, 443) && n.Allows(false, clientPort) // true: outbound
 }
 
 // allowsEgress reports whether a security group allows outbound TCP connections to a port. It ignores the destinations

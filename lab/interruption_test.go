@@ -21,9 +21,8 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestSpotInterruption interrupts a spot node in a real cluster. The NodeClaim of its replacement exists before the
-// old NodeClaim is deleted, and no pod is evicted before this deletion. Finally all pods run on a node of another
-// offering.
+// TestSpotInterruption interrupts a spot node. The NodeClaim of its replacement exists before the old NodeClaim is
+// deleted, and no pod is evicted before this deletion. Finally all pods run on a node of another offering.
 //
 // SQS delivers each message twice, even if it was deleted in between, and the newest first. Nevertheless each step
 // happens only once.
@@ -133,33 +132,33 @@ func watchHistory(t *testing.T, l *lab.Lab, name string, old karpenterv1.NodeCla
 	t.Helper()
 	type entry struct {
 		revision uint64
-		what     string
+		change   string
 	}
 	var mu sync.Mutex
 	var entries []entry
 	seen := map[string]bool{old.Name: true}
-	see := func(e watch.Event) {
+	record := func(e watch.Event) {
 		o, ok := e.Object.(client.Object)
 		if !ok || e.Type == watch.Deleted {
 			return
 		}
 		_, isClaim := o.(*karpenterv1.NodeClaim)
-		what := ""
+		change := ""
 		switch {
 		case isClaim && !seen[o.GetName()]:
-			what = "claim added"
+			change = "claim added"
 			seen[o.GetName()] = true
 		case o.GetDeletionTimestamp() == nil || seen["deleted "+o.GetName()]: // no new deletion
 		case o.GetName() == old.Name:
-			what = "old claim deleted"
+			change = "old claim deleted"
 		case !isClaim:
-			what = "pod deleted"
+			change = "pod deleted"
 		}
 		if o.GetDeletionTimestamp() != nil {
 			seen["deleted "+o.GetName()] = true
 		}
-		if revision, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64); err == nil && what != "" {
-			entries = append(entries, entry{revision, what})
+		if revision, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64); err == nil && change != "" {
+			entries = append(entries, entry{revision, change})
 		}
 	}
 	var done sync.WaitGroup
@@ -178,7 +177,7 @@ func watchHistory(t *testing.T, l *lab.Lab, name string, old karpenterv1.NodeCla
 		done.Go(func() {
 			for e := range watching.ResultChan() {
 				mu.Lock()
-				see(e)
+				record(e)
 				mu.Unlock()
 			}
 		})
@@ -191,7 +190,7 @@ func watchHistory(t *testing.T, l *lab.Lab, name string, old karpenterv1.NodeCla
 		slices.SortFunc(entries, func(a, b entry) int { return cmp.Compare(a.revision, b.revision) })
 		var out []string
 		for _, e := range entries {
-			out = append(out, e.what)
+			out = append(out, e.change)
 		}
 		return out
 	}

@@ -57,16 +57,16 @@ func (r *Roles) TrustServiceAccount(role, namespace, account string) error {
 		return err
 	}
 	r.lab.Emulator.Do(func(w *world.World, _ time.Time) {
-		owner := w.Account(r.lab.Account)
+		awsAccount := w.Account(r.lab.Account)
 		isOfCluster := func(p identity.Provider) bool { return p.Issuer == issuer }
-		if !slices.ContainsFunc(owner.IdentityProviders(), isOfCluster) {
-			if _, err = owner.CreateIdentityProvider(issuer, stsAudience); err != nil {
+		if !slices.ContainsFunc(awsAccount.IdentityProviders(), isOfCluster) {
+			if _, err = awsAccount.CreateIdentityProvider(issuer, stsAudience); err != nil {
 				return
 			}
 		}
-		provider := owner.IdentityProviders()[slices.IndexFunc(owner.IdentityProviders(), isOfCluster)]
+		provider := awsAccount.IdentityProviders()[slices.IndexFunc(awsAccount.IdentityProviders(), isOfCluster)]
 		host := issuer[len("https://"):]
-		err = owner.UpdateTrust(role, fmt.Sprintf(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Federated":%q},
+		err = awsAccount.UpdateTrust(role, fmt.Sprintf(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Federated":%q},
 			"Action":"sts:AssumeRoleWithWebIdentity","Condition":{"StringEquals":{"%s:sub":%q,"%s:aud":%q}}}]}`,
 			provider.ARN, host, serviceAccountUser(namespace, account), host, stsAudience))
 	})
@@ -77,7 +77,7 @@ func (r *Roles) TrustServiceAccount(role, namespace, account string) error {
 }
 
 // WebIdentity returns the environment, as NAME=value, of a program whose only credentials are the token of a service
-// account. An empty audience is sts.amazonaws.com.
+// account. An empty audience means sts.amazonaws.com.
 func (s *ServiceAccounts) WebIdentity(ctx context.Context, namespace, account, roleARN, audience string) ([]string, error) {
 	if audience == "" {
 		audience = stsAudience
@@ -127,7 +127,7 @@ func (s *ServiceAccounts) webhookAdditions(
 
 // serviceToken requests a token of a service account. An empty audience means the API server.
 func (s *ServiceAccounts) serviceToken(ctx context.Context, namespace, account, audience string) (string, error) {
-	seconds := int64(24 * 60 * 60)
+	seconds := int64(24 * 60 * 60) // the default of EKS's webhook
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
 	if audience != "" {
 		request.Spec.Audiences = []string{audience}

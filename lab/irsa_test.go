@@ -21,30 +21,30 @@ func TestIRSA(t *testing.T) {
 	l := parallelLab(t, lab.Options{})
 	const system, account = metav1.NamespaceSystem, lab.ControllerAccount
 	host := issuerOf(t, l)
-	identity := func(account, role, audience string) []string {
+	identity := func(role, audience string) []string {
 		env, err := l.ServiceAccounts.WebIdentity(t.Context(), system, account, l.Roles.ARN(role), audience)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return env
 	}
-	checkCredentialsError(t, l, identity(account, lab.ControllerRole, ""), "No OpenIDConnect provider found in your account for https://"+host,
+	checkCredentialsError(t, l, identity(lab.ControllerRole, ""), "No OpenIDConnect provider found in your account for https://"+host,
 		"create an OIDC provider: aws iam create-open-id-connect-provider --url https://"+host+" --client-id-list sts.amazonaws.com")
 	if err := l.Roles.TrustServiceAccount(lab.ControllerRole, system, "other-account"); err != nil {
 		t.Fatal(err)
 	}
-	checkCredentialsError(t, l, identity(account, lab.ControllerRole, ""),
+	checkCredentialsError(t, l, identity(lab.ControllerRole, ""),
 		"AccessDenied: Not authorized to perform sts:AssumeRoleWithWebIdentity",
 		host+":sub is system:serviceaccount:kube-system:"+account+" and "+host+":aud is sts.amazonaws.com")
 	if err := l.Roles.TrustServiceAccount(lab.ControllerRole, system, account); err != nil {
 		t.Fatal(err)
 	}
-	checkCredentialsError(t, l, identity(account, lab.ControllerRole, "vault"), "Incorrect token audience",
+	checkCredentialsError(t, l, identity(lab.ControllerRole, "vault"), "Incorrect token audience",
 		"the token is for the audience vault", "eks.amazonaws.com/audience=sts.amazonaws.com")
 	// A misspelled role.
-	checkCredentialsError(t, l, identity(account, "KarpenterControler", ""), "there is no role "+l.Roles.ARN("KarpenterControler"))
+	checkCredentialsError(t, l, identity("KarpenterControler", ""), "there is no role "+l.Roles.ARN("KarpenterControler"))
 
-	c := restartController(t, l, identity(account, lab.ControllerRole, "")...)
+	c := restartController(t, l, identity(lab.ControllerRole, "")...)
 	name := nameOf(t)
 	apply(t, l, class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
 		pool(name, "", "{key: kubernetes.io/arch, operator: In, values: [amd64]}"),
@@ -58,7 +58,7 @@ func TestIRSA(t *testing.T) {
 	}
 }
 
-// issuerOf returns the cluster's issuer in the form that IAM uses.
+// issuerOf returns the cluster's issuer as in IAM: without https://.
 func issuerOf(t *testing.T, l *lab.Lab) string {
 	t.Helper()
 	issuer, err := l.ServiceAccounts.Issuer()

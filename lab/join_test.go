@@ -29,7 +29,7 @@ func TestControlPlane(t *testing.T) {
 	l := sharedLab(t)
 	version, err := l.Kube.Discovery().ServerVersion()
 	if err != nil || version.GitVersion != "v1.36.3" {
-		t.Errorf("the server is %v, %v; want v1.36.3", version, err)
+		t.Errorf("the server version is %v (error: %v), want v1.36.3", version, err)
 	}
 	name := nameOf(t)
 	i := launch(t, l, lab.NodeRole, "pool="+name)
@@ -108,12 +108,12 @@ func TestRoleThatIsNotMapped(t *testing.T) {
 				return strings.Count(l.Console(i.ID), `"Unable to register node with API server" err="Unauthorized"`) >= 2, nil
 			})
 			if _, err := l.Kube.CoreV1().Nodes().Get(t.Context(), i.PrivateDNSName, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-				t.Errorf("read the node of the rejected instance: %v, want NotFound", err)
+				t.Errorf("the Node of the rejected instance: error %v, want NotFound", err)
 			}
 			log, err := os.ReadFile(l.Logs("authenticator"))
 			if want := fmt.Sprintf(`access denied" arn=%q error="ARN is not mapped"`, l.Roles.ARN(role)); err != nil ||
 				!strings.Contains(string(log), want) {
-				t.Errorf("the authenticator's log does not contain %s (%v)", want, err)
+				t.Errorf("the authenticator's log does not contain %s (read error: %v)", want, err)
 			}
 			if err := fix(t.Context(), l, role); err != nil {
 				t.Fatal(err)
@@ -145,17 +145,17 @@ func TestAPIServerIsUnreachable(t *testing.T) {
 	terminate(t, l, i)
 }
 
-// launch starts an instance with handwritten user data. The user data sets labels as node labels. groups are the
-// security groups; empty: the cluster's group for nodes.
+// launch starts an instance with handwritten user data. labels are the node labels in this user data, as
+// KEY=VALUE,KEY=VALUE. groups are the security groups; empty: the cluster's group for nodes.
 func launch(t *testing.T, l *lab.Lab, role, labels string, groups ...string) world.Instance {
 	t.Helper()
 	ctx := t.Context()
-	calls := iam.NewFromConfig(l.AWS())
+	iamClient := iam.NewFromConfig(l.AWS())
 	profile := nameOf(t) + "-" + role
-	if _, err := calls.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: &profile}); err != nil {
+	if _, err := iamClient.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: &profile}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := calls.AddRoleToInstanceProfile(ctx,
+	if _, err := iamClient.AddRoleToInstanceProfile(ctx,
 		&iam.AddRoleToInstanceProfileInput{InstanceProfileName: &profile, RoleName: &role}); err != nil {
 		t.Fatal(err)
 	}
@@ -212,12 +212,12 @@ func al2023(t *testing.T, l *lab.Lab) string {
 		}
 	})
 	if id == "" {
-		t.Fatal("no AL2023 image")
+		t.Fatal("no standard AL2023 image for x86_64 and 1.36")
 	}
 	return id
 }
 
-// awaitReadyNode waits until an instance's node is ready and has no taints.
+// awaitReadyNode waits until an instance's node is ready, has the label of its zone and has no taints.
 func awaitReadyNode(t *testing.T, l *lab.Lab, i world.Instance) {
 	t.Helper()
 	within(t, l, time.Minute, "the node of "+i.ID+" to be ready", func(ctx context.Context) (bool, error) {
@@ -230,7 +230,7 @@ func awaitReadyNode(t *testing.T, l *lab.Lab, i world.Instance) {
 				return node.Labels[corev1.LabelTopologyZone] == i.Zone && len(node.Spec.Taints) == 0, nil
 			}
 		}
-		return false, fmt.Errorf("taints %v", node.Spec.Taints)
+		return false, fmt.Errorf("the node is not ready; taints %v", node.Spec.Taints)
 	})
 }
 

@@ -110,10 +110,10 @@ func awaitPreflightReport(t *testing.T, l *lab.Lab, name, want string) {
 		}
 		validation, _ := class.StatusConditions().Find(awsv1.ConditionValidationSucceeded)
 		preflight, _ := class.StatusConditions().Find(awsv1.ConditionPreflightPassed)
-		inPool, _ := pool.StatusConditions().Find(karpv1.ConditionNodeClassReady)
-		ok := validation.Reason == "AUTH_5" && strings.Contains(validation.Message, want) &&
-			preflight.Reason == "AUTH_5" && strings.Contains(inPool.Message, want)
-		return ok && hasEvent(ctx, l, "Pod", want), nil
+		classReady, _ := pool.StatusConditions().Find(karpv1.ConditionNodeClassReady)
+		isReported := validation.Reason == "AUTH_5" && strings.Contains(validation.Message, want) &&
+			preflight.Reason == "AUTH_5" && strings.Contains(classReady.Message, want)
+		return isReported && hasEvent(ctx, l, "Pod", want), nil
 	})
 	if n := len(l.Instances()); n != 0 {
 		t.Errorf("%d instances were launched before the cause was reported, want none", n)
@@ -137,7 +137,7 @@ func awaitLateReport(t *testing.T, l *lab.Lab, name, want string) (fix string) {
 		}
 		for _, kind := range []string{"NodeClaim", "NodePool", "Pod"} {
 			if !hasEvent(ctx, l, kind, "NodeNotJoining", want) {
-				return false, fmt.Errorf("no such event on a %s", kind)
+				return false, fmt.Errorf("no event NodeNotJoining with the cause on a %s", kind)
 			}
 		}
 		pool := &karpv1.NodePool{}
@@ -157,7 +157,6 @@ func hasEvent(ctx context.Context, l *lab.Lab, kind string, words ...string) boo
 	})
 }
 
-// fixIn returns the printed fix of the first finding.
 func fixIn(t *testing.T, printed string) string {
 	t.Helper()
 	_, rest, ok := strings.Cut(printed, "\n  fix   ")
@@ -173,10 +172,10 @@ func fixIn(t *testing.T, printed string) string {
 // carries out the two most common fixes, and skips the test for any other fix.
 func applyFix(t *testing.T, l *lab.Lab, fix string) {
 	t.Helper()
-	_, lookErr := exec.LookPath("kubectl")
+	_, kubectlErr := exec.LookPath("kubectl")
 	aws := exec.CommandContext(t.Context(), "aws", "--version")
 	isKubectl := strings.HasPrefix(fix, "kubectl ")
-	if isKubectl && lookErr == nil || !isKubectl && aws.Run() == nil {
+	if isKubectl && kubectlErr == nil || !isKubectl && aws.Run() == nil {
 		shell := exec.CommandContext(t.Context(), "bash", "-euc", fix)
 		// Version 1 of the AWS command line reads the region only from AWS_DEFAULT_REGION.
 		shell.Env = append(append(os.Environ(), l.Environment()...), "AWS_DEFAULT_REGION="+l.Region)
@@ -200,7 +199,6 @@ func applyFix(t *testing.T, l *lab.Lab, fix string) {
 	}
 }
 
-// createEntry creates an access entry from options of the AWS command line.
 func createEntry(t *testing.T, l *lab.Lab, options []string) {
 	t.Helper()
 	in := &eks.CreateAccessEntryInput{}
@@ -212,7 +210,7 @@ func createEntry(t *testing.T, l *lab.Lab, options []string) {
 			in.PrincipalArn = &options[i+1]
 		case "--type":
 			in.Type = &options[i+1]
-		case "--region":
+		case "--region": // the client has the region
 		default:
 			t.Fatalf("the fix has the option %s", options[i])
 		}

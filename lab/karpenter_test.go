@@ -28,7 +28,7 @@ import (
 const (
 	poolHashVersion  = "v3"
 	classHashVersion = "v5"
-	karpenterProfile = "lab_4242424242424242424"
+	karpenterProfile = "lab_4242424242424242424" // instance profile of the class
 )
 
 // emulatedKarpenter emulates Karpenter in a lab: it launches instances, and writes their objects, as Karpenter does.
@@ -42,9 +42,9 @@ type emulatedKarpenter struct {
 	poolHash, classHash string // equal to Karpenter's hashes: see bench/conformance
 }
 
-// newPredecessor creates what Karpenter has created before the migration: the pool and class with Karpenter's
-// annotations, the instance profile of the class, and Karpenter's Deployment and service account.
-func newPredecessor(t *testing.T, l *lab.Lab, name string) *emulatedKarpenter {
+// newEmulatedKarpenter creates what exists before the migration: the pool and class with Karpenter's annotations, the
+// instance profile of the class, and Karpenter's Deployment and service account.
+func newEmulatedKarpenter(t *testing.T, l *lab.Lab, name string) *emulatedKarpenter {
 	t.Helper()
 	p := &emulatedKarpenter{t: t, l: l, name: name, pool: &karpenterv1.NodePool{}, class: &awsv1.EC2NodeClass{}}
 	apply(t, l, class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
@@ -138,7 +138,6 @@ func (p *emulatedKarpenter) tags() map[string]string {
 	}
 }
 
-// changeAWS calls do with the state of the emulated AWS, and fails the test on an error.
 func (p *emulatedKarpenter) changeAWS(do func(*world.World, time.Time) error) {
 	p.t.Helper()
 	var err error
@@ -291,11 +290,11 @@ func (p *emulatedKarpenter) createClaim(name string, i world.Instance, node *cor
 }
 
 // register changes a Node as Karpenter does once the Node has joined and is ready.
-func (p *emulatedKarpenter) register(claim *karpenterv1.NodeClaim, name string) {
+func (p *emulatedKarpenter) register(claim *karpenterv1.NodeClaim, nodeName string) {
 	p.t.Helper()
 	node := &corev1.Node{}
 	within(p.t, p.l, 10*time.Second, "the Node to be registered", func(ctx context.Context) (bool, error) {
-		if err := p.l.Client.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
+		if err := p.l.Client.Get(ctx, client.ObjectKey{Name: nodeName}, node); err != nil {
 			return false, err
 		}
 		if node.Annotations == nil {

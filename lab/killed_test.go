@@ -32,8 +32,9 @@ func TestControllerStaysDead(t *testing.T) {
 		if err != nil {
 			return false, err
 		}
-		expired := lease.Spec.RenewTime.Add(time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second)
-		return len(pods.Items) == 1 && time.Since(pods.Items[0].CreationTimestamp.Time) > 2*time.Minute && time.Since(expired) > 2*time.Minute, nil
+		expiry := lease.Spec.RenewTime.Add(time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second)
+		return len(pods.Items) == 1 && time.Since(pods.Items[0].CreationTimestamp.Time) > 2*time.Minute &&
+			time.Since(expiry) > 2*time.Minute, nil
 	})
 	within(t, l, time.Minute, "joiner doctor to report the missing controller", func(ctx context.Context) (bool, error) {
 		first, err := firstFinding(ctx, l, joiner)

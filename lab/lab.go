@@ -105,9 +105,9 @@ func (p Pace) bootTime(number int) time.Duration {
 		return p.Boot
 	}
 	r := rand.New(rand.NewPCG(p.Seed, uint64(number)))
-	factor, slow := 0.7+0.9*r.Float64(), r.Float64()
-	if p.Boots == BootStragglers && slow < 0.1 {
-		factor = 4 + 40*slow // 4 to 8, because slow is below 0.1
+	factor, rank := 0.7+0.9*r.Float64(), r.Float64()
+	if p.Boots == BootStragglers && rank < 0.1 {
+		factor = 4 + 40*rank // 4 to 8, because rank is below 0.1
 	}
 	return time.Duration(factor * float64(p.Boot))
 }
@@ -163,7 +163,7 @@ type Lab struct {
 	aws       *http.Server // serves the emulated AWS
 	tokens    *http.Server // serves TokenReviews to the API server
 	ports     *nodePorts
-	auth      *awsAuth
+	auth      *awsAuth   // caches aws-auth
 	instances *instances // boots the instances of the emulated EC2
 
 	authority *pki.Authority // signs the certificates of the lab's servers
@@ -179,7 +179,7 @@ type Lab struct {
 // Roles are the IAM roles of the lab's account, with their policies.
 type Roles struct {
 	lab     *Lab
-	granted policyScope // policies of the controller's role
+	granted policyScope // scope of the controller's policies
 }
 
 // ServiceAccounts are the service accounts of the lab's cluster, with their tokens and roles.
@@ -386,13 +386,13 @@ func (l *Lab) StartAPIServer(ctx context.Context) error { return l.plane.StartAP
 func (l *Lab) Logs(name string) string { return filepath.Join(l.Home, "logs", name+".log") }
 
 // token returns a token with which the instance with the given ID authenticates to the cluster.
-func (l *Lab) token(ctx context.Context, instance string) (string, error) {
-	access, secret, session, err := l.Emulator.Credentials(instance)
+func (l *Lab) token(ctx context.Context, instanceID string) (string, error) {
+	access, secret, session, err := l.Emulator.Credentials(instanceID)
 	if err != nil {
 		return "", err
 	}
-	credentials := aws.Credentials{AccessKeyID: access, SecretAccessKey: secret, SessionToken: session}
-	return authn.Token(ctx, credentials, l.Region, l.Cluster, time.Now())
+	keys := aws.Credentials{AccessKeyID: access, SecretAccessKey: secret, SessionToken: session}
+	return authn.Token(ctx, keys, l.Region, l.Cluster, time.Now())
 }
 
 // Close ends the lab and removes its folder. It can be called more than once.

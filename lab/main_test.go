@@ -18,7 +18,7 @@ import (
 	"github.com/joiner-sh/joiner/lab/component"
 )
 
-// theLab is the lab that the tests share. The first test that needs it starts it. Each test has its own namespace,
+// theLab is the lab that the tests share. The first call of sharedLab starts it. Each test has its own namespace,
 // pools and classes.
 var theLab struct {
 	once sync.Once
@@ -121,7 +121,7 @@ func nameOf(t *testing.T) string {
 	return strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(strings.TrimPrefix(t.Name(), "Test")))
 }
 
-// unusedPermissions maps permissions of the controller that no lab test uses to the reason why the controller has them.
+// unusedPermissions has the permissions of the controller that no lab test uses, with the reason.
 var unusedPermissions = map[string]string{
 	"ec2:DescribePlacementGroups":        "no EC2NodeClass of these tests selects a placement group; the tests of package controller cover this",
 	"arc-zonal-shift:GetManagedResource": "no controller of these tests follows zonal shifts; the tests of package controller cover this",
@@ -133,7 +133,6 @@ var usedPermissions struct {
 	all map[string]int
 }
 
-// recordPermissions records the permissions that the controller of a lab used.
 func recordPermissions(l *lab.Lab) {
 	usedPermissions.Lock()
 	defer usedPermissions.Unlock()
@@ -145,8 +144,8 @@ func recordPermissions(l *lab.Lab) {
 	}
 }
 
-// countPermissionProblems compares the calls that IAM allowed the controller, in all tests together, with its policies.
-// It prints and counts the permissions that no test used, and those that were used although unusedPermissions lists
+// countPermissionProblems compares the calls that IAM allowed the controllers of all tests with their policies. It
+// prints and counts the permissions that no test used, and those that were used although unusedPermissions lists
 // them. The result is only meaningful when all tests have run. Calls that the policies do not allow need no check here:
 // the emulated IAM denies them, and the denial fails a test.
 func countPermissionProblems(l *lab.Lab) int {

@@ -18,9 +18,8 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// TestManifestsOfKarpenter applies manifests that users wrote for Karpenter, unchanged, by server-side apply, which
-// rejects unknown fields. It is a dry run: the API server validates the objects and does not store them, so nothing is
-// launched.
+// TestManifestsOfKarpenter applies unchanged manifests that users wrote for Karpenter. Server-side apply rejects
+// unknown fields. In a dry run, the API server validates the objects and does not store them, so nothing is launched.
 func TestManifestsOfKarpenter(t *testing.T) {
 	l := sharedLab(t)
 	files, err := filepath.Glob("../bench/conformance/testdata/manifests/*.yaml")
@@ -118,7 +117,7 @@ spec: {requirements: [], priceAdjustment: "-10%"}
 		t.Fatal(err)
 	}
 	if lines := bytes.Count(text, []byte("this field has no effect")); lines != 3 {
-		t.Errorf("%d log lines about fields without effect, want 3", lines)
+		t.Errorf("%d log lines about fields without effect, want 3: early, late and cheap", lines)
 	}
 	checkNoDenials(t, l, "kube-system", lab.ControllerAccount)
 }

@@ -32,7 +32,7 @@ func TestMigration(t *testing.T) {
 	l := parallelLab(t, lab.Options{})
 	joiner := program(t)
 	name := newTestNamespace(t, l)
-	karpenter := newPredecessor(t, l, name)
+	karpenter := newEmulatedKarpenter(t, l, name)
 	karpenter.launch(name+"-x7k2p", 0)
 	karpenter.launch(name+"-m4c9z", 1)
 	apply(t, l, deployment(name, "one-per-node", 2, "1200m", "1Gi", "test: "+name))
@@ -104,16 +104,15 @@ func wantFindings(t *testing.T, r migration.Report, name string) {
 		"2 instances in EC2 are adopted", "nothing is drifted",
 		"2 Nodes stay", "the role has all permissions", "all settings of Karpenter have an effect"} {
 		if !slices.ContainsFunc(r.Findings, func(f migration.Finding) bool { return strings.Contains(f.Says, want) }) {
-			t.Errorf("no finding has %q about %s: %+v", want, name, r.Findings)
+			t.Errorf("no finding about %s has %q: %+v", name, want, r.Findings)
 		}
 	}
 }
 
-// shellCommand runs a command of a report as a user does.
 func shellCommand(t *testing.T, l *lab.Lab, command string) {
 	t.Helper()
 	if _, err := exec.LookPath("kubectl"); err != nil {
-		t.Skip("needs kubectl")
+		t.Skip("kubectl is not installed")
 	}
 	shell := exec.CommandContext(t.Context(), "bash", "-euc", command)
 	shell.Env = append(os.Environ(), l.Environment()...)
@@ -159,8 +158,8 @@ func poolStateOf(t *testing.T, l *lab.Lab, name string) poolState {
 	return out
 }
 
-// wantUnchanged checks that the claims, nodes, instances and pods of s are unchanged in the later state, which may
-// also have new ones.
+// wantUnchanged checks that the claims, nodes, instances and pods of s are unchanged in the later state. That may
+// have further objects.
 func (s poolState) wantUnchanged(t *testing.T, later poolState) {
 	t.Helper()
 	for name, was := range s.claims {
@@ -198,7 +197,6 @@ func withoutJoinerKeys(annotations map[string]string) map[string]string {
 	return out
 }
 
-// newClaims returns the pool's claims that the earlier state does not have.
 func newClaims(ctx context.Context, l *lab.Lab, name string, before poolState) ([]karpenterv1.NodeClaim, error) {
 	var claims karpenterv1.NodeClaimList
 	err := l.Client.List(ctx, &claims, client.MatchingLabels{karpenterv1.LabelNodePool: name})
@@ -278,21 +276,22 @@ func checkFieldsOfKarpenter(t *testing.T, p *emulatedKarpenter, c karpenterv1.No
 			t.Errorf("claim %s has no label %s", c.Name, key)
 		}
 	}
-	isPools := func(o metav1.OwnerReference) bool { return o.Kind == "NodePool" && o.UID == p.pool.UID }
+	isPool := func(o metav1.OwnerReference) bool { return o.Kind == "NodePool" && o.UID == p.pool.UID }
 	if c.Annotations[awsv1.AnnotationInstanceProfile] == "" ||
-		!slices.Contains(c.Finalizers, karpenterv1.FinalizerTermination) || !slices.ContainsFunc(c.OwnerReferences, isPools) {
-		t.Errorf("claim %s is not like Karpenter's: %+v", c.Name, c.ObjectMeta)
+		!slices.Contains(c.Finalizers, karpenterv1.FinalizerTermination) || !slices.ContainsFunc(c.OwnerReferences, isPool) {
+		t.Errorf("claim %s: want the annotation of the instance profile, the finalizer and the pool as owner: %+v", c.Name, c.ObjectMeta)
 	}
 	if !c.StatusConditions().IsTrue(karpenterv1.ConditionLaunched, karpenterv1.ConditionRegistered, karpenterv1.ConditionInitialized) {
 		t.Errorf("claim %s has the conditions %+v, want an initialized claim", c.Name, c.Status.Conditions)
 	}
 	node := now.nodes[c.Status.NodeName]
-	isClaims := func(o metav1.OwnerReference) bool { return o.Kind == "NodeClaim" && o.UID == c.UID }
+	isClaim := func(o metav1.OwnerReference) bool { return o.Kind == "NodeClaim" && o.UID == c.UID }
 	if node.Spec.ProviderID != c.Status.ProviderID || node.Labels[karpenterv1.LabelRegistered] != "true" ||
 		node.Labels[karpenterv1.LabelInitialized] != "true" ||
 		node.Annotations[karpenterv1.AnnotationNodePoolHash] != p.poolHash ||
-		!slices.Contains(node.Finalizers, karpenterv1.FinalizerTermination) || !slices.ContainsFunc(node.OwnerReferences, isClaims) {
-		t.Errorf("node %s is not like Karpenter's: %+v %+v", node.Name, node.ObjectMeta, node.Spec)
+		!slices.Contains(node.Finalizers, karpenterv1.FinalizerTermination) || !slices.ContainsFunc(node.OwnerReferences, isClaim) {
+		t.Errorf("node %s: want the provider ID, labels, pool hash, finalizer and owner of Karpenter's nodes: %+v %+v",
+			node.Name, node.ObjectMeta, node.Spec)
 	}
 	want := p.tags()
 	want["karpenter.sh/nodeclaim"], want["Name"] = c.Name, c.Status.NodeName

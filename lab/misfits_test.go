@@ -22,7 +22,7 @@ import (
 type unjoinableClass struct {
 	spec      string // lines of the spec
 	arch      string // CPU architecture that the pod requires
-	preflight string // value of the class's annotation joiner.sh/preflight
+	preflight string // value of the class's annotation joiner.sh/preflight; empty: the default
 
 	// The expected report of the error. Exactly one of these is set.
 	wantCondition string // before a launch: text in the message of the class's condition ValidationSucceeded
@@ -66,8 +66,8 @@ var misfits = map[string]unjoinableClass{
 	},
 }
 
-// TestFamiliesThatCannotJoin checks the reports of errors in images and user data. They are reported before a launch;
-// if an instance is launched all the same, its console shows the error.
+// TestFamiliesThatCannotJoin checks the reports of errors in images and user data. The errors are reported before a
+// launch. If the class allows the launch nevertheless, the console of the instance shows the error.
 func TestFamiliesThatCannotJoin(t *testing.T) {
 	l := sharedLab(t)
 	ensureController(t, l)

@@ -81,14 +81,14 @@ func TestIPv6(t *testing.T) {
 	l := parallelLab(t, lab.Options{Cluster: "six", IPv6: true})
 	restartController(t, l)
 	const pods = 29 // pod capacity of an m5.large
-	for name, more := range map[string]string{
+	for name, spec := range map[string]string{
 		"al2023":       "ipPrefixCount: 1\n  metadataOptions: {httpProtocolIPv6: enabled}\n  amiSelectorTerms: [{alias: al2023@latest}]",
 		"al2":          "amiFamily: AL2\n  amiSelectorTerms: [{id: " + l.AL2Image + "}]",
 		"bottlerocket": "amiSelectorTerms: [{alias: bottlerocket@latest}]",
 	} {
 		apply(t, l,
 			fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata: {name: %s}\n---\n", name),
-			class(l, name, more),
+			class(l, name, spec),
 			pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}"),
 			deployment(name, "small", pods-hostNetworkPods, "10m", "16Mi", "test: "+name),
 		)
@@ -128,7 +128,7 @@ func (j joinedNode) checkIPv6(t *testing.T, l *lab.Lab, prefixes int) {
 	}
 	for _, a := range j.node.Status.Addresses {
 		if a.Type == corev1.NodeInternalIP && a.Address != j.instance.IPv6 {
-			t.Errorf("%s: its address is %s, want %s", j.node.Name, a.Address, j.instance.IPv6)
+			t.Errorf("the InternalIP of %s is %s, want %s", j.node.Name, a.Address, j.instance.IPv6)
 		}
 	}
 	if !slices.Equal(j.kubelet.ClusterDNS, []string{l.ClusterDNS()}) || !strings.Contains(l.ClusterDNS(), ":") {
@@ -153,9 +153,9 @@ type joinedNode struct {
 	kubelet  kubelet.Settings
 }
 
-// joinedAsPlanned returns the nodes of a pool. It checks that each node has the planned resources: the same pods and
-// cpu, from 100 % to 105 % of the planned memory, and at least 99 % of the planned disk.
-func joinedAsPlanned(t *testing.T, l *lab.Lab, pool string, pods int64) []joinedNode {
+// joinedAsPlanned returns the nodes of a pool. It checks that each node has the planned resources: wantPods pods, the
+// same cpu, from 100 % to 105 % of the planned memory, and at least 99 % of the planned disk.
+func joinedAsPlanned(t *testing.T, l *lab.Lab, pool string, wantPods int64) []joinedNode {
 	t.Helper()
 	claims, _ := claimsOf(t, l, pool)
 	instances := map[string]world.Instance{}
@@ -173,8 +173,8 @@ func joinedAsPlanned(t *testing.T, l *lab.Lab, pool string, pods int64) []joined
 			t.Fatalf("no kubelet started on %s", j.instance.ID)
 		}
 		planned, actual := c.Status.Allocatable, j.node.Status.Allocatable
-		if planned.Pods().Value() != pods || actual.Pods().Value() != pods {
-			t.Errorf("%s: planned %s pods, the Node has %s, want %d", c.Name, planned.Pods(), actual.Pods(), pods)
+		if planned.Pods().Value() != wantPods || actual.Pods().Value() != wantPods {
+			t.Errorf("%s: planned %s pods, the Node has %s, want %d", c.Name, planned.Pods(), actual.Pods(), wantPods)
 		}
 		if planned.Cpu().Cmp(*actual.Cpu()) != 0 {
 			t.Errorf("%s: planned %s cpu, the Node has %s, want the same", c.Name, planned.Cpu(), actual.Cpu())
@@ -193,10 +193,10 @@ func joinedAsPlanned(t *testing.T, l *lab.Lab, pool string, pods int64) []joined
 // setCNI sets the environment of the VPC CNI until the end of the test.
 func setCNI(t *testing.T, l *lab.Lab, environment map[string]string) {
 	t.Helper()
-	set := func(environment map[string]string) error {
+	set := func(env map[string]string) error {
 		var list []string
-		for _, name := range slices.Sorted(maps.Keys(environment)) {
-			list = append(list, fmt.Sprintf(`{"name": %q, "value": %q}`, name, environment[name]))
+		for _, name := range slices.Sorted(maps.Keys(env)) {
+			list = append(list, fmt.Sprintf(`{"name": %q, "value": %q}`, name, env[name]))
 		}
 		patch := fmt.Sprintf(`[{"op": "add", "path": "/spec/template/spec/containers/0/env", "value": [%s]}]`, strings.Join(list, ","))
 		_, err := l.Kube.AppsV1().DaemonSets(metav1.NamespaceSystem).Patch(context.Background(), "aws-node",

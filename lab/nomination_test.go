@@ -19,7 +19,7 @@ import (
 type fixture struct {
 	*testing.T
 	lab  *lab.Lab
-	name string
+	name string // of the namespace; value of the label "fixture" of its nodes
 }
 
 func newFixture(t *testing.T, l *lab.Lab) *fixture {
@@ -132,8 +132,8 @@ func TestNominationsHold(t *testing.T) {
 }
 
 // TestNominationsAreTakenBack shows why Joiner sets nominations only when a node is ready: until then, kube-scheduler
-// removes the nominations for the node whenever it retries the pods, for any reason. Here the reason is the end of a
-// small pod on another node. If this test ever fails, reconsider docs/decisions/0030.
+// removes the nominations for the node whenever it retries the pods. Here it retries them because a small pod on
+// another node ends. If this test ever fails, reconsider docs/decisions/0030.
 func TestNominationsAreTakenBack(t *testing.T) {
 	l := sharedLab(t)
 	f := newFixture(t, l)

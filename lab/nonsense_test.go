@@ -44,8 +44,8 @@ var invalidDisruptions = []disruptionCase{
 }
 
 // TestInvalidDisruption tests invalid disruption settings: a schedule that never matches, contradictory settings, and a
-// PodDisruptionBudget that selects every pod. Each prevents only the disruption of its own pool's nodes, and a
-// condition names it. The API server rejects a budget of 200%.
+// PodDisruptionBudget that selects every pod. Each setting prevents only the disruption of its own pool's nodes, and a
+// condition names the setting. The API server rejects a budget of 200%.
 func TestInvalidDisruption(t *testing.T) {
 	l := parallelLab(t, lab.Options{Cluster: "nonsense"})
 	ensureController(t, l)
@@ -70,7 +70,7 @@ func TestInvalidDisruption(t *testing.T) {
 	}
 	within(t, l, 3*time.Minute, "one of the two nodes of the valid pool to be removed", func(context.Context) (bool, error) {
 		if got := len(claimNames(t, l, validPool)); got != 1 {
-			return false, fmt.Errorf("%d nodes", got)
+			return false, fmt.Errorf("%d nodes, want 1", got)
 		}
 		return true, nil
 	})
@@ -153,7 +153,6 @@ func (n disruptionCase) message(t *testing.T, l *lab.Lab) string {
 	return strings.Join(texts, "; ")
 }
 
-// checkBudgetRejected checks that the API server rejects a budget of 200%, with an error that names the field.
 func checkBudgetRejected(t *testing.T, l *lab.Lab, name string) {
 	t.Helper()
 	p := &karpenterv1.NodePool{}
@@ -170,9 +169,9 @@ func checkBudgetRejected(t *testing.T, l *lab.Lab, name string) {
 // the pool's two nodes is removed.
 func fixSchedule(t *testing.T, l *lab.Lab) {
 	t.Helper()
-	bad := invalidDisruptions[0]
+	cronCase := invalidDisruptions[0]
 	p := &karpenterv1.NodePool{}
-	if err := l.Client.Get(t.Context(), client.ObjectKey{Name: bad.name}, p); err != nil {
+	if err := l.Client.Get(t.Context(), client.ObjectKey{Name: cronCase.name}, p); err != nil {
 		t.Fatal(err)
 	}
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"disruption":{"budgets":[{"nodes":"100%"}]}}}`))
@@ -180,9 +179,9 @@ func fixSchedule(t *testing.T, l *lab.Lab) {
 		t.Fatal(err)
 	}
 	within(t, l, 2*time.Minute, "the fixed pool to be consolidated", func(context.Context) (bool, error) {
-		got, text := len(claimNames(t, l, bad.name)), bad.message(t, l)
+		got, text := len(claimNames(t, l, cronCase.name)), cronCase.message(t, l)
 		if got != 1 || strings.Contains(text, "schedule") {
-			return false, fmt.Errorf("%d nodes; the message is %q", got, text)
+			return false, fmt.Errorf("%d nodes, want 1; the message is %q, want none about the schedule", got, text)
 		}
 		return true, nil
 	})

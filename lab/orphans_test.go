@@ -76,7 +76,7 @@ func TestKilledLabLeavesNothing(t *testing.T) {
 		return len(left) == 0, nil
 	})
 	if err != nil {
-		t.Errorf("ten seconds after kill -9, these processes or folders still exist: %v", left)
+		t.Errorf("ten seconds after SIGKILL, these processes or folders still exist: %v", left)
 	}
 }
 

@@ -21,7 +21,7 @@ type policyScope struct {
 	scope permissions.Scope
 }
 
-// permitController attaches the policies to the controller's role, once the cluster's UID is known. The emulated IAM
+// permitController reads the cluster's UID and attaches the policies to the controller's role. The emulated IAM
 // allows a role without policies all actions, and a role with policies only the actions of its policies.
 func (r *Roles) permitController(ctx context.Context) error {
 	namespace, err := r.lab.Kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
@@ -60,7 +60,7 @@ func (r *Roles) updateScope(change func(*permissions.Scope)) error {
 	return nil
 }
 
-// policies returns the policies of the controller's role. For a self-managed cluster they omit the permissions for EKS.
+// policies returns the policies of the controller's role. For a self-managed cluster (Beside) they omit those for EKS.
 // The caller holds the lock of granted.
 func (r *Roles) policies() ([]permissions.Policy, error) {
 	scope := r.granted.scope
@@ -71,10 +71,10 @@ func (r *Roles) policies() ([]permissions.Policy, error) {
 	if err != nil || r.lab.Beside == nil {
 		return policies, err
 	}
-	ofEKS := func(action string) bool { return strings.HasPrefix(action, "eks:") }
+	isOfEKS := func(action string) bool { return strings.HasPrefix(action, "eks:") }
 	for i := range policies {
 		policies[i].Statements = slices.DeleteFunc(policies[i].Statements,
-			func(s permissions.Statement) bool { return slices.ContainsFunc(s.Action, ofEKS) })
+			func(s permissions.Statement) bool { return slices.ContainsFunc(s.Action, isOfEKS) })
 	}
 	return policies, nil
 }

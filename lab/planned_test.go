@@ -53,7 +53,7 @@ func TestNoMoreNodesThanPlanned(t *testing.T) {
 	elsewhere := slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return p.Spec.NodeName == planned[p.Namespace+"/"+p.Name] })
 	t.Logf("%d of %d pods are on another node than planned", len(elsewhere), large+small)
 	if len(elsewhere) > (large+small)/3 || len(claims.Items) > large+small/2+1 {
-		t.Errorf("%d pods are elsewhere, want at most %d; %d nodes, want %d or one more", len(elsewhere), (large+small)/3,
+		t.Errorf("%d pods are on other nodes than planned, want at most %d; %d nodes, want %d or one more", len(elsewhere), (large+small)/3,
 			len(claims.Items), large+small/2)
 		for _, p := range elsewhere {
 			t.Logf("pod %s: bound at %s to %s instead of %s", p.Name, scheduledAt(&p), p.Spec.NodeName, planned[p.Namespace+"/"+p.Name])
@@ -74,7 +74,6 @@ func TestNoMoreNodesThanPlanned(t *testing.T) {
 	cleanUp(t, l, name)
 }
 
-// scheduledAt returns the time of day at which the pod was bound; "-" if it is not known.
 func scheduledAt(p *corev1.Pod) string {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled {

@@ -127,9 +127,9 @@ func (pods *Pods) files(ctx context.Context, r PodRun) (map[string]string, error
 	if err != nil {
 		return nil, err
 	}
-	const account = "var/run/secrets/kubernetes.io/serviceaccount/"
+	const folder = "var/run/secrets/kubernetes.io/serviceaccount/"
 	return map[string]string{
-		account + "token": token, account + "ca.crt": string(pods.lab.plane.CA), account + "namespace": r.Pod.Namespace,
+		folder + "token": token, folder + "ca.crt": string(pods.lab.plane.CA), folder + "namespace": r.Pod.Namespace,
 		"etc/resolv.conf": "nameserver " + pods.lab.ClusterDNS() + "\nsearch " + r.Pod.Namespace +
 			".svc.cluster.local svc.cluster.local cluster.local\noptions ndots:5\n",
 	}, nil
@@ -273,7 +273,6 @@ func (p *Pod) Status() (fields map[string]string, mounts string, err error) {
 	return fields, string(text), err
 }
 
-// writeTree writes files below a folder, readable by every user.
 func writeTree(root string, files map[string]string) error {
 	for name, text := range files {
 		path := filepath.Join(root, name)
@@ -287,7 +286,6 @@ func writeTree(root string, files map[string]string) error {
 	return nil
 }
 
-// copyProgram copies a program, executable by every user.
 func copyProgram(from, to string) error {
 	data, err := os.ReadFile(from)
 	if err != nil {

@@ -14,8 +14,8 @@ func (l *Lab) Price(i world.Instance) catalog.Price {
 	var price catalog.Price
 	l.Emulator.Do(func(w *world.World, now time.Time) {
 		market := w.Market(l.Region)
-		if stock, ok := market.Stock(i.Type); ok {
-			price = stock.OnDemand
+		if offered, ok := market.Stock(i.Type); ok {
+			price = offered.OnDemand
 		}
 		if i.Spot {
 			if spot := market.SpotPrices(i.Type, i.Zone, now, now); len(spot) > 0 {

@@ -49,7 +49,7 @@ func worldTeams() []string { return []string{"red", "green", "blue"} }
 
 // draw returns the world of a seed. The world's market has a few of the offered instance types.
 func draw(seed uint64, offered catalog.Catalog) *randomWorld {
-	w := &randomWorld{Rand: rand.New(rand.NewPCG(seed, 36)), name: fmt.Sprintf("w%d", seed), ending: map[string]bool{}}
+	w := &randomWorld{Rand: rand.New(rand.NewPCG(seed, 36 /* arbitrary */)), name: fmt.Sprintf("w%d", seed), ending: map[string]bool{}}
 	w.mostExpensive = w.oneIn(3)
 	w.drawMarket(offered)
 	for i := range 2 {
@@ -75,7 +75,6 @@ func draw(seed uint64, offered catalog.Catalog) *randomWorld {
 	return w
 }
 
-// oneIn returns true with probability 1/n.
 func (w *randomWorld) oneIn(n int) bool { return w.IntN(n) == 0 }
 
 func pick[T any](w *randomWorld, choices ...T) T { return choices[w.IntN(len(choices))] }
@@ -121,6 +120,7 @@ func (w *randomWorld) drawPool(i int) *karpenterv1.NodePool {
 	p := &karpenterv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-pool-%d", w.name, i)}}
 	spec := &p.Spec.Template.Spec
 	spec.NodeClassRef = &karpenterv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: w.class.Name}
+	// require adds a requirement: In, or sometimes NotIn.
 	require := func(key string, values ...string) {
 		operator := corev1.NodeSelectorOpIn
 		if len(values) == 1 && w.oneIn(4) {

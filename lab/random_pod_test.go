@@ -64,8 +64,7 @@ func (w *randomWorld) drawRequests(spec *corev1.PodSpec) {
 		main.Requests, main.Limits = nil, nil
 	}
 	if w.oneIn(15) {
-		gpu := corev1.ResourceList{gpuResource: resource.MustParse("1")}
-		main.Limits = gpu
+		main.Limits = corev1.ResourceList{gpuResource: resource.MustParse("1")}
 	}
 	if w.oneIn(6) {
 		spec.InitContainers = append(spec.InitContainers, corev1.Container{Name: "init", Image: "pause",
@@ -85,6 +84,7 @@ func (w *randomWorld) drawRequests(spec *corev1.PodSpec) {
 			Resources: corev1.ResourceRequirements{Requests: w.drawSize()}})
 	}
 	if len(spec.Containers) == 1 && w.oneIn(10) {
+		// The API server demands at least the sum of the containers' requests.
 		spec.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{
 			corev1.ResourceCPU: resource.MustParse("2500m"), corev1.ResourceMemory: resource.MustParse("6500Mi"),
 		}}
@@ -197,7 +197,7 @@ func (w *randomWorld) drawNodeSelectorTerm() corev1.NodeSelectorTerm {
 	return out
 }
 
-// drawPodRules adds spread constraints, affinity and anti-affinity, mostly about pods of the same app.
+// drawPodRules adds spread constraints, affinity and anti-affinity, mostly about the pods of app number app.
 func (w *randomWorld) drawPodRules(p *corev1.Pod, app int) {
 	if w.oneIn(3) {
 		keys := []string{catalog.LabelZone, corev1.LabelHostname, pick(w, catalog.LabelCapacityType, teamLabel, catalog.LabelInstanceType)}
