@@ -156,7 +156,6 @@ func newGuideWalk(t *testing.T) *guideWalk {
 	}
 }
 
-// checkAfter makes walk call check with the output of the command with the given prefix.
 func (g *guideWalk) checkAfter(prefix string, check func(output string)) { g.checks[prefix] = check }
 
 // interruptWhen makes walk interrupt the endless command with the given prefix as soon as enough returns true.

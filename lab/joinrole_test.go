@@ -70,6 +70,7 @@ func joinRole(t *testing.T, l *lab.Lab) {
 	}
 	t.Logf("joiner doctor printed, after %s:\n%s", time.Since(began).Truncate(time.Millisecond), printed)
 	lines := strings.Split(strings.TrimSpace(printed), "\n")
+	// A terminal has 24 lines.
 	if len(lines) > 24 || !strings.Contains(strings.Join(lines[:3], "\n"), want) {
 		t.Errorf("the output has %d lines; want at most 24, the first three with: %s", len(lines), want)
 	}

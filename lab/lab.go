@@ -170,7 +170,7 @@ type Lab struct {
 	reviews   *authn.Webhook // authenticates the tokens of nodes
 	admission *http.Server   // serves Fargate's pod webhook; nil without Fargate
 
-	ownCalls      atomic.Int64 // calls to AWS by the lab itself
+	ownCalls      atomic.Int64 // calls to AWS by the lab's authenticator
 	awsClockAhead atomic.Int64 // time.Duration by which AWS's clock is ahead of this computer's
 	AddOns        AddOns       // EKS add-ons and the CRDs in the cluster
 	evidence      evidence

@@ -89,8 +89,8 @@ func migrateCheck(t *testing.T, l *lab.Lab, joiner string) migration.Report {
 	return report
 }
 
-// wantFindings checks that the report is complete, that no finding blocks the migration, and that both instances are
-// adopted.
+// wantFindings checks that the report is complete, that no finding blocks the migration, and that both instances of
+// Karpenter are adopted.
 func wantFindings(t *testing.T, r migration.Report, name string) {
 	t.Helper()
 	for _, f := range r.Findings {

@@ -75,7 +75,7 @@ func TestFamiliesThatCannotJoin(t *testing.T) {
 	namespace := newTestNamespace(t, l)
 	var pools []string
 	for _, name := range slices.Sorted(maps.Keys(misfits)) {
-		m, id := misfits[name], namespace+"-"+name
+		m, id := misfits[name], namespace+"-"+name // id names the class, pool and Deployment
 		apply(t, l,
 			strings.Replace(class(l, id, m.spec), "metadata: {name: "+id+"}",
 				"metadata: {name: "+id+", annotations: {"+awsv1.AnnotationPreflight+": '"+m.preflight+"'}}", 1),

@@ -113,8 +113,8 @@ func markHalfForDeletion(t *testing.T, l *lab.Lab, namespace string) {
 	}
 }
 
-// twoNodeManifests returns the manifests of a pool with its own namespace and with pods for two nodes. One node is
-// enough for half of the pods.
+// twoNodeManifests returns the manifests of a pool with its own namespace and with pods for two nodes. One node has
+// room for half of the pods, replicasEach.
 func twoNodeManifests(l *lab.Lab, n disruptionCase) []string {
 	p := pool(n.name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}")
 	p = strings.Replace(p, "consolidationPolicy: WhenEmpty, consolidateAfter: 1s, budgets: [{nodes: 100%}]",
