@@ -29,7 +29,7 @@ func (f *Fleet) SetLogFile(namespace, name, path string) {
 	f.logs[namespace+"/"+name] = path
 }
 
-// logOf returns the path of a pod's log file; empty: none.
+// logOf returns the path of a pod's log file, or "" if none is set.
 func (f *Fleet) logOf(namespace, name string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -48,13 +48,14 @@ func (f *Fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		node = r.Host
 	}
-	status, err := f.checkReadable(node, parts[1], parts[2], parts[3])
+	namespace, name, container := parts[1], parts[2], parts[3]
+	status, err := f.checkReadable(node, namespace, name, container)
 	if err != nil {
 		http.Error(w, err.Error(), status)
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain")
-	path := f.logOf(parts[1], parts[2])
+	path := f.logOf(namespace, name)
 	if path == "" {
 		return
 	}
@@ -124,15 +125,15 @@ func writeLog(w http.ResponseWriter, r *http.Request, file io.Reader) {
 // lastLines returns the last n lines of a text.
 func lastLines(text []byte, n int) []byte {
 	end := len(bytes.TrimSuffix(text, []byte("\n")))
-	at := end
-	for ; n > 0 && at >= 0; n-- {
-		at = bytes.LastIndexByte(text[:at], '\n')
+	newline := end // index of the newline before the result
+	for ; n > 0 && newline >= 0; n-- {
+		newline = bytes.LastIndexByte(text[:newline], '\n')
 	}
 	switch {
-	case at < 0: // at most n lines
+	case newline < 0: // the text has at most n lines
 		return text
-	case at == end: // n <= 0
+	case newline == end: // n <= 0
 		return nil
 	}
-	return text[at+1:]
+	return text[newline+1:]
 }

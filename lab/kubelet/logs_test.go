@@ -2,7 +2,7 @@ package kubelet
 
 import "testing"
 
-// TestLastLines checks that the last lines of a log are complete lines, with or without a final newline.
+// TestLastLines checks that lastLines returns complete lines, or all text if n is larger than the number of lines.
 func TestLastLines(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

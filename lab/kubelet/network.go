@@ -45,7 +45,7 @@ func (k *Kubelet) assignAddress(pod *corev1.Pod, state *podState) bool {
 		return true
 	}
 	used := int64(0)
-	for _, other := range k.pods { // pods with hostNetwork have the address k.IP and use none
+	for _, other := range k.pods { // pods with hostNetwork have the node's address k.IP
 		if other.address != "" && other.address != k.IP && !other.ended {
 			used++
 		}
@@ -57,7 +57,7 @@ func (k *Kubelet) assignAddress(pod *corev1.Pod, state *podState) bool {
 	return true
 }
 
-// reportNoAddress writes the event that the VPC CNI causes if no address is free.
+// reportNoAddress writes the kubelet's event about the VPC CNI's error if no address is free.
 func (k *Kubelet) reportNoAddress(pod *corev1.Pod) {
 	now := metav1.Now()
 	_, err := k.client.Events(pod.Namespace).Create(k.ctx, &corev1.Event{

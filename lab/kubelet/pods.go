@@ -31,7 +31,7 @@ type podState struct {
 func (k *Kubelet) syncPod(pod *corev1.Pod, now time.Time) time.Duration {
 	state := k.stateOf(pod, now)
 	if !state.started.IsZero() && k.isNetworkPod(pod) {
-		k.bringNetworkUp(pod) // the plug-in's pod was already running before a restart of the kubelet
+		k.bringNetworkUp(pod) // for a plug-in's pod that ran before this kubelet started
 	}
 	switch {
 	case pod.DeletionTimestamp != nil:
@@ -44,8 +44,8 @@ func (k *Kubelet) syncPod(pod *corev1.Pod, now time.Time) time.Duration {
 	return k.endPod(pod, state, now)
 }
 
-// stateOf returns the state of a pod, and creates the state if there is none. If the pod was running before this
-// kubelet started, the state has the start time of the pod's status.
+// stateOf returns the state of a pod, and creates the state if there is none. If the pod ran or ended
+// before this kubelet started, the state comes from the pod's status.
 func (k *Kubelet) stateOf(pod *corev1.Pod, now time.Time) *podState {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -110,6 +110,7 @@ func (k *Kubelet) startPod(pod *corev1.Pod, state *podState, now time.Time) time
 			state.started = now
 		}
 	})
+	// From here, delay is 0 unless the write failed.
 	if delay == 0 && k.isNetworkPod(pod) {
 		k.bringNetworkUp(pod)
 	}
@@ -117,7 +118,7 @@ func (k *Kubelet) startPod(pod *corev1.Pod, state *podState, now time.Time) time
 		k.applyEffects(pod)
 	}
 	if delay == 0 {
-		delay = untilEnd(pod, state, now) // -1 counts as 0
+		delay = untilEnd(pod, state, now) // -1 (no end) means no further call, as 0 does
 	}
 	return delay
 }
@@ -178,17 +179,17 @@ func (k *Kubelet) stopPod(pod *corev1.Pod, state *podState, now time.Time) time.
 	if state.stoppingSince.IsZero() {
 		state.stoppingSince = now
 	}
-	takes := k.fleet.pace.PodStop
+	stopTime := k.fleet.pace.PodStop
 	if d, err := time.ParseDuration(pod.Annotations[AnnotationStopAfter]); err == nil {
-		takes = d
+		stopTime = d
 	}
 	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
-		takes = min(takes, time.Duration(*grace)*time.Second)
+		stopTime = min(stopTime, time.Duration(*grace)*time.Second)
 	}
 	if state.started.IsZero() || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
-		takes = 0
+		stopTime = 0 // no container runs
 	}
-	if wait := state.stoppingSince.Add(takes).Sub(now); wait > 0 {
+	if wait := state.stoppingSince.Add(stopTime).Sub(now); wait > 0 {
 		return wait
 	}
 	if k.BeforeRemoval != nil {
@@ -209,8 +210,7 @@ func (k *Kubelet) stopPod(pod *corev1.Pod, state *podState, now time.Time) time.
 
 // writeStatus patches the pod's status with the node's credentials. After an error it returns the delay until the
 // retry. Otherwise it returns 0, also if the pod does not exist any more. It calls setState(true) before the request,
-// so that workers of other pods already count this pod. After an error it calls setState(false), which resets the
-// state.
+// so that workers of other pods already count this pod. After an error it calls setState(false) to undo that.
 func (k *Kubelet) writeStatus(pod *corev1.Pod, status corev1.PodStatus, setState func(written bool)) time.Duration {
 	k.withLock(func() { setState(true) })
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": status})

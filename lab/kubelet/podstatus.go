@@ -62,7 +62,8 @@ func containerStatus(c corev1.Container, state corev1.ContainerState) corev1.Con
 }
 
 // conditions returns the pod's conditions, with their last transition at the given time. ready is the status of all
-// conditions except PodInitialized, which is true.
+// conditions except PodInitialized, which is true. PodReadyToStartContainers has no reason, the other conditions have
+// reason.
 func conditions(at metav1.Time, ready corev1.ConditionStatus, reason string) []corev1.PodCondition {
 	condition := func(kind corev1.PodConditionType, status corev1.ConditionStatus, reason string) corev1.PodCondition {
 		return corev1.PodCondition{Type: kind, Status: status, Reason: reason, LastTransitionTime: at}

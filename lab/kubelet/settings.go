@@ -11,7 +11,7 @@ type Settings struct {
 	NodeName   string            // name of the Node
 	ProviderID string            // "aws:///us-east-1a/i-0…"; empty if the kubelet's configuration does not set it
 	IP         string            // the node's address in the cluster's IP family
-	ClusterDNS []string          // DNS servers of its pods
+	ClusterDNS []string          // DNS servers of the node's pods
 	Labels     map[string]string // from --node-labels
 	Taints     []corev1.Taint    // from registerWithTaints
 
@@ -19,7 +19,7 @@ type Settings struct {
 	// until the cloud controller has initialized the node.
 	ExternalCloud bool
 
-	// OwnNetwork means that the node runs a single pod with the node's address, and needs no network plug-in.
+	// OwnNetwork means that the node runs a single pod with the node's address and no network plug-in (Fargate).
 	OwnNetwork bool
 	// BeforeRemoval is called before a pod is removed from the node. nil disables the call.
 	BeforeRemoval func()
@@ -30,7 +30,7 @@ type Settings struct {
 
 	// Capacity and Allocatable are the resources that the kubelet reports, without Devices.
 	Capacity, Allocatable corev1.ResourceList
-	// Devices are the resources that a device plug-in registers once it runs on the node: "nvidia.com/gpu".
+	// Devices are the resources that a device plug-in registers once it runs on the node, such as "nvidia.com/gpu".
 	Devices corev1.ResourceList
 	// HopLimit is the hop limit of the metadata service. With a limit of 1, only pods with hostNetwork can reach the
 	// service. 0: unknown.
@@ -41,8 +41,7 @@ type Settings struct {
 	KernelVersion string // output of uname -r
 	Version       string // version of the kubelet
 
-	// Server and CA are the URL of the API server and the PEM certificate of its authority, as in the kubelet's
-	// kubeconfig.
+	// Server is the URL of the API server. CA is the PEM certificate of the authority that signed its certificate.
 	Server string
 	CA     []byte
 	// Proxy is the host and port of the proxy through which the kubelet calls the server. The lab has no proxy, so
@@ -65,9 +64,9 @@ type Pace struct {
 	PodStop  time.Duration // from a pod's deletion until it is gone; never longer than its grace period
 }
 
-// Annotations that control how long a pod of a lab runs.
+// Annotations that control how a pod of a lab ends.
 const (
-	// AnnotationRunFor makes the pod end by itself after a Go duration.
+	// AnnotationRunFor is how long the pod runs until it ends by itself, a Go duration.
 	AnnotationRunFor = "lab.joiner.sh/run-for"
 	// AnnotationExitCode is the exit code of a pod that ends by itself; "0" when absent.
 	AnnotationExitCode = "lab.joiner.sh/exit-code"
@@ -75,10 +74,9 @@ const (
 	AnnotationStopAfter = "lab.joiner.sh/stop-after"
 )
 
-// Defaults of the kubelet: nodeLeaseDurationSeconds, the interval between renewals of the lease (a quarter of that
-// duration), and nodeStatusReportFrequency.
+// Defaults of the kubelet.
 const (
-	leaseDuration   = 40 * time.Second
-	leaseRenewal    = 10 * time.Second
-	statusHeartbeat = 5 * time.Minute
+	leaseDuration   = 40 * time.Second  // nodeLeaseDurationSeconds
+	leaseRenewal    = leaseDuration / 4 // interval between renewals of the lease
+	statusHeartbeat = 5 * time.Minute   // nodeStatusReportFrequency
 )

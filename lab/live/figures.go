@@ -11,8 +11,8 @@ type Sample struct {
 	At        time.Duration // since the start of the script
 	Price     float64       // price of all pending and running instances, in dollars per hour
 	Instances int           // number of pending and running instances
-	Running   int           // pods of the workloads that run
-	Pending   int           // pods of the workloads that do not run yet
+	Running   int           // running pods of the workloads
+	Pending   int           // pods of the workloads that have not run yet
 	CPU       time.Duration // CPU time of the controller since its start
 	Memory    int64         // resident memory of the controller, in bytes
 	AWSCalls  int           // calls to AWS since the start of the lab
@@ -22,9 +22,9 @@ type Sample struct {
 type Phase struct {
 	Name      string
 	Pods      int           // number of pods that the workloads have at the end
-	Done      bool          // all pods ran within the time limit
+	Done      bool          // all pods ran within phaseLimit
 	Begin     time.Duration // from the start of the script
-	Took      time.Duration // from the start of the phase until all pods ran
+	Took      time.Duration // from the start of the phase until all pods ran, or phaseLimit ended
 	Held      time.Duration // from then until the end of the phase
 	Price15   float64       // dollars per hour 15 s after all pods ran
 	Price     float64       // dollars per hour at the end
@@ -36,7 +36,7 @@ type Phase struct {
 	Launched  int           // instances launched in the phase
 	ShortTerm int           // instances that ended in the phase, within five minutes of their launch
 	Restarted int           // pods that the script did not create: replacements of evicted pods
-	Waits     Waits         // Pending to Running of the pods that were created in the phase
+	Waits     Waits         // of the pods that were created in the phase
 	CPU       time.Duration // CPU time of the controller
 	Memory    int64         // highest resident memory of the controller, in bytes
 	AWSCalls  int           // calls to AWS in the phase
@@ -75,7 +75,7 @@ func paid(samples []Sample, from, to time.Duration) float64 {
 	return total
 }
 
-// sampleAt returns the last sample at or before a time; the first sample if all are later.
+// sampleAt returns the last sample at or before t, or the first sample if all are later.
 func sampleAt(samples []Sample, t time.Duration) Sample {
 	i, ok := slices.BinarySearchFunc(samples, t, func(s Sample, t time.Duration) int { return cmp.Compare(s.At, t) })
 	if !ok {
@@ -96,7 +96,7 @@ func median(all []float64) float64 {
 	return all[len(all)/2]
 }
 
-// worst returns the largest value, or zero without values.
+// worst returns the largest value (lower figures are better), or zero without values.
 func worst(all []float64) float64 {
 	if len(all) == 0 {
 		return 0

@@ -33,7 +33,7 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// TestWorkloads checks that a seed always gives the same workloads, and that a plain mix has no rules.
+// TestWorkloads checks that a seed always gives the same workloads, and that only the constrained mix has rules.
 func TestWorkloads(t *testing.T) {
 	t.Parallel()
 	a, b := workloads(Constrained, 7), workloads(Constrained, 7)
@@ -45,7 +45,7 @@ func TestWorkloads(t *testing.T) {
 		}
 	}
 	if !hasRule {
-		t.Error("no constrained workload has a rule")
+		t.Error("no workload of the constrained mix has a rule, want some")
 	}
 	for _, w := range workloads(Plain, 7) {
 		if w.rule != noRule {

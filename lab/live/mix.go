@@ -11,15 +11,16 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Mix is a kind of workloads.
+// Mix selects whether the workloads have scheduling rules.
 type Mix string
 
 // The mixes.
 const (
 	Plain       Mix = "plain"       // no rules between pods
-	Constrained Mix = "constrained" // nearly half of the Deployments have a topology spread or anti-affinity
+	Constrained Mix = "constrained" // 4 of 9 Deployments (on average) have a topology spread or anti-affinity
 )
 
+// workload is a Deployment.
 type workload struct {
 	name     string
 	cpu      int64 // request of a pod, in millicores
@@ -38,29 +39,31 @@ const (
 	hostAntiAffinity rule = "host anti-affinity"
 )
 
-const deployments = 24
+const deploymentCount = 24
 
-// workloads returns random Deployments of a mix. The seed determines the result.
+// workloads returns random Deployments of a mix. The seed determines the result. A value that is listed twice is drawn
+// twice as often.
 func workloads(m Mix, seed uint64) []workload {
 	r := rand.New(rand.NewPCG(seed, 0))
-	cpus, perCPU, counts := []int64{100, 200, 250, 500, 500, 1000, 1000, 2000}, []int64{1, 2, 2, 4, 4, 8}, []int{4, 6, 8, 12, 20, 30}
+	cpus, gibPerCPU, counts := []int64{100, 200, 250, 500, 500, 1000, 1000, 2000}, []int64{1, 2, 2, 4, 4, 8}, []int{4, 6, 8, 12, 20, 30}
 	rules := []rule{noRule, noRule, noRule, noRule, noRule, zoneSpread, zoneSpread, hostSpread, hostAntiAffinity}
-	out := make([]workload, deployments)
+	out := make([]workload, deploymentCount)
 	for i := range out {
 		w := workload{name: fmt.Sprintf("w%02d", i), cpu: cpus[r.IntN(len(cpus))], replicas: counts[r.IntN(len(counts))]}
-		w.memory = perCPU[r.IntN(len(perCPU))] * w.cpu * 1024 / 1000
+		w.memory = gibPerCPU[r.IntN(len(gibPerCPU))] * w.cpu * 1024 / 1000
+		// A rule is drawn for each mix, so that both mixes have the same requests.
 		if drawn := rules[r.IntN(len(rules))]; m == Constrained {
 			w.rule = drawn
 		}
 		if w.rule == hostAntiAffinity {
-			w.replicas = min(w.replicas, 6)
+			w.replicas = min(w.replicas, 6) // each needs its own node
 		}
 		out[i] = w
 	}
 	return out
 }
 
-// replicasAt returns the replicas at a share of the full scale.
+// replicasAt returns the number of replicas at a share of the full scale, at least 1.
 func (w workload) replicasAt(share float64) int { return max(1, int(float64(w.replicas)*share+0.5)) }
 
 // pods returns how many pods the workloads have at a share of the full scale.
@@ -109,7 +112,7 @@ func (w workload) deployment(share float64, version int) *appsv1.Deployment {
 const namespace = "default"
 
 func daemonSets() []*appsv1.DaemonSet {
-	one := func(name, cpu, memory string) *appsv1.DaemonSet {
+	daemonSet := func(name, cpu, memory string) *appsv1.DaemonSet {
 		labels := map[string]string{"ds": name}
 		return &appsv1.DaemonSet{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "DaemonSet"},
@@ -123,5 +126,5 @@ func daemonSets() []*appsv1.DaemonSet {
 				}}},
 		}
 	}
-	return []*appsv1.DaemonSet{one("logs", "50m", "100Mi"), one("metrics", "100m", "180Mi")}
+	return []*appsv1.DaemonSet{daemonSet("logs", "50m", "100Mi"), daemonSet("metrics", "100m", "180Mi")}
 }

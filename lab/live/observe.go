@@ -18,6 +18,7 @@ import (
 	"github.com/joiner-sh/joiner/lab/process"
 )
 
+// run is a run in progress.
 type run struct {
 	Spec
 	lab        *lab.Lab
@@ -26,9 +27,9 @@ type run struct {
 	loads      []workload
 	controller *lab.Controller
 
-	share    float64 // the present scale of the workloads
+	share    float64 // current share of the workloads' full scale
 	version  int     // version of the pod templates
-	expected int     // number of pods that the script creates in the present phase
+	expected int     // number of pods that the script creates in the current phase
 	started  time.Time
 	phases   []Phase
 
@@ -36,7 +37,7 @@ type run struct {
 	samples   []Sample
 	pods      map[types.UID]*podTimes // all pods of the workloads that were seen
 	instances map[string]*instanceTimes
-	broken    error // the error that ended sampling; nil while samples are taken
+	sampleErr error // the error that ended sampling; nil while samples are taken
 }
 
 // podTimes are the times of one pod, by this computer's clock.
@@ -44,14 +45,13 @@ type podTimes struct {
 	created, ran, gone time.Time // first seen, first running, and deletion requested; zero: not yet
 }
 
-// instanceTimes are the times of one instance.
 type instanceTimes struct {
-	launched, ended time.Time // zero: not yet
+	launched, ended time.Time // when a sample first saw the instance, and that it has ended; zero: not yet
 }
 
 const samplePeriod = time.Second
 
-// observe starts to watch pods and to take samples, until ctx ends.
+// observe starts to watch pods and to take samples, until ctx ends. It returns after settleTime.
 func (r *run) observe(ctx context.Context) error {
 	r.started, r.pods, r.instances = time.Now(), map[types.UID]*podTimes{}, map[string]*instanceTimes{}
 	factory := informers.NewSharedInformerFactoryWithOptions(r.lab.Kube, 0, informers.WithNamespace(namespace))
@@ -88,7 +88,7 @@ func (r *run) observe(ctx context.Context) error {
 			}
 			if err := r.sample(); err != nil {
 				r.mu.Lock()
-				r.broken = err
+				r.sampleErr = err
 				r.mu.Unlock()
 				return
 			}
@@ -133,7 +133,7 @@ func (r *run) sample() error {
 	r.noteInstances(instances, now)
 	for _, p := range r.pods {
 		switch {
-		case !p.gone.IsZero():
+		case !p.gone.IsZero(): // not counted
 		case !p.ran.IsZero():
 			s.Running++
 		default:
@@ -159,11 +159,11 @@ func (r *run) noteInstances(all []world.Instance, now time.Time) {
 	}
 }
 
-// last returns the last sample, and the error that ended sampling; nil while samples are taken.
+// last returns the last sample and sampleErr.
 func (r *run) last() (Sample, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.samples[len(r.samples)-1], r.broken
+	return r.samples[len(r.samples)-1], r.sampleErr
 }
 
 func (r *run) result() Result {

@@ -9,10 +9,10 @@ import (
 	"unicode"
 )
 
-// pair are the results of both sides for the same script, mix, market, boot times and seed.
+// pair has the results of both sides for the same script, mix, market, boot times and seed.
 type pair struct{ joiner, upstream Result }
 
-// key returns what both sides of a pair have in common, except the seed, as text.
+// key returns what all runs of a Kind have in common, as text.
 func (s Spec) key() string {
 	return fmt.Sprintf("%s, %s, %s, boot times %s", s.Script, s.Mix, s.Market, s.Boots)
 }
@@ -23,7 +23,8 @@ type Kind struct {
 	pairs []pair // sorted by seed
 }
 
-// Kinds returns the kinds of the results, sorted by title. It leaves out results whose other side is missing.
+// Kinds returns the kinds of the results, sorted by title. It leaves out results without the other
+// side, or with another number of phases there.
 func Kinds(all []Result) []Kind {
 	groups := map[string]map[uint64]pair{}
 	for _, r := range all {
@@ -61,7 +62,7 @@ func (k Kind) Slug() string {
 	return strings.Join(strings.FieldsFunc(strings.ToLower(k.Title), isBreak), "-")
 }
 
-// Plot writes the price over time of one pair, as SVG: the pair with the median overpaidPercent.
+// Plot writes the price over time of the pair with the median overpaidPercent, as SVG.
 func (k Kind) Plot(w io.Writer) error {
 	pairs := slices.Clone(k.pairs)
 	slices.SortStableFunc(pairs, func(a, b pair) int { return cmp.Compare(a.overpaidPercent(), b.overpaidPercent()) })
@@ -72,12 +73,12 @@ func (k Kind) Plot(w io.Writer) error {
 // overpaidPercent returns by how many percent Joiner paid more than Karpenter in the whole script.
 func (p pair) overpaidPercent() float64 { return percent(total(p.joiner), total(p.upstream)) }
 
-// Markdown returns a table for each kind, with the median and the worst case of all seeds, below its plot. plots has
-// the path of a kind's plot by its title; a kind without a path has no plot.
+// Markdown returns, for each kind, the plot and a table with the median and the worst case of all seeds. plots has the
+// paths of the plots by Kind.Title; a kind without a path gets no plot.
 func Markdown(kinds []Kind, plots map[string]string) string {
 	var b strings.Builder
 	for _, k := range kinds {
-		table(&b, k, plots[k.Title])
+		writeTable(&b, k, plots[k.Title])
 	}
 	return b.String()
 }
@@ -91,11 +92,11 @@ func sortedSeeds(m map[uint64]pair) []uint64 {
 	return out
 }
 
-// figure is a row of a table: a number of each phase.
+// figure is a number that the tables show for each phase.
 type figure struct {
 	name   string
 	format string
-	of     func(Phase) float64
+	value  func(Phase) float64
 }
 
 func figures() []figure {
@@ -132,7 +133,7 @@ func percent(a, b float64) float64 {
 	return 100 * (a/b - 1)
 }
 
-func table(b *strings.Builder, k Kind, plot string) {
+func writeTable(b *strings.Builder, k Kind, plot string) {
 	var seeds []string
 	for _, p := range k.pairs {
 		seeds = append(seeds, fmt.Sprint(p.joiner.Seed))
@@ -146,19 +147,19 @@ func table(b *strings.Builder, k Kind, plot string) {
 	fmt.Fprintln(b, "|---|---|---:|---:|")
 	for i, phase := range k.pairs[0].joiner.Phases {
 		for _, f := range figures() {
-			var ours, theirs []float64
+			var joiner, upstream []float64
 			for _, p := range k.pairs {
-				ours, theirs = append(ours, f.of(p.joiner.Phases[i])), append(theirs, f.of(p.upstream.Phases[i]))
+				joiner, upstream = append(joiner, f.value(p.joiner.Phases[i])), append(upstream, f.value(p.upstream.Phases[i]))
 			}
-			cell := "| %s | %s | " + f.format + " / " + f.format + " | " + f.format + " / " + f.format + " |\n"
-			fmt.Fprintf(b, cell, phase.Name, f.name, median(ours), worst(ours), median(theirs), worst(theirs))
+			row := "| %s | %s | " + f.format + " / " + f.format + " | " + f.format + " / " + f.format + " |\n"
+			fmt.Fprintf(b, row, phase.Name, f.name, median(joiner), worst(joiner), median(upstream), worst(upstream))
 		}
 	}
-	var diffs []float64
+	var overpaid []float64
 	for _, p := range k.pairs {
-		diffs = append(diffs, p.overpaidPercent())
+		overpaid = append(overpaid, p.overpaidPercent())
 	}
-	fmt.Fprintf(b, "\nPaid over the whole script, compared with Karpenter: median %+.1f %%, worst %+.1f %%.\n\n", median(diffs), worst(diffs))
+	fmt.Fprintf(b, "\nPaid over the whole script, compared with Karpenter: median %+.1f %%, worst %+.1f %%.\n\n", median(overpaid), worst(overpaid))
 }
 
 // total returns what a run paid in all phases, in dollars.

@@ -23,14 +23,15 @@ func newResult(side Side, seed uint64, price float64) Result {
 	return r
 }
 
-// TestPage checks that each kind has one table below its plot, with the medians of the seeds that have both sides.
+// TestPage checks that each kind has one table below its plot, with the medians of the seeds that have both sides
+// (seed 3 has not).
 func TestPage(t *testing.T) {
 	t.Parallel()
 	kinds := Kinds([]Result{
 		newResult(Joiner, 1, 9), newResult(Upstream, 1, 12), newResult(Joiner, 2, 10), newResult(Upstream, 2, 10), newResult(Joiner, 3, 11),
 	})
 	if len(kinds) != 1 || len(kinds[0].pairs) != 2 {
-		t.Fatalf("kinds %+v, want one with two pairs", kinds)
+		t.Fatalf("kinds %+v, want one with the pairs of seeds 1 and 2", kinds)
 	}
 	if got := kinds[0].Slug(); strings.Trim(got, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || !strings.HasPrefix(got, "scale-plain-") {
 		t.Errorf("the slug is %q, want scale-plain-… in lower case with hyphens", got)
@@ -57,7 +58,7 @@ func TestPage(t *testing.T) {
 		if _, err := decoder.Token(); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
-			t.Fatalf("the plot is no XML: %v", err)
+			t.Fatalf("the plot is not XML: %v", err)
 		}
 	}
 }

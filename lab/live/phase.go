@@ -11,25 +11,26 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// phaseLimit is how long the pods of a phase may take to run.
+// phaseLimit is the time limit for the pods of a phase to start.
 const phaseLimit = 5 * time.Minute
 
+// runPhase scales the workloads or calls do, waits for the pods, and measures until s.Hold is over.
 func (r *run) runPhase(ctx context.Context, s scriptPhase) (Phase, error) {
 	phaseStart := time.Now()
 	before, err := r.currentCounts(ctx)
 	if err != nil {
 		return Phase{}, err
 	}
-	want := r.share
+	share := r.share
 	r.expected = 0
 	if s.Share > 0 {
-		want = s.Share
-		r.expected = max(0, r.podsAt(want)-r.podsAt(r.share))
+		share = s.Share
+		r.expected = max(0, r.podsAt(share)-r.podsAt(r.share))
 	}
 	if s.do != nil {
 		err = s.do(r, ctx)
 	} else {
-		err = r.scale(ctx, want)
+		err = r.scale(ctx, share)
 	}
 	if err != nil {
 		return Phase{}, err
@@ -53,8 +54,7 @@ func (r *run) runPhase(ctx context.Context, s scriptPhase) (Phase, error) {
 	return f, err
 }
 
-// podsAt returns how many pods the workloads have at a scale. At scale 0 the workloads do not exist yet, so the result
-// is 0.
+// podsAt is like pods, but returns 0 for share 0, at which the workloads do not exist yet.
 func (r *run) podsAt(share float64) int {
 	if share == 0 {
 		return 0
@@ -97,6 +97,7 @@ func (r *run) currentCounts(ctx context.Context) (counts, error) {
 	return counts{pods: len(r.pods), instances: len(r.instances), requests: requests, last: r.samples[len(r.samples)-1]}, err
 }
 
+// fill computes the figures of a phase, except those of plan. ran is the time when all pods ran.
 func (r *run) fill(f *Phase, phaseStart, ran time.Time, before, after counts) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -127,14 +128,14 @@ func (r *run) fill(f *Phase, phaseStart, ran time.Time, before, after counts) {
 	f.Waits = waitsOf(waits)
 }
 
-// plan returns the lower bound and the price of a fresh plan for the present workloads, in dollars per hour.
+// plan returns the lower bound and the price of a fresh plan for the current workloads, in dollars per hour.
 func (r *run) plan(ctx context.Context) (bound, price float64, err error) {
-	var in bytes.Buffer
-	in.WriteString(r.Market.manifest("KarpenterNodeRole", r.lab.Cluster))
+	var manifests bytes.Buffer
+	manifests.WriteString(r.Market.manifest("KarpenterNodeRole", r.lab.Cluster))
 	add := func(object any) error {
 		text, err := yaml.Marshal(object)
-		in.WriteString("---\n")
-		in.Write(text)
+		manifests.WriteString("---\n")
+		manifests.Write(text)
 		return err
 	}
 	for _, w := range r.loads {
@@ -148,20 +149,20 @@ func (r *run) plan(ctx context.Context) (bound, price float64, err error) {
 		}
 	}
 	cmd := exec.CommandContext(ctx, r.joiner, "plan", "-f", "-", "--region", r.lab.Region, "-o", "json")
-	cmd.Stdin = &in
-	var errs bytes.Buffer
-	cmd.Stderr = &errs
+	cmd.Stdin = &manifests
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil && len(out) == 0 {
-		return 0, 0, fmt.Errorf("joiner plan: %w: %s", err, errs.String())
+		return 0, 0, fmt.Errorf("joiner plan: %w: %s", err, stderr.String())
 	}
-	var answer struct {
+	var output struct {
 		LowerBoundPerHour, PricePerHour float64
 	}
-	if err := json.Unmarshal(out, &answer); err != nil {
+	if err := json.Unmarshal(out, &output); err != nil {
 		return 0, 0, fmt.Errorf("read the output of joiner plan: %w", err)
 	}
-	return answer.LowerBoundPerHour, answer.PricePerHour, nil
+	return output.LowerBoundPerHour, output.PricePerHour, nil
 }
 
 // String returns the figures in one line.

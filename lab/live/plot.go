@@ -17,7 +17,7 @@ const (
 	plotWidth  = 24 * vg.Centimeter
 	plotHeight = 9 * vg.Centimeter
 	plotMargin = 4 * vg.Millimeter
-	plotStep   = 3 * time.Second
+	plotStep   = 3 * time.Second // minimum distance of points
 )
 
 // The colors of the lines differ in brightness too, for readers who cannot distinguish the hues.
@@ -27,7 +27,7 @@ var (
 	boundColor    = color.RGBA{R: 0x55, G: 0x55, B: 0x55, A: 0xff}
 )
 
-// plotPair writes the price over time of both sides of a pair as SVG, with the lower bound for the pods of each phase.
+// plotPair writes the price over time of both sides of a pair as SVG, with the lower bound in Joiner's phases.
 func plotPair(w io.Writer, joiner, upstream Result) error {
 	p := plot.New()
 	for _, style := range []*draw.TextStyle{&p.Title.TextStyle, &p.X.Label.TextStyle, &p.Y.Label.TextStyle, &p.X.Tick.Label, &p.Y.Tick.Label,
@@ -68,7 +68,7 @@ func plotPair(w io.Writer, joiner, upstream Result) error {
 	return nil
 }
 
-// prices returns the prices over time as a line with steps that are at least plotStep apart.
+// prices returns the prices over time as a line with steps.
 func prices(samples []Sample) plotter.XYs {
 	var out plotter.XYs
 	for _, s := range samples {
@@ -83,7 +83,7 @@ func prices(samples []Sample) plotter.XYs {
 	return out
 }
 
-// bounds returns the lower bound over time: it changes with each phase.
+// bounds returns the lower bound over time, which changes with each phase.
 func bounds(phases []Phase) plotter.XYs {
 	var out plotter.XYs
 	for _, p := range phases {

@@ -23,11 +23,11 @@ type Spec struct {
 	Script string // name of a load script, see scripts
 	Mix    Mix
 	Market Market
-	Seed   uint64
-	Boots  lab.BootTimes // how boot times vary, with Seed
+	Seed   uint64        // of the workloads, the boot times and the reclaimed instances
+	Boots  lab.BootTimes // how boot times vary between instances
 }
 
-// Programs are the paths of the programs.
+// Programs has the paths of the programs.
 type Programs struct {
 	Joiner   string // controller, and `joiner plan` for the lower bound
 	Upstream string // Karpenter's controller
@@ -79,7 +79,7 @@ func Run(ctx context.Context, p Programs, s Spec, log func(string)) (Result, err
 	return r.result(), nil
 }
 
-// settings returns the environment variables that both controllers get.
+// settings returns environment variables for the controller, the same on both sides.
 func settings() []string {
 	return []string{"KUBE_CLIENT_QPS=200", "KUBE_CLIENT_BURST=300", "GOMEMLIMIT=900MiB", "BIND_ADDRESS=127.0.0.1"}
 }
@@ -98,5 +98,5 @@ func (r *run) startController(ctx context.Context, p Programs) error {
 	return nil
 }
 
-// settleTime is how long the controller runs before the script begins.
+// settleTime is the time between the first sample and the script.
 const settleTime = 8 * time.Second

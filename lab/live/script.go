@@ -17,7 +17,7 @@ import (
 // scriptPhase is one phase of a script: an action, and how long the result is measured.
 type scriptPhase struct {
 	Name  string
-	Share float64                                 // share of the full scale after the action; 0: unchanged
+	Share float64                                 // share of the workloads' full scale after the action; 0: unchanged
 	Hold  time.Duration                           // how long the result is measured
 	do    func(r *run, ctx context.Context) error // the action; nil: only scale to Share
 }
@@ -68,7 +68,7 @@ func (r *run) roll(ctx context.Context) error {
 	return r.scale(ctx, r.share)
 }
 
-// slowly adds one pod every two seconds. Each Deployment starts with one replica and grows to at most four.
+// slowly adds one pod every two seconds, to one Deployment after the other: at most four pods each.
 func (r *run) slowly(ctx context.Context) error {
 	for i := range r.loads {
 		r.loads[i].replicas = min(r.loads[i].replicas, 4)
@@ -92,7 +92,7 @@ func (r *run) slowly(ctx context.Context) error {
 
 // reclaim interrupts a fifth of the spot instances, rounded up. The seed selects the instances.
 func (r *run) reclaim(context.Context) error {
-	n := 0
+	interrupted := 0
 	r.lab.Emulator.Do(func(w *world.World, now time.Time) {
 		var ids []string
 		for _, i := range w.Region(r.lab.Account, r.lab.Region).Instances.All() {
@@ -104,17 +104,17 @@ func (r *run) reclaim(context.Context) error {
 		rand.New(rand.NewPCG(r.Seed, 1)).Shuffle(len(ids), func(i, k int) { ids[i], ids[k] = ids[k], ids[i] })
 		for _, id := range ids[:(len(ids)+4)/5] {
 			if w.Interrupt(now, id) {
-				n++
+				interrupted++
 			}
 		}
 	})
-	if n == 0 {
+	if interrupted == 0 {
 		return fmt.Errorf("reclaim: no spot instance is running")
 	}
 	return nil
 }
 
-// raisePrice doubles the spot prices of the running instances' types.
+// raisePrice doubles the spot price of each instance type and zone with a spot instance.
 func (r *run) raisePrice(context.Context) error {
 	r.lab.Emulator.Do(func(w *world.World, now time.Time) {
 		market, isDone := w.Market(r.lab.Region), map[string]bool{}
