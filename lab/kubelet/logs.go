@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// followInterval is the interval at which a followed log is read again.
 const followInterval = 200 * time.Millisecond
 
 // SetLogFile sets the log file of a pod for which a process runs in the lab. The file is the log of all containers of
@@ -122,7 +121,6 @@ func writeLog(w http.ResponseWriter, r *http.Request, file io.Reader) {
 	}
 }
 
-// lastLines returns the last n lines of a text.
 func lastLines(text []byte, n int) []byte {
 	end := len(bytes.TrimSuffix(text, []byte("\n")))
 	newline := end // index of the newline before the result

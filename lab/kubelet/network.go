@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// noAddressRetry is the delay until the next attempt for a pod without an address.
 const noAddressRetry = time.Second
 
 // bringNetworkUp makes addresses for pods available; after that, run reports the node as Ready. Calls after the first
@@ -33,7 +32,7 @@ func (k *Kubelet) bringNetworkUp(plugin *corev1.Pod) {
 	})
 }
 
-// assignAddress assigns an address to a pod that has none yet. It returns false if no address is free.
+// assignAddress returns false if the pod has no address and none is free.
 func (k *Kubelet) assignAddress(pod *corev1.Pod, state *podState) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -44,8 +44,8 @@ func (k *Kubelet) syncPod(pod *corev1.Pod, now time.Time) time.Duration {
 	return k.endPod(pod, state, now)
 }
 
-// stateOf returns the state of a pod, and creates the state if there is none. If the pod ran or ended
-// before this kubelet started, the state comes from the pod's status.
+// stateOf returns the state of a pod. It creates a missing state, from the status of the pod if the pod ran or ended
+// before this kubelet started.
 func (k *Kubelet) stateOf(pod *corev1.Pod, now time.Time) *podState {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -74,7 +74,7 @@ func (k *Kubelet) isNetworkPod(pod *corev1.Pod) bool {
 	return k.fleet.networkPod != "" && pod.Labels["k8s-app"] == k.fleet.networkPod
 }
 
-// forgetPod removes the state of a pod that no longer exists, and thereby frees the pod's resources and address.
+// forgetPod frees the resources and the address of a pod that no longer exists.
 func (k *Kubelet) forgetPod(uid types.UID) {
 	k.withLock(func() { delete(k.pods, uid) })
 }

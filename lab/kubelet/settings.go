@@ -37,9 +37,9 @@ type Settings struct {
 	HopLimit int64
 
 	Arch          string // "amd64" or "arm64"
-	OSImage       string // name of the operating system
+	OSImage       string
 	KernelVersion string // output of uname -r
-	Version       string // version of the kubelet
+	Version       string // of the kubelet
 
 	// Server is the URL of the API server. CA is the PEM certificate of the authority that signed its certificate.
 	Server string

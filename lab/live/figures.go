@@ -84,7 +84,6 @@ func sampleAt(samples []Sample, t time.Duration) Sample {
 	return samples[i]
 }
 
-// median returns the median, or zero without values.
 func median(all []float64) float64 {
 	if len(all) == 0 {
 		return 0

@@ -66,7 +66,7 @@ func workloads(m Mix, seed uint64) []workload {
 // replicasAt returns the number of replicas at a share of the full scale, at least 1.
 func (w workload) replicasAt(share float64) int { return max(1, int(float64(w.replicas)*share+0.5)) }
 
-// pods returns how many pods the workloads have at a share of the full scale.
+// pods returns the number of pods at a share of the full scale.
 func pods(all []workload, share float64) int {
 	n := 0
 	for _, w := range all {
@@ -108,7 +108,6 @@ func (w workload) deployment(share float64, version int) *appsv1.Deployment {
 	}
 }
 
-// namespace is the namespace of the workloads' pods.
 const namespace = "default"
 
 func daemonSets() []*appsv1.DaemonSet {

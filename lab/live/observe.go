@@ -18,7 +18,6 @@ import (
 	"github.com/joiner-sh/joiner/lab/process"
 )
 
-// run is a run in progress.
 type run struct {
 	Spec
 	lab        *lab.Lab
@@ -40,7 +39,6 @@ type run struct {
 	sampleErr error // the error that ended sampling; nil while samples are taken
 }
 
-// podTimes are the times of one pod, by this computer's clock.
 type podTimes struct {
 	created, ran, gone time.Time // first seen, first running, and deletion requested; zero: not yet
 }

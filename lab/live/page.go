@@ -159,10 +159,11 @@ func writeTable(b *strings.Builder, k Kind, plot string) {
 	for _, p := range k.pairs {
 		overpaid = append(overpaid, p.overpaidPercent())
 	}
-	fmt.Fprintf(b, "\nPaid over the whole script, compared with Karpenter: median %+.1f %%, worst %+.1f %%.\n\n", median(overpaid), worst(overpaid))
+	fmt.Fprintf(b, "\nPaid over the whole script, compared with Karpenter: median %+.1f %%, worst %+.1f %%.\n\n",
+		median(overpaid), worst(overpaid))
 }
 
-// total returns what a run paid in all phases, in dollars.
+// total returns what a run paid, in dollars.
 func total(r Result) float64 {
 	sum := 0.0
 	for _, p := range r.Phases {

@@ -68,7 +68,6 @@ func plotPair(w io.Writer, joiner, upstream Result) error {
 	return nil
 }
 
-// prices returns the prices over time as a line with steps.
 func prices(samples []Sample) plotter.XYs {
 	var out plotter.XYs
 	for _, s := range samples {
@@ -83,7 +82,6 @@ func prices(samples []Sample) plotter.XYs {
 	return out
 }
 
-// bounds returns the lower bound over time, which changes with each phase.
 func bounds(phases []Phase) plotter.XYs {
 	var out plotter.XYs
 	for _, p := range phases {

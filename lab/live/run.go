@@ -84,7 +84,6 @@ func settings() []string {
 	return []string{"KUBE_CLIENT_QPS=200", "KUBE_CLIENT_BURST=300", "GOMEMLIMIT=900MiB", "BIND_ADDRESS=127.0.0.1"}
 }
 
-// startController starts the controller of the run's side and waits until it is healthy.
 func (r *run) startController(ctx context.Context, p Programs) error {
 	start, path := r.lab.RunController, p.Joiner
 	if r.Side == Upstream {

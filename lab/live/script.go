@@ -41,7 +41,7 @@ func scripts() map[string][]scriptPhase {
 	}
 }
 
-// scale sets the replicas of all workloads. The first call creates the workloads.
+// scale sets all replicas. The first call creates the workloads.
 func (r *run) scale(ctx context.Context, share float64) error {
 	for _, w := range r.loads {
 		if err := r.apply(ctx, w, share); err != nil {
@@ -61,7 +61,6 @@ func (r *run) apply(ctx context.Context, w workload, share float64) error {
 	return nil
 }
 
-// roll starts a rolling update of every Deployment.
 func (r *run) roll(ctx context.Context) error {
 	r.version++
 	r.expected += pods(r.loads, r.share)

@@ -30,10 +30,10 @@ type Authority struct {
 	key  *ecdsa.PrivateKey
 }
 
-// Pair is a certificate and its key, both in PEM.
+// Pair is a certificate and its private key, both in PEM.
 type Pair struct {
-	Cert []byte // certificate
-	Key  []byte // private key
+	Cert []byte
+	Key  []byte
 }
 
 // New creates an authority with a new key.
@@ -60,7 +60,7 @@ func New() (*Authority, error) {
 	return &Authority{PEM: encode("CERTIFICATE", der), cert: cert, key: key}, nil
 }
 
-// IssueServer issues a certificate for a server with host names and addresses.
+// IssueServer issues a certificate for a server. hosts are its host names and IP addresses.
 func (a *Authority) IssueServer(name string, hosts ...string) (Pair, error) {
 	template, err := newTemplate(pkix.Name{CommonName: name})
 	if err != nil {
@@ -96,7 +96,7 @@ func NewSigningKey() ([]byte, error) {
 	return encode("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key)), nil
 }
 
-// sign creates a key, and signs a certificate for the key. The template has the other data of the certificate.
+// sign creates a key, and signs the template as a certificate of the key.
 func (a *Authority) sign(template *x509.Certificate) (Pair, error) {
 	name := template.Subject.CommonName
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -114,8 +114,8 @@ func (a *Authority) sign(template *x509.Certificate) (Pair, error) {
 	return Pair{Cert: encode("CERTIFICATE", der), Key: encode("EC PRIVATE KEY", keyDER)}, nil
 }
 
-// newTemplate returns an unsigned certificate with a random serial number. The caller completes and signs the
-// certificate. It is valid from an hour ago, so that computers whose clock is behind accept it.
+// newTemplate returns an unsigned certificate with a random serial number, which the caller completes and signs. Its
+// validity starts an hour ago, so that computers whose clock is behind accept it.
 func newTemplate(subject pkix.Name) (*x509.Certificate, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {
@@ -131,7 +131,6 @@ func newTemplate(subject pkix.Name) (*x509.Certificate, error) {
 	}, nil
 }
 
-// encode returns a PEM block of the given type.
 func encode(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }

@@ -22,7 +22,7 @@ import (
 // kills each child when the thread that started the child ends. On all systems a guard process (see Guard) detects the
 // end of this process and kills the remaining children.
 type Group struct {
-	logs  string      // the log folder
+	logs  string      // path of the log folder
 	guard *guard      // process that kills the remaining children when this process ends
 	start chan func() // functions that start a child; startChildren runs them
 
@@ -33,8 +33,8 @@ type Group struct {
 
 // Spec describes a program to start.
 type Spec struct {
-	Name string   // name of the log file, and in errors: "kube-apiserver"
-	Path string   // the program
+	Name string   // for the log file and errors: "kube-apiserver"
+	Path string   // path of the program
 	Args []string // arguments, without the program's name
 	Env  []string // added to this process's environment
 
@@ -42,8 +42,8 @@ type Spec struct {
 	Attr func(*syscall.SysProcAttr)
 }
 
-// NewGroup creates a group that writes logs into dir/logs. self is a program whose first argument "guard" runs Guard,
-// usually os.Executable. When this process dies without a call of Close, the guard removes dir.
+// NewGroup creates a group that writes logs into dir/logs. self is the path of a program that runs Guard if its
+// first argument is GuardArg, usually os.Executable. If this process ends without Close, the guard removes dir.
 func NewGroup(self, dir string) (*Group, error) {
 	logs := filepath.Join(dir, "logs")
 	if err := os.MkdirAll(logs, 0o700); err != nil {
@@ -67,7 +67,7 @@ func (g *Group) startChildren() {
 	}
 }
 
-// Start starts a program. Its standard output and error go to its log.
+// Start starts a program. Its standard output and error go to NAME.log in the log folder.
 func (g *Group) Start(spec Spec) (*Process, error) {
 	log, err := os.OpenFile(filepath.Join(g.logs, spec.Name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -87,9 +87,9 @@ func (g *Group) Start(spec Spec) (*Process, error) {
 	if g.closed {
 		return nil, fmt.Errorf("start %s: the group is closed", spec.Name)
 	}
-	started := make(chan error)
-	g.start <- func() { started <- cmd.Start() }
-	if err := <-started; err != nil {
+	result := make(chan error)
+	g.start <- func() { result <- cmd.Start() }
+	if err := <-result; err != nil {
 		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
 	}
 	p := &Process{Name: spec.Name, LogPath: log.Name(), cmd: cmd, done: make(chan struct{})}
@@ -99,7 +99,7 @@ func (g *Group) Start(spec Spec) (*Process, error) {
 	return p, nil
 }
 
-// reap waits until a child has ended, removes it from the group, and closes its channel.
+// reap waits until a child has ended, and removes it from the group.
 func (g *Group) reap(p *Process) {
 	err := p.cmd.Wait()
 	g.mu.Lock()
@@ -145,7 +145,7 @@ func (g *Group) Close(grace time.Duration) {
 
 // Process is one child program.
 type Process struct {
-	Name    string // name of the program, see Spec.Name
+	Name    string // see Spec.Name
 	LogPath string // path of the log file
 
 	cmd  *exec.Cmd
@@ -159,8 +159,7 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 // Done returns a channel that is closed once the child has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err returns an error that says how the child ended, with the last lines of its log. It returns nil while the child
-// runs.
+// Err returns how the child ended and the last lines of its log, also after exit status 0. nil: the child runs.
 func (p *Process) Err() error {
 	select {
 	case <-p.done:
@@ -174,7 +173,7 @@ func (p *Process) Err() error {
 	return fmt.Errorf("%s ended: %w\n%s", p.Name, err, p.Tail(15))
 }
 
-// Interrupt sends an interrupt to the child.
+// Interrupt sends SIGINT to the child.
 func (p *Process) Interrupt() { _ = p.cmd.Process.Signal(os.Interrupt) }
 
 // Kill sends SIGKILL to the child and waits until it has ended.

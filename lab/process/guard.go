@@ -51,7 +51,7 @@ func (g *guard) dismiss() {
 	_ = g.cmd.Wait()
 }
 
-// say sends a line to the guard process. It ignores errors.
+// say sends a line to the guard process. It ignores errors: they mean that the guard has ended.
 func (g *guard) say(line string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -82,7 +82,7 @@ func Guard(dir string, in io.Reader) {
 	for pid := range pids {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
-	// The processes are not children of the guard, so it polls instead of waiting.
+	// The processes are not children of the guard, so the guard cannot wait for them: it polls.
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	deadline := time.Now().Add(2 * time.Second)

@@ -32,7 +32,7 @@ func NewHome() (*Home, error) {
 	}
 	defer baseLock.Close()
 	removeStale(base)
-	if err := checkFreeSpace(os.TempDir()); err != nil { // checked after old folders were removed
+	if err := checkFreeSpace(os.TempDir()); err != nil { // after removeStale, which frees space
 		return nil, err
 	}
 	path, err := os.MkdirTemp(base, "lab-")
@@ -82,8 +82,8 @@ func Homes() ([]string, error) {
 	return out, nil
 }
 
-// baseFolder returns the folder that contains the folders of all labs of this user. Each user has a separate base
-// folder, because users of one computer must not depend on each other's permissions.
+// baseFolder returns the folder that contains the folders of this user's labs, and creates it if missing. Each
+// user has a separate folder, so that labs do not depend on other users' permissions.
 func baseFolder() (string, error) {
 	dir, err := tempFolder()
 	if err != nil {
@@ -99,7 +99,7 @@ func baseFolder() (string, error) {
 	}
 	// The folder's name is predictable and the folder contains keys, so check its owner and mode.
 	if owner, ok := info.Sys().(*syscall.Stat_t); !info.IsDir() || info.Mode().Perm() != 0o700 || ok && int(owner.Uid) != os.Getuid() {
-		return "", fmt.Errorf("the folder of labs, %s, has another owner or mode than 0700: remove the folder, or set TMPDIR to your own folder", base)
+		return "", fmt.Errorf("%s must be your folder with mode 0700: remove the folder, or set TMPDIR to your own folder", base)
 	}
 	return base, nil
 }
@@ -114,21 +114,21 @@ func removeStale(base string) {
 	}
 }
 
-// lockFile opens or creates a file and locks it. The lock lasts until the file is closed or the process ends. how has
-// the flags of flock(2).
-func lockFile(path string, how int) (*os.File, error) {
+// lockFile opens or creates a file and locks it. The lock lasts until the file is closed or the process ends. flags
+// are those of flock(2).
+func lockFile(path string, flags int) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if err := syscall.Flock(int(f.Fd()), how); err != nil {
+	if err := syscall.Flock(int(f.Fd()), flags); err != nil {
 		_ = f.Close()
 		return nil, err
 	}
 	return f, nil
 }
 
-// isLocked reports whether a running process holds the lock on a file. It releases the lock that it takes to find out.
+// isLocked reports whether a running process holds the lock on a file. To find out, it takes and releases the lock.
 func isLocked(path string) bool {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {

@@ -15,7 +15,7 @@ const neededBytes = 500e6
 func tempFolder() (string, error) {
 	dir := os.TempDir()
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return "", fmt.Errorf("TMPDIR (%s) is not a folder: create the folder, or set TMPDIR to another one", dir)
+		return "", fmt.Errorf("TMPDIR (%s) is not a folder: create the folder, or set TMPDIR to another folder", dir)
 	}
 	return dir, nil
 }
@@ -32,7 +32,7 @@ func checkFreeSpace(dir string) error {
 	return checkFree(dir, disk.Bavail*uint64(disk.Bsize))
 }
 
-// checkFree returns an error if free, the number of free bytes in dir, is less than neededBytes.
+// checkFree returns an error if free, the number of free bytes on the disk of dir, is less than neededBytes.
 func checkFree(dir string, free uint64) error {
 	if free >= neededBytes {
 		return nil

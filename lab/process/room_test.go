@@ -14,7 +14,7 @@ func TestCheckFree(t *testing.T) {
 		0:           "the lab needs 500 MB of free space under TMPDIR (/x), which has 0 MB: free some space, or set TMPDIR to another folder",
 		60_999_999:  "the lab needs 500 MB of free space under TMPDIR (/x), which has 60 MB: free some space, or set TMPDIR to another folder",
 		499_999_999: "the lab needs 500 MB of free space under TMPDIR (/x), which has 499 MB: free some space, or set TMPDIR to another folder",
-		500_000_000: "",
+		500_000_000: "", // no error
 		1 << 63:     "",
 	} {
 		got := ""
@@ -22,12 +22,12 @@ func TestCheckFree(t *testing.T) {
 			got = err.Error()
 		}
 		if got != want {
-			t.Errorf("%d bytes: %q, want %q", free, got, want)
+			t.Errorf("%d free bytes: error %q, want %q", free, got, want)
 		}
 	}
 }
 
-// TestHomeWithoutFolder checks that TMPDIR must name an existing folder, and that NewHome does not create it.
+// TestHomeWithoutFolder checks that TMPDIR must be an existing folder, and that a missing folder is not created.
 func TestHomeWithoutFolder(t *testing.T) {
 	base := t.TempDir()
 	file, missing := filepath.Join(base, "file"), filepath.Join(base, "missing")
@@ -45,7 +45,7 @@ func TestHomeWithoutFolder(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(missing); err == nil {
-		t.Errorf("%s was created, want no folder", missing)
+		t.Errorf("NewHome or Homes created %s, want an error only", missing)
 	}
 }
 

@@ -15,8 +15,8 @@ type Usage struct {
 	Peak   int64         // maximum resident memory since the start of the process, in bytes
 }
 
-// tick is the kernel's unit of CPU time in /proc: a hundredth of a second on every architecture that Go supports.
-const tick = 10 * time.Millisecond
+// clockTick is the kernel's unit of CPU time in /proc: a hundredth of a second on every architecture that Go supports.
+const clockTick = 10 * time.Millisecond
 
 // UsageOf reads the usage of a running process from the kernel (Linux only).
 func UsageOf(pid int) (Usage, error) {
@@ -44,10 +44,11 @@ func parseUsage(stat, status string) (Usage, error) {
 		if err != nil {
 			return Usage{}, fmt.Errorf("parse the resource usage of a process: %w", err)
 		}
-		s.CPU += time.Duration(n) * tick
+		s.CPU += time.Duration(n) * clockTick
 	}
 	for line := range strings.Lines(status) {
 		f := strings.Fields(line)
+		// VmRSS is the resident memory, VmHWM its maximum.
 		if len(f) != 3 || f[0] != "VmRSS:" && f[0] != "VmHWM:" {
 			continue
 		}

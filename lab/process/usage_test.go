@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestParseUsage parses the kernel's data about a process whose name has spaces.
+// TestParseUsage parses the kernel's data about a process whose name has spaces and a parenthesis.
 func TestParseUsage(t *testing.T) {
 	t.Parallel()
 	// utime is 250 and stime is 50, in hundredths of a second.
@@ -16,6 +16,6 @@ func TestParseUsage(t *testing.T) {
 		t.Errorf("the usage is %+v (%v), want %+v", got, err, want)
 	}
 	if _, err := parseUsage("nonsense", status); err == nil {
-		t.Error("invalid data is parsed without an error, want an error")
+		t.Error("invalid data in /proc/PID/stat: no error, want one")
 	}
 }

@@ -78,7 +78,7 @@ func (s Spec) forwardOrRecord(c net.Conn, log *blockedCalls) {
 	_ = c.Close()
 }
 
-// recordQueries records DNS queries and does not answer them.
+// recordQueries records DNS queries without a response.
 func recordQueries(l net.PacketConn, log *blockedCalls) {
 	packet := make([]byte, 512)
 	for {
@@ -90,7 +90,7 @@ func recordQueries(l net.PacketConn, log *blockedCalls) {
 	}
 }
 
-// queriedName returns the name in a DNS query. There, each label follows a byte with the length of the label.
+// queriedName returns the name in a DNS query. Each label follows a byte with its length; 0 ends the name.
 func queriedName(packet []byte) string {
 	const header = 12 // bytes before the first question
 	var labels []string
@@ -126,7 +126,7 @@ func connect(from net.Conn, network, address string) {
 	defer from.Close()
 	to, err := net.Dial(network, address)
 	if err != nil {
-		return // the client of from sees a closed connection
+		return // the caller sees a closed connection
 	}
 	defer to.Close()
 	var both sync.WaitGroup

@@ -24,8 +24,8 @@ type Spec struct {
 	Program string   // path of the program below Root
 	Args    []string // arguments, without the program's name
 	Env     []string // complete environment: NAME=value
-	User    int      // user and group ID: not 0
-	Host    string   // host name
+	User    int      // user and group ID, above 0
+	Host    string   // host name in the sandbox
 
 	// Outbound maps an address in the sandbox, "172.20.0.1:443", to a Unix socket of this host.
 	Outbound map[string]string
@@ -38,8 +38,8 @@ type Spec struct {
 	BlockedCalls string
 }
 
-// Save writes a spec to a file and returns the arguments with which the lab's binary runs the sandbox. The caller
-// starts the binary with the process attributes that Isolate sets.
+// Save writes a spec to a file and returns the arguments of the lab's binary that run the sandbox. The caller starts
+// the binary with the process attributes that Isolate sets.
 func (s Spec) Save(file string) ([]string, error) {
 	text, err := json.Marshal(s)
 	if err != nil {
@@ -51,7 +51,6 @@ func (s Spec) Save(file string) ([]string, error) {
 	return []string{Arg, file}, nil
 }
 
-// load reads a spec that Save has written.
 func load(file string) (Spec, error) {
 	var s Spec
 	text, err := os.ReadFile(file)

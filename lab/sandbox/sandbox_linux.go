@@ -92,7 +92,7 @@ func run(file string) (int, error) {
 	err = cmd.Wait()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
-		return exit.ExitCode() & 0xff, nil
+		return exit.ExitCode() & 0xff, nil // -1 after a signal becomes 255
 	}
 	return 0, err
 }
@@ -115,8 +115,8 @@ func (s Spec) command() *exec.Cmd {
 	return cmd
 }
 
-// inUserNamespace reports whether this process is in a user namespace, where root is an ordinary user of the host. The
-// host's own namespace maps all user IDs to themselves.
+// inUserNamespace reports whether this process is in another user namespace than the host's, which maps all user IDs to
+// themselves.
 func inUserNamespace() bool {
 	text, err := os.ReadFile("/proc/self/uid_map")
 	if err != nil {
@@ -127,7 +127,7 @@ func inUserNamespace() bool {
 	return err == nil && (outside != 0 || size < 1<<31)
 }
 
-// makeReadOnly makes a folder a read-only mount, and checks that a write fails.
+// makeReadOnly mounts a folder on itself, read-only, and checks that a write fails.
 func makeReadOnly(root string) error {
 	if err := syscall.Mount(root, root, "", syscall.MS_BIND, ""); err != nil {
 		return fmt.Errorf("mount the root: %w", err)
@@ -201,7 +201,7 @@ func netlink(kind, flags uint16, body []byte) error {
 	if err != nil {
 		return err
 	}
-	if n < unix.SizeofNlMsghdr+4 {
+	if n < unix.SizeofNlMsghdr+4 { // the header, then the error code
 		return fmt.Errorf("the kernel's response has only %d bytes", n)
 	}
 	if code := int32(binary.NativeEndian.Uint32(response[unix.SizeofNlMsghdr:])); code != 0 {

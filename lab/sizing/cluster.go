@@ -23,25 +23,24 @@ const (
 	namespace    = "crowd"
 	poolName     = "crowd"
 	instanceType = "m5.4xlarge"
-	burstPerNode = 10             // number of pods of a burst that fit on one node, see pendingPod
+	burstPerNode = 10             // number of burst pods that fit on one node: 15 of its 16 CPUs, see pendingPod
 	batchSize    = 500            // number of nodes that are created together
 	copyMark     = "sizing/copy"  // label of copied Nodes, which the DaemonSets exclude
 	burstMark    = "sizing/burst" // label of the first pod and of the pods of a burst
 )
 
-// testCluster is a cluster with many nodes. The controller launches the first node, which joins like every node of a
-// lab. The other nodes are copies of the first node: instances that run without booting, each with a NodeClaim and a
-// Node.
+// testCluster is a cluster with many nodes. The controller launches the first node, which boots and joins. The other
+// nodes are copies of the first node: instances that run without booting, each with a NodeClaim and a Node.
 type testCluster struct {
 	lab *lab.Lab
 	say func(string)
 
-	pool      types.UID              // UID of the NodePool
-	claim     *karpenterv1.NodeClaim // NodeClaim of the first node
-	node      *corev1.Node           // the first node
-	instance  world.Instance         // instance of the first node
-	names     []string               // names of the copied Nodes
-	lastAdded string                 // name of the pod that was added last
+	poolUID  types.UID              // UID of the NodePool
+	claim    *karpenterv1.NodeClaim // NodeClaim of the first node
+	node     *corev1.Node           // the first node
+	instance world.Instance         // instance of the first node
+	copies   []string               // names of the copied Nodes
+	lastPod  string                 // name of the pod that was added last
 }
 
 // manifest returns the NodePool of the test, with its EC2NodeClass and namespace. The NodePool allows one instance
@@ -77,8 +76,8 @@ metadata: {name: %[5]s}
 `, poolName, lab.NodeRole, c.lab.Cluster, instanceType, namespace)
 }
 
-// build creates the cluster with the given number of copies. It stops the controller before it creates the copies.
-func (c *testCluster) build(ctx context.Context, joiner string, nodes int) error {
+// build creates the cluster, with the given number of copies. It runs the program joiner only for the first node.
+func (c *testCluster) build(ctx context.Context, joiner string, copies int) error {
 	if err := c.excludeCopies(ctx); err != nil {
 		return err
 	}
@@ -94,9 +93,9 @@ func (c *testCluster) build(ctx context.Context, joiner string, nodes int) error
 		return err
 	}
 	run.Kill()
-	c.say(fmt.Sprintf("  Creating %d nodes with %d pods", nodes, nodes*PodsPerNode))
-	for created := 0; created < nodes; {
-		n := min(batchSize, nodes-created)
+	c.say(fmt.Sprintf("  Creating %d nodes with %d pods", copies, copies*PodsPerNode))
+	for created := 0; created < copies; {
+		n := min(batchSize, copies-created)
 		if err := c.createCopies(ctx, created, n); err != nil {
 			return err
 		}
@@ -113,9 +112,9 @@ func (c *testCluster) excludeCopies(ctx context.Context) error {
 		return fmt.Errorf("list DaemonSets: %w", err)
 	}
 	for _, d := range sets.Items {
-		for i := range d.Spec.Template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
-			term := &d.Spec.Template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[i]
-			term.MatchExpressions = append(term.MatchExpressions,
+		terms := d.Spec.Template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+		for i := range terms {
+			terms[i].MatchExpressions = append(terms[i].MatchExpressions,
 				corev1.NodeSelectorRequirement{Key: copyMark, Operator: corev1.NodeSelectorOpDoesNotExist})
 		}
 		if _, err := api.Update(ctx, &d, metav1.UpdateOptions{}); err != nil {
@@ -129,9 +128,9 @@ func (c *testCluster) excludeCopies(ctx context.Context) error {
 // claim, node and instance are then the templates for the copies.
 func (c *testCluster) createFirstNode(ctx context.Context) error {
 	pod := pendingPod("first")
-	err := c.until(ctx, 2*time.Minute, "the first pod", func(ctx context.Context) (bool, error) {
+	err := c.until(ctx, 2*time.Minute, "the creation of the first pod", func(ctx context.Context) (bool, error) {
 		_, err := c.lab.Kube.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
-		return err == nil || apierrors.IsAlreadyExists(err), nil // the namespace's service account may not exist yet
+		return err == nil || apierrors.IsAlreadyExists(err), nil // retry: the namespace's service account may not exist yet
 	})
 	if err != nil {
 		return err
@@ -155,7 +154,7 @@ func (c *testCluster) createFirstNode(ctx context.Context) error {
 		}
 		for _, i := range c.lab.Instances() {
 			if strings.HasSuffix(claim.Status.ProviderID, "/"+i.ID) && i.Tags["Name"] != "" { // the controller writes the tag Name last
-				c.claim, c.node, c.instance, c.pool = claim, node, i, claim.OwnerReferences[0].UID
+				c.claim, c.node, c.instance, c.poolUID = claim, node, i, claim.OwnerReferences[0].UID
 			}
 		}
 		return c.claim != nil, nil
@@ -163,7 +162,7 @@ func (c *testCluster) createFirstNode(ctx context.Context) error {
 }
 
 // launch starts n instances like that of the first node, but without user data, so that no kubelet starts. Then it
-// waits until the instances run.
+// waits twice the time that instances are pending.
 func (c *testCluster) launch(ctx context.Context, n int) ([]world.Instance, error) {
 	tags := maps.Clone(c.instance.Tags)
 	maps.DeleteFunc(tags, func(key, _ string) bool { return strings.HasPrefix(key, "aws:") })
@@ -193,7 +192,7 @@ func (c *testCluster) launch(ctx context.Context, n int) ([]world.Instance, erro
 // waitServed waits until the API server returns the last pod from its cache.
 func (c *testCluster) waitServed(ctx context.Context) error {
 	return c.until(ctx, 5*time.Minute, "the API server to return the last pod from its cache", func(ctx context.Context) (bool, error) {
-		_, err := c.lab.Kube.CoreV1().Pods(namespace).Get(ctx, c.lastAdded, metav1.GetOptions{ResourceVersion: "0"})
+		_, err := c.lab.Kube.CoreV1().Pods(namespace).Get(ctx, c.lastPod, metav1.GetOptions{ResourceVersion: "0"})
 		if apierrors.IsNotFound(err) {
 			return false, nil
 		}
@@ -201,8 +200,7 @@ func (c *testCluster) waitServed(ctx context.Context) error {
 	})
 }
 
-// until polls until ok returns true or an error, at most for the time limit. The error contains what, a description of
-// the expected state.
+// until polls until ok returns true or an error, or the time limit ends. The error names the expected state: what.
 func (c *testCluster) until(ctx context.Context, limit time.Duration, what string, ok func(context.Context) (bool, error)) error {
 	if err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, limit, true, ok); err != nil {
 		return fmt.Errorf("wait for %s: %w\n%s", what, err, c.lab.Evidence(ctx))

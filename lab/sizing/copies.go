@@ -19,20 +19,20 @@ import (
 	"github.com/joiner-sh/joiner/lab/controlplane"
 )
 
-// leaseRenewal is the interval for renewing the leases of copies, which have no kubelet. Without a renewal, a node
-// counts as unreachable after 50 seconds.
+// leaseRenewal is the interval for renewing the leases of copies, which have no kubelet. After 50 seconds without a
+// renewal, kube-controller-manager marks a Node as unreachable.
 const leaseRenewal = 15 * time.Second
 
 // createCopies creates n copies of the first node. The names of the copies' NodeClaims and pods contain consecutive
-// numbers; number is the first of them.
-func (c *testCluster) createCopies(ctx context.Context, number, n int) error {
+// numbers from first.
+func (c *testCluster) createCopies(ctx context.Context, first, n int) error {
 	instances, err := c.launch(ctx, n)
 	if err != nil {
 		return err
 	}
 	var objects []controlplane.EtcdObject
 	for k, i := range instances {
-		copied, err := c.copyOf(i, number+k)
+		copied, err := c.copyOf(i, first+k)
 		if err != nil {
 			return err
 		}
@@ -42,7 +42,7 @@ func (c *testCluster) createCopies(ctx context.Context, number, n int) error {
 	c.lab.Emulator.Do(func(w *world.World, now time.Time) {
 		region := w.Region(c.lab.Account, c.lab.Region)
 		for k, i := range instances {
-			tags := map[string]string{"karpenter.sh/nodeclaim": c.claimName(number + k), "Name": i.PrivateDNSName}
+			tags := map[string]string{"karpenter.sh/nodeclaim": c.claimName(first + k), "Name": i.PrivateDNSName}
 			if tagErr = region.Tag(now, []string{i.ID}, tags, nil); tagErr != nil {
 				return
 			}
@@ -55,7 +55,7 @@ func (c *testCluster) createCopies(ctx context.Context, number, n int) error {
 		return err
 	}
 	for k, i := range instances {
-		if err := c.addPods(ctx, number+k, i.PrivateDNSName); err != nil {
+		if err := c.addPods(ctx, first+k, i.PrivateDNSName); err != nil {
 			return err
 		}
 	}
@@ -84,7 +84,7 @@ func (c *testCluster) copyOf(i world.Instance, number int) ([]controlplane.EtcdO
 	for k := range node.OwnerReferences {
 		node.OwnerReferences[k].Name, node.OwnerReferences[k].UID = claim.Name, claim.UID
 	}
-	c.names = append(c.names, node.Name)
+	c.copies = append(c.copies, node.Name)
 	var out []controlplane.EtcdObject
 	for _, o := range []struct {
 		key    string
@@ -131,7 +131,7 @@ func (c *testCluster) keepLeases(ctx context.Context) (stop func()) {
 	done.Go(func() {
 		for sleep(ctx, leaseRenewal) == nil {
 			var leases []controlplane.EtcdObject
-			for _, name := range c.names {
+			for _, name := range c.copies {
 				stored, err := storedAs("leases/kube-node-lease/"+name, leaseOf(name))
 				if err != nil {
 					c.say("  " + err.Error())
@@ -150,16 +150,16 @@ func (c *testCluster) keepLeases(ctx context.Context) (stop func()) {
 	}
 }
 
-// addPods adds running pods to the node of the copy with the given number. The owner of the pods is the NodePool,
-// because no controller changes the number of a NodePool's pods. If the owner were a ReplicaSet, the ReplicaSet's
-// controller could create more pods before it has observed the stored pods.
+// addPods adds running pods to the copy with the given number. The owner of the pods is the NodePool, because no
+// controller changes the number of a NodePool's pods. The controller of a ReplicaSet could create more pods before it
+// has observed the stored pods.
 func (c *testCluster) addPods(ctx context.Context, number int, node string) error {
 	yes, app := true, fmt.Sprintf("app-%05d", number)
 	owner := metav1.OwnerReference{
 		APIVersion:         "karpenter.sh/v1",
 		Kind:               "NodePool",
 		Name:               poolName,
-		UID:                c.pool,
+		UID:                c.poolUID,
 		Controller:         &yes,
 		BlockOwnerDeletion: &yes,
 	}
@@ -172,12 +172,12 @@ func (c *testCluster) addPods(ctx context.Context, number int, node string) erro
 			return err
 		}
 		objects = append(objects, stored)
-		c.lastAdded = pod.Name
+		c.lastPod = pod.Name
 	}
 	return c.lab.Store(ctx, objects)
 }
 
-// usualImages returns the images that a kubelet reports: 30 images with two names each. A kubelet reports up to 50.
+// usualImages returns 30 images with two names each. A kubelet reports up to 50 images of its node.
 func usualImages() []corev1.ContainerImage {
 	var out []corev1.ContainerImage
 	for i := range 30 {

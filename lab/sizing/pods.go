@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
-// runningPod returns a typical pod of an application. It has two containers, probes, variables, a volume with the token
-// of the service account, and the fields that the kubelet and field managers write.
+// runningPod returns a typical pod of an application. It has the size of a real pod: two containers, probes,
+// variables, a token volume, a status, and managed fields.
 func runningPod(app, name, node string) *corev1.Pod {
 	yes, now := true, metav1.Now()
 	pod := &corev1.Pod{
@@ -24,23 +24,10 @@ func runningPod(app, name, node string) *corev1.Pod {
 			Labels:      map[string]string{"app": app, "app.kubernetes.io/part-of": "shop", "pod-template-hash": "5d8f7c9b6"},
 			Annotations: map[string]string{"prometheus.io/scrape": "true", "kubectl.kubernetes.io/restartedAt": "2026-11-01T10:00:00Z"},
 			ManagedFields: []metav1.ManagedFieldsEntry{
-				{
-					Manager:    "kube-controller-manager",
-					Operation:  metav1.ManagedFieldsOperationUpdate,
-					APIVersion: "v1",
-					Time:       &now,
-					FieldsType: "FieldsV1",
-					FieldsV1:   metav1.NewFieldsV1(specFields),
-				},
-				{
-					Manager:     "kubelet",
-					Operation:   metav1.ManagedFieldsOperationUpdate,
-					APIVersion:  "v1",
-					Time:        &now,
-					FieldsType:  "FieldsV1",
-					FieldsV1:    metav1.NewFieldsV1(statusFields),
-					Subresource: "status",
-				},
+				{Manager: "kube-controller-manager", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", Time: &now,
+					FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(specFields)},
+				{Manager: "kubelet", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", Time: &now,
+					FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(statusFields), Subresource: "status"},
 			},
 		},
 		Spec: podSpec("515m", "1Gi"),
@@ -72,7 +59,7 @@ func runningPod(app, name, node string) *corev1.Pod {
 	return pod
 }
 
-// Managed fields of the pods that runningPod returns: those of the controller manager, and those of the kubelet.
+// Managed fields of running pods: those of the controller manager, and those of the kubelet.
 const (
 	specFields   = `{"f:metadata":{"f:annotations":{".":{},"f:prometheus.io/scrape":{}},"f:generateName":{},"f:labels":{".":{},"f:app":{},"f:pod-template-hash":{}},"f:ownerReferences":{".":{}}},"f:spec":{"f:containers":{"k:{\"name\":\"main\"}":{".":{},"f:env":{".":{},"k:{\"name\":\"A\"}":{".":{},"f:name":{},"f:value":{}}},"f:image":{},"f:imagePullPolicy":{},"f:livenessProbe":{".":{},"f:httpGet":{".":{},"f:path":{},"f:port":{}}},"f:name":{},"f:ports":{".":{}},"f:resources":{".":{},"f:requests":{".":{},"f:cpu":{},"f:memory":{}}}}},"f:dnsPolicy":{},"f:enableServiceLinks":{},"f:restartPolicy":{},"f:schedulerName":{},"f:securityContext":{},"f:terminationGracePeriodSeconds":{}}}`
 	statusFields = `{"f:status":{"f:conditions":{"k:{\"type\":\"ContainersReady\"}":{".":{},"f:lastProbeTime":{},"f:lastTransitionTime":{},"f:status":{},"f:type":{}},"k:{\"type\":\"Ready\"}":{".":{},"f:lastProbeTime":{},"f:lastTransitionTime":{},"f:status":{},"f:type":{}}},"f:containerStatuses":{},"f:hostIP":{},"f:phase":{},"f:podIP":{},"f:podIPs":{".":{}},"f:startTime":{}}}`
@@ -135,8 +122,8 @@ func podSpec(cpu, memory string) corev1.PodSpec {
 	}
 }
 
-// pendingPod returns a pod that is not bound to a node and requests about a tenth of a node's CPU. Each copied node has
-// less free CPU than the pod requests, so the pod needs a new node.
+// pendingPod returns a pod that needs a new node: each copy has less than 1.5 of its 16 CPUs free, because its running
+// pods request 15.75.
 func pendingPod(name string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{burstMark: "true"}},
@@ -148,9 +135,9 @@ func pendingPod(name string) *corev1.Pod {
 	}
 }
 
-// runBurst creates pods at the same time, and returns how long it took until all of them ran. nodes is the expected
-// number of new nodes. If the number differs, runBurst prints a message.
-func (c *testCluster) runBurst(ctx context.Context, pods, nodes int) (time.Duration, error) {
+// runBurst creates pods at the same time, and returns how long it took until all of them ran. It prints a message if
+// the number of new nodes is not newNodes.
+func (c *testCluster) runBurst(ctx context.Context, pods, newNodes int) (time.Duration, error) {
 	before, err := c.countNodes(ctx)
 	if err != nil {
 		return 0, err
@@ -170,15 +157,15 @@ func (c *testCluster) runBurst(ctx context.Context, pods, nodes int) (time.Durat
 				ran++
 			}
 		}
-		return ran == pods+1, nil // the pod of createFirstNode has the same label
+		return ran == pods+1, nil // the first node's pod has the same label
 	})
 	if err != nil {
 		return 0, err
 	}
 	took := time.Since(started)
 	after, err := c.countNodes(ctx)
-	if err == nil && after-before != nodes {
-		c.say(fmt.Sprintf("  %d nodes were launched, want %d", after-before, nodes))
+	if err == nil && after-before != newNodes {
+		c.say(fmt.Sprintf("  %d nodes were launched, want %d", after-before, newNodes))
 	}
 	return took, err
 }
@@ -201,7 +188,7 @@ func (c *testCluster) createPods(ctx context.Context, pods int) error {
 	workers.Wait()
 	select {
 	case err := <-failed:
-		return fmt.Errorf("make pods: %w", err)
+		return fmt.Errorf("create pods: %w", err)
 	default:
 		return nil
 	}

@@ -20,21 +20,21 @@ import (
 // PodsPerNode is how many pods each node of a cluster has.
 const PodsPerNode = 30
 
-// Plan describes the measurement.
+// Plan describes the measurements.
 type Plan struct {
 	Joiner   string            // path of the joiner program
 	Sizes    []Size            // in the order of measurement
-	IdleTime time.Duration     // how long to measure the idle controller; zero: a minute
+	IdleTime time.Duration     // how long to measure the idle controller; zero: one minute
 	Say      func(line string) // receives progress lines
 }
 
 // Size is the size of a cluster.
 type Size struct {
-	Nodes          int   // number of nodes that are copies of the first node; the first node is not counted
+	Nodes          int   // number of nodes, without the first node of testCluster
 	MemoryLimitMiB int64 // memory limit of the controller
 }
 
-// Pods returns the number of pods in the cluster.
+// Pods returns the number of pods on these nodes.
 func (s Size) Pods() int { return s.Nodes * PodsPerNode }
 
 // Result has the measured values of one cluster size.
@@ -48,12 +48,11 @@ type Result struct {
 	NewPods     int           // number of pods of the burst
 	BurstTime   time.Duration // from the creation of the burst until all its pods ran
 	BurstCPU    time.Duration // the controller's CPU time during the burst
-	RemovalTime time.Duration // longest time, over several nodes, from the deletion of the last pod until the NodeClaim was being deleted
+	RemovalTime time.Duration // longest time from the deletion of a node's last pod until its NodeClaim was being deleted
 	PeakMiB     int64         // maximum resident memory from the controller's start to the end
 }
 
-// Run measures every size, each in its own lab. After an error it also returns the results of the sizes that were
-// measured before.
+// Run measures every size, each in its own lab. After an error it also returns the results of earlier sizes.
 func Run(ctx context.Context, p Plan) ([]Result, error) {
 	if p.IdleTime == 0 {
 		p.IdleTime = time.Minute
@@ -69,7 +68,7 @@ func Run(ctx context.Context, p Plan) ([]Result, error) {
 	return out, nil
 }
 
-// settleTime is how long to wait after the controller is ready. After this time, the controller must be idle.
+// settleTime is how long to wait after the controller is ready. Then the controller counts as idle.
 const settleTime = 20 * time.Second
 
 func (p Plan) measure(ctx context.Context, s Size) (Result, error) {
@@ -86,7 +85,7 @@ func (p Plan) measure(ctx context.Context, s Size) (Result, error) {
 	stop := c.keepLeases(ctx)
 	defer stop()
 
-	// 1. The controller starts, and reads the cluster.
+	// 1. The controller starts and reads the cluster.
 	m := Result{Size: s}
 	started := time.Now()
 	run, err := l.RunController(ctx, p.Joiner, "DISABLE_LEADER_ELECTION=true", fmt.Sprintf("MEMORY_LIMIT=%d", s.MemoryLimitMiB<<20))
@@ -156,7 +155,7 @@ func waitReady(ctx context.Context, c *lab.Controller) error {
 		}
 		response, err := http.DefaultClient.Do(r)
 		if err != nil {
-			return false, nil // not yet
+			return false, nil // retry: the controller does not listen yet
 		}
 		return response.StatusCode == http.StatusOK, response.Body.Close()
 	})

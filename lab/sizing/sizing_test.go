@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestMarkdown checks that the table has a line for each size.
+// TestMarkdown checks the line of a size: order, units and rounding.
 func TestMarkdown(t *testing.T) {
 	t.Parallel()
 	got := Markdown([]Result{{
@@ -19,12 +19,12 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
-// TestBurstSize checks the size of a burst: a fiftieth of the nodes, within limits.
+// TestBurstSize checks that a burst needs 2 % of the number of nodes, at least 5 and at most 50.
 func TestBurstSize(t *testing.T) {
 	t.Parallel()
 	for nodes, want := range map[int]int{100: 5, 500: 10, 1000: 20, 5000: 50} {
 		if newNodes, pods := burstSize(nodes); newNodes != want || pods != want*burstPerNode {
-			t.Errorf("for %d nodes, the burst has %d pods on %d new nodes; want %d new nodes", nodes, pods, newNodes, want)
+			t.Errorf("for %d nodes, the burst has %d pods on %d new nodes; want %d on %d", nodes, pods, newNodes, want*burstPerNode, want)
 		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// String returns the result as one line of text.
+// String returns the result in one line.
 func (m Result) String() string {
 	return fmt.Sprintf("%d nodes: ready after %.1f s with %.1f s of CPU time; idle %d MiB and %.0fm CPU; %d pods on %d new nodes in %.0f s with %.1f s of CPU time; an empty node is deleted after %.1f s; peak %d MiB",
 		m.Nodes, m.StartTime.Seconds(), m.StartCPU.Seconds(), m.IdleMiB, 1000*m.IdleCPU, m.NewPods, m.NewNodes, m.BurstTime.Seconds(),
