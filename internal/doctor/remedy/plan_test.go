@@ -110,7 +110,7 @@ func TestDeletePreconditions(t *testing.T) {
 	t.Parallel()
 	r := &recorder{deletions: map[string]kubeclient.Deletion{
 		"late": {ProviderID: "aws:///us-east-1a/i-2"}, "joined": {ProviderID: "aws:///us-east-1a/i-3", Joined: true},
-		"without instance": {},
+		"no-instance": {},
 	}}
 	clients := Clients{Kube: r}
 	for _, c := range []struct {
@@ -123,7 +123,7 @@ func TestDeletePreconditions(t *testing.T) {
 		{fix.Claim{Name: "joined", Instance: "i-3"}, "its node has joined the cluster"},
 		{fix.Claim{Name: "joined"}, "its node has joined the cluster"},
 		{fix.Claim{Name: "joined", Instance: "i-2", Joined: true}, "not instance i-2"},
-		{fix.Claim{Name: "without instance", Instance: "i-2"}, "not instance i-2"},
+		{fix.Claim{Name: "no-instance", Instance: "i-2"}, "not instance i-2"},
 	} {
 		r.calls = nil
 		changes, err := Plan(t.Context(), fix.New("", fix.DeleteClaims(c.claim)), clients)
