@@ -270,8 +270,8 @@ func (t *TopologyState) FewestDaemonPods(group, minDomains int) int {
 	return 1
 }
 
-// DaemonPodsExceedSpread reports whether an otherwise empty node of the offering has so many DaemonSet pods that a host
-// spread allows no pod of the profile.
+// DaemonPodsExceedSpread reports whether the DaemonSet pods of an otherwise empty node of the offering make a host spread
+// reject every pod of the profile.
 func (t *TopologyState) DaemonPodsExceedSpread(b *topology.Index, p *topology.Profile, offer int) bool {
 	if t.DaemonPods == nil || t.DaemonPods.hosts[offer] == nil {
 		return false
