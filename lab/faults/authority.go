@@ -6,7 +6,7 @@ import (
 	"github.com/joiner-sh/joiner/lab/pki"
 )
 
-// otherAuthority returns the certificate authority of another cluster, as EKS encodes it.
+// otherAuthority creates a certificate authority, and returns its certificate in PEM and base64, as EKS does.
 func otherAuthority() (string, error) {
 	a, err := pki.New()
 	if err != nil {

@@ -154,8 +154,8 @@ func familyFaults() []Fault {
 	}
 }
 
-// useCustomImage returns a Break function that gives the scene a custom AMI and user data: working user data after
-// change.
+// useCustomImage returns a Break function that gives the scene a custom AMI. change gets working user data, and returns
+// the scene's user data.
 func useCustomImage(change func(string) string) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		text, err := s.customUserData()

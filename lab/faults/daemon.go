@@ -52,18 +52,18 @@ func daemonFaults() []Fault {
 }
 
 // requestGPU returns a Break function that makes the scene's pods request a GPU. The function also adds a taint to the
-// NodePool and a toleration of the taint to the scene's pods. It adds a device plug-in with the given name and
-// tolerations to the cluster.
+// NodePool and a toleration of the taint to the scene's pods. It adds a device plug-in with this name to the cluster.
+// Without tolerations, the plug-in does not run on the tainted nodes.
 func requestGPU(name string, tolerations ...corev1.Toleration) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		const gpu = "nvidia.com/gpu"
 		s.Pool.Spec.Template.Spec.Taints = []corev1.Taint{{Key: gpu, Value: "true", Effect: corev1.TaintEffectNoSchedule}}
 		requirements := s.Pool.Spec.Template.Spec.Requirements
-		requirements[len(requirements)-1] = In(corev1.LabelInstanceTypeStable, "g4dn.xlarge")
+		requirements[len(requirements)-1] = In(corev1.LabelInstanceTypeStable, "g4dn.xlarge") // replaces the category
 		pod := &s.Pods.Spec.Template.Spec
 		pod.Tolerations = []corev1.Toleration{{Key: gpu, Operator: corev1.TolerationOpExists}}
-		one := corev1.ResourceList{gpu: resource.MustParse("1")}
-		pod.Containers[0].Resources.Limits, pod.Containers[0].Resources.Requests[gpu] = one, one[gpu]
+		oneGPU := corev1.ResourceList{gpu: resource.MustParse("1")}
+		pod.Containers[0].Resources.Limits, pod.Containers[0].Resources.Requests[gpu] = oneGPU, oneGPU[gpu]
 		plugin := daemonSet(name, "nvcr.io/nvidia/k8s-device-plugin:v0.17.1")
 		plugin.Spec.Template.Spec.HostNetwork, plugin.Spec.Template.Spec.Tolerations = true, tolerations
 		s.ExtraObjects = append(s.ExtraObjects, plugin)

@@ -55,11 +55,11 @@ func changeVPC(change func(*network.VPC, *ekscluster.Cluster)) func(context.Cont
 			if err != nil {
 				return err
 			}
-			servers, noSupport, noNames := v.NameServers, v.NoDNSSupport, v.NoDNSHostnames
+			nameServers, noDNS, noHostnames := v.NameServers, v.NoDNSSupport, v.NoDNSHostnames
 			cidrs, private, noPublic := c.PublicCIDRs, c.PrivateAccess, c.NoPublicAccess
 			s.AddUndo(func(context.Context) error {
 				return s.ChangeAWS(func(*world.World, time.Time) error {
-					v.NameServers, v.NoDNSSupport, v.NoDNSHostnames = servers, noSupport, noNames
+					v.NameServers, v.NoDNSSupport, v.NoDNSHostnames = nameServers, noDNS, noHostnames
 					c.PublicCIDRs, c.PrivateAccess, c.NoPublicAccess = cidrs, private, noPublic
 					return nil
 				})

@@ -18,7 +18,7 @@ import (
 
 // Fault is one way to break a lab.
 type Fault struct {
-	Name  string // "entry-of-wrong-type"; unique
+	Name  string // unique: "entry-of-wrong-type"
 	What  string // description in one line, for `lab fault list`
 	Check string // ID of the check that must find the fault: "AUTH-2"
 	Cause string // text that the finding's cause must contain
@@ -29,8 +29,8 @@ type Fault struct {
 	NeedsInstance bool
 	// NeedsPods means that doctor can detect the fault only while pods are pending.
 	NeedsPods bool
-	// Slow means that doctor needs most of Limit to find the fault. Slow faults are played first, so that a
-	// run in several labs ends earlier.
+	// Slow means that doctor needs most of the two minutes of Limit to find the fault. Run plays slow faults first, so
+	// that it ends earlier with several labs.
 	Slow bool
 	// Wait is the delay from the join of the node until doctor reports the fault. Before that, the node can still
 	// become healthy. Zero means no delay.
@@ -39,7 +39,7 @@ type Fault struct {
 	Smoke bool
 	// AuthMode is the cluster's authentication mode while the fault is played. Empty: ekscluster.AuthBoth.
 	AuthMode string
-	// IsExclusive means that the fault breaks more than its own objects, so no other fault may run beside it.
+	// IsExclusive means that the fault breaks more than its own objects: no other fault may be played at the same time.
 	IsExclusive bool
 
 	// Break injects the fault before the scene's objects are created. It changes these objects, or the lab.

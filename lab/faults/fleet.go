@@ -33,7 +33,7 @@ func fleetFaults() []Fault {
 			Cause:            "no NodeClaim or Node refers to it",
 			ExpectSuspicious: true,
 			IsExclusive:      true,
-			Break:            launchForeignInstance(nil)},
+			Break:            launchUnmanaged(nil)},
 		{
 			Name:             "same-cluster-name",
 			What:             "an instance of another cluster has this cluster's name in its tags",
@@ -41,7 +41,7 @@ func fleetFaults() []Fault {
 			Cause:            "another cluster in this account and region has the name",
 			ExpectSuspicious: true,
 			IsExclusive:      true,
-			Break:            launchForeignInstance(map[string]string{"joiner.sh/cluster-uid": "0f0f0f0f-0000-4000-8000-00000000beef"})},
+			Break:            launchUnmanaged(map[string]string{"joiner.sh/cluster-uid": "0f0f0f0f-0000-4000-8000-00000000beef"})},
 		{
 			Name:          "startup-taint-stays",
 			What:          "nothing removes the NodePool's startup taint from its nodes",
@@ -113,9 +113,9 @@ func fleetFaults() []Fault {
 	}
 }
 
-// launchForeignInstance returns a Break function that launches an instance with the tags of the cluster and more tags,
-// but without a NodeClaim.
-func launchForeignInstance(more map[string]string) func(context.Context, *Scene) error {
+// launchUnmanaged returns a Break function that launches an instance with the cluster's tags and more tags, but without
+// a NodeClaim.
+func launchUnmanaged(more map[string]string) func(context.Context, *Scene) error {
 	return func(ctx context.Context, s *Scene) error {
 		tags := []types.Tag{{Key: aws.String("eks:eks-cluster-name"), Value: &s.Lab.Cluster},
 			{Key: aws.String("karpenter.sh/nodepool"), Value: aws.String("gone")},
@@ -129,7 +129,7 @@ func launchForeignInstance(more map[string]string) func(context.Context, *Scene)
 			TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeInstance, Tags: tags}},
 		})
 		if err != nil {
-			return fmt.Errorf("launch the foreign instance: %w", err)
+			return fmt.Errorf("launch the unmanaged instance: %w", err)
 		}
 		id := *out.Instances[0].InstanceId
 		s.AddUndo(func(context.Context) error {
@@ -139,7 +139,7 @@ func launchForeignInstance(more map[string]string) func(context.Context, *Scene)
 			})
 		})
 		// Doctor ignores new instances, because a NodeClaim gets its provider ID only after the launch.
-		return s.until(ctx, time.Minute, "the foreign instance to be old enough for doctor", func(context.Context) (bool, error) {
+		return s.until(ctx, time.Minute, "the instance to be old enough for doctor", func(context.Context) (bool, error) {
 			return time.Since(*out.Instances[0].LaunchTime) > diagnosis.MaxClaimDelay, nil
 		})
 	}

@@ -16,12 +16,12 @@ func groupFaults() []Fault {
 			What:             "a user adds a security group to an instance, which then counts as drifted",
 			Check:            "ID-8",
 			Cause:            "which it does not select now",
-			ExpectSuspicious: true, NeedsInstance: true, Break: forbidDriftMoves, AfterCreate: addSecurityGroup},
+			ExpectSuspicious: true, NeedsInstance: true, Break: forbidDriftReplacement, AfterCreate: addSecurityGroup},
 	}
 }
 
-// forbidDriftMoves sets a disruption budget that prevents Joiner from replacing the scene's drifted nodes.
-func forbidDriftMoves(_ context.Context, s *Scene) error {
+// forbidDriftReplacement sets a disruption budget that prevents Joiner from replacing the scene's drifted nodes.
+func forbidDriftReplacement(_ context.Context, s *Scene) error {
 	s.Pool.Spec.Disruption.Budgets = append(s.Pool.Spec.Disruption.Budgets,
 		karpv1.Budget{Nodes: "0", Reasons: []karpv1.DisruptionReason{karpv1.DisruptionDrifted}})
 	return nil

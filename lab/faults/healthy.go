@@ -39,9 +39,9 @@ func variants() []variant {
 			return nil
 		}
 	}
-	setRequirement := func(i int, r karpv1.Requirement) func(context.Context, *Scene) error {
+	setRequirement := func(index int, r karpv1.Requirement) func(context.Context, *Scene) error {
 		return func(_ context.Context, s *Scene) error {
-			s.Pool.Spec.Template.Spec.Requirements[i] = r
+			s.Pool.Spec.Template.Spec.Requirements[index] = r
 			return nil
 		}
 	}
@@ -86,7 +86,6 @@ func (s *Stage) PlayHealthy(ctx context.Context) (Healthy, error) {
 	return out, nil
 }
 
-// playHealthy plays the healthy scenes of an authentication mode, and adds the result to out.
 func (s *Stage) playHealthy(ctx context.Context, mode string, out *Healthy) error {
 	var scenes []*Scene
 	defer func() {
@@ -98,8 +97,8 @@ func (s *Stage) playHealthy(ctx context.Context, mode string, out *Healthy) erro
 		}
 	}()
 	for _, v := range variants() {
-		isDefault := v.mode == "" && mode == ekscluster.AuthBoth
-		if v.mode != mode && !isDefault {
+		isDefaultMode := v.mode == "" && mode == ekscluster.AuthBoth
+		if v.mode != mode && !isDefaultMode {
 			continue
 		}
 		s.sceneCount++
@@ -121,8 +120,8 @@ func (s *Stage) playHealthy(ctx context.Context, mode string, out *Healthy) erro
 	for _, scene := range scenes {
 		err := scene.until(ctx, clearTimeout, "the pods of "+scene.Name+" to run", func(ctx context.Context) (bool, error) {
 			err := s.recordAlarms(ctx, out)
-			running, err2 := scene.isRunning(ctx)
-			return running, errors.Join(err, err2)
+			running, podErr := scene.isRunning(ctx)
+			return running, errors.Join(err, podErr)
 		})
 		if err != nil {
 			return err

@@ -12,11 +12,10 @@ import (
 	"github.com/joiner-sh/joiner/lab/instance"
 )
 
-// imageFaults are faults of images: an image of another family than the EC2NodeClass names, or an image with missing
-// parts.
+// imageFaults are faults of images: the wrong architecture or family, a missing program, or a wrong clock.
 func imageFaults() []Fault {
-	flawed := func(f Fault, family, flaw string) Fault { // an image of the right family
-		f.NeedsInstance, f.Break = true, useOtherFamily(family, family, func(i *world.Image) { i.Flaws = []string{flaw} })
+	flawed := func(f Fault, family, flaw string) Fault { // the image has the family of the EC2NodeClass
+		f.NeedsInstance, f.Break = true, useFamilies(family, family, func(i *world.Image) { i.Flaws = []string{flaw} })
 		return f
 	}
 	return []Fault{
@@ -53,14 +52,14 @@ func imageFaults() []Fault {
 			Check:         "BOOT-4",
 			Cause:         "does not understand the user data of AMI family AL2023",
 			NeedsInstance: true,
-			Break:         useOtherFamily("AL2023", "AL2", nil)},
+			Break:         useFamilies("AL2023", "AL2", nil)},
 		{
 			Name:          "image-of-al2023",
 			What:          "an image of Amazon Linux 2023 with a misleading name, under AMI family AL2",
 			Check:         "BOOT-4",
 			Cause:         "does not understand the user data of AMI family AL2",
 			NeedsInstance: true,
-			Break:         useOtherFamily("AL2", "AL2023", nil)},
+			Break:         useFamilies("AL2", "AL2023", nil)},
 		flawed(Fault{
 			Name:  "image-without-nodeadm",
 			What:  "the image has no nodeadm",
@@ -122,20 +121,20 @@ func useArmImage(_ context.Context, s *Scene) error {
 				return nil
 			}
 		}
-		return errors.New("there is no image for arm64")
+		return errors.New("AWS has no AL2023 image for arm64")
 	})
 }
 
-// useOtherFamily returns a Break function that gives the scene an image. named is the AMI family in the EC2NodeClass,
-// and actual is the family of the image. change changes the image; nil: no change.
-func useOtherFamily(named, actual string, change func(*world.Image)) func(context.Context, *Scene) error {
+// useFamilies returns a Break function that gives the scene an image. named is the AMI family in the EC2NodeClass, and
+// actual is the family of the image. change changes the image; nil: no change.
+func useFamilies(named, actual string, change func(*world.Image)) func(context.Context, *Scene) error {
 	return func(_ context.Context, s *Scene) error {
 		return s.ChangeAWS(func(_ *world.World, now time.Time) error {
-			from := actual
+			source := actual
 			if actual == "AL2" {
-				from = "AL2023" // AWS publishes no Amazon Linux 2 image for current versions
+				source = "AL2023" // AWS publishes no Amazon Linux 2 image for current versions
 			}
-			id, err := s.copyImage(now, from, func(i *world.Image) {
+			id, err := s.copyImage(now, source, func(i *world.Image) {
 				i.Family = actual
 				if change != nil {
 					change(i)
@@ -166,7 +165,7 @@ func scriptFaults() []Fault {
 		scriptFault("disk-full", "the script writes more than the root volume holds", "BOOT-15", "disk is full",
 			before("set -e\nfallocate -l 100G /var/cache/models")),
 		scriptFault("eviction-threshold-unreadable", "the kubelet gets an invalid eviction threshold", "BOOT-9",
-			"refuses a flag or its configuration", replace("args '", "args '--eviction-hard=memory.available=100Mi ")), // must be "<"
+			"refuses a flag or its configuration", replace("args '", "args '--eviction-hard=memory.available=100Mi ")), // valid: <100Mi
 		scriptFault("kubelet-pods-negative", "the kubelet gets a negative number of pods", "BOOT-9",
 			"refuses a flag or its configuration", replace("args '", "args '--max-pods=-5 ")),
 	}

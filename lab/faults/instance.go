@@ -75,10 +75,10 @@ func leaveNode(ctx context.Context, s *Scene) error {
 		return client.IgnoreNotFound(s.Lab.Client.Delete(ctx, node.DeepCopy()))
 	})
 	if err := s.Lab.Client.Create(ctx, node); err != nil {
-		return fmt.Errorf("make a Node: %w", err)
+		return fmt.Errorf("create the Node: %w", err)
 	}
-	const minAge = 15 * time.Second // before the instance's launch; more than the clock skew that doctor allows
-	return s.until(ctx, 2*minAge, "the Node to be older than the instance", func(context.Context) (bool, error) {
+	const minAge = 15 * time.Second // of the Node at the launch; more than the clock skew that doctor allows
+	return s.until(ctx, 2*minAge, "the Node to be old enough", func(context.Context) (bool, error) {
 		return time.Since(node.CreationTimestamp.Time) > minAge, nil
 	})
 }

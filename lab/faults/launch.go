@@ -15,7 +15,7 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// launchFaults are faults that prevent the launch of instances: of keys, quotas, policies and images.
+// launchFaults are faults that prevent launches: of KMS keys, the spot role, quotas, policies and images.
 func launchFaults() []Fault {
 	const noLaunch = "not let the controller launch instances"
 	return []Fault{
@@ -205,8 +205,8 @@ func useImageCopy(change func(*world.Image)) func(context.Context, *Scene) error
 	}
 }
 
-// copyImage registers a copy of an AWS image. The account owns the copy, and the name of the copy does not contain the
-// family.
+// copyImage registers a changed copy of AWS's image of the family. The account owns the copy. The copy's name does not
+// contain the family.
 func (s *Scene) copyImage(now time.Time, family string, change func(*world.Image)) (id string, err error) {
 	region := s.Lab.Estate.Region
 	for _, i := range region.Images.All() {
@@ -219,5 +219,5 @@ func (s *Scene) copyImage(now time.Time, family string, change func(*world.Image
 		s.images = append(s.images, id)
 		return id, nil
 	}
-	return "", errors.New("there is no image of family " + family)
+	return "", errors.New("AWS has no image of family " + family)
 }

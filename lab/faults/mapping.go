@@ -13,44 +13,44 @@ import (
 // mappingFaults are faults of role mappings, in each authentication mode.
 func mappingFaults() []Fault {
 	const nodesGroup = "  - system:nodes\n"
-	mapOnly := func(f Fault) Fault {
+	mapFault := func(f Fault) Fault {
 		f.Check, f.AuthMode = "AUTH-3", ekscluster.AuthConfigMap
 		return f
 	}
 	return append(entryFaults(),
-		mapOnly(Fault{Name: "row-missing", What: "CONFIG_MAP: aws-auth has no row for the node role", Cause: "aws-auth has no row for it",
+		mapFault(Fault{Name: "row-missing", What: "CONFIG_MAP: aws-auth has no row for the node role", Cause: "aws-auth has no row for it",
 			Break: func(_ context.Context, s *Scene) error { return s.addRole() }}),
-		mapOnly(Fault{
+		mapFault(Fault{
 			Name:  "row-without-nodes-group",
 			What:  "CONFIG_MAP: the row of the node role lacks the group system:nodes",
 			Cause: "its groups lack system:nodes",
 			Break: mapByRow(nodesGroup, "")}),
-		mapOnly(Fault{
+		mapFault(Fault{
 			Name:  "row-with-masters",
 			What:  "CONFIG_MAP: the row of the node role has the group system:masters instead of system:nodes",
 			Cause: "its groups lack system:nodes",
 			Break: mapByRow("system:bootstrappers", "system:masters", nodesGroup, "")}),
-		mapOnly(Fault{
+		mapFault(Fault{
 			Name:  "row-with-misspelt-username",
 			What:  "CONFIG_MAP: the row's username has an unknown placeholder",
 			Cause: "which the authenticator does not fill in",
 			Break: mapByRow("EC2PrivateDNSName", "EC2PrivateDnsName")}),
-		mapOnly(Fault{
+		mapFault(Fault{
 			Name:  "row-with-fixed-username",
 			What:  "CONFIG_MAP: the row's username is the same for all nodes",
 			Cause: `its username is "node"`,
 			Break: mapByRow("system:node:{{EC2PrivateDNSName}}", "node")}),
-		mapOnly(Fault{Name: "row-with-path", What: "CONFIG_MAP: the row's rolearn has the role's path", Cause: "has the role's path",
+		mapFault(Fault{Name: "row-with-path", What: "CONFIG_MAP: the row's rolearn has the role's path", Cause: "has the role's path",
 			Break: mapByRow(":role/", ":role/teams/a/")}),
-		mapOnly(Fault{Name: "row-of-other-account", What: "CONFIG_MAP: the row's rolearn is of another account", Cause: "of another account",
-			Break: mapByRow(emulator.DefaultAccount, "999999999999")}),
+		mapFault(Fault{Name: "row-of-other-account", What: "CONFIG_MAP: the row's rolearn is of another account",
+			Cause: "of another account", Break: mapByRow(emulator.DefaultAccount, "999999999999")}),
 		Fault{
 			Name:     "row-names-nodes-by-session",
 			What:     "CONFIG_MAP: the row's username is the session name, and hosts in the subnets are named by address",
 			Check:    "AUTH-9",
 			Cause:    "names nodes by session",
 			AuthMode: ekscluster.AuthConfigMap, ExpectSuspicious: true, Break: mapByRow("EC2PrivateDNSName", "SessionName")},
-		mapOnly(Fault{
+		mapFault(Fault{
 			Name:        "map-malformed",
 			What:        "CONFIG_MAP: aws-auth's mapRoles is not valid YAML",
 			Cause:       "aws-auth cannot be read",
@@ -58,7 +58,7 @@ func mappingFaults() []Fault {
 			Break: func(ctx context.Context, s *Scene) error {
 				return s.changeAuthMap(ctx, func(text string) string { return strings.Replace(text, "- ", "-\t- [", 1) })
 			}}),
-		mapOnly(Fault{
+		mapFault(Fault{
 			Name:        "map-is-no-list",
 			What:        "CONFIG_MAP: aws-auth's mapRoles is a table instead of a list",
 			Cause:       "aws-auth cannot be read",
@@ -66,7 +66,7 @@ func mappingFaults() []Fault {
 			Break: func(ctx context.Context, s *Scene) error {
 				return s.changeAuthMap(ctx, func(string) string { return "rolearn: " + s.Lab.Roles.ARN(lab.NodeRole) + "\n" })
 			}}),
-		mapOnly(Fault{
+		mapFault(Fault{
 			Name:  "entry-in-map-mode",
 			What:  "CONFIG_MAP: the node role has an access entry, and the cluster ignores access entries",
 			Cause: "the cluster reads nothing else",

@@ -114,19 +114,19 @@ func changeSubnet(change func(*Scene, *network.Subnet, *network.RouteTable)) fun
 func newSubnet(s *Scene) (*network.Subnet, error) {
 	e := s.Lab.Estate
 	base := e.VPC.CIDR.Addr().As4()
-	for third := 255; third >= 128; third-- {
-		cidr := fmt.Sprintf("%d.%d.%d.0/24", base[0], base[1], third)
+	for thirdByte := 255; thirdByte >= 128; thirdByte-- {
+		cidr := fmt.Sprintf("%d.%d.%d.0/24", base[0], base[1], thirdByte)
 		if n, err := e.Region.Network.CreateSubnet(e.VPC.ID, e.PrivateSubnets[0].Zone.Name, cidr, nil); err == nil {
 			return n, nil
 		}
 	}
-	return nil, fmt.Errorf("the VPC %s has no room for another subnet", e.VPC.CIDR)
+	return nil, fmt.Errorf("the VPC %s has no free /24 block for another subnet", e.VPC.CIDR)
 }
 
-// routesOf returns the routes of a subnet's table: the local route and the default route.
-func routesOf(e world.ClusterResources, id string) []network.Route {
+// routesOf returns the routes of the subnet's table: the local route and the default route.
+func routesOf(e world.ClusterResources, subnetID string) []network.Route {
 	for _, t := range e.Region.Network.RouteTables() {
-		if slices.Contains(t.SubnetIDs, id) {
+		if slices.Contains(t.SubnetIDs, subnetID) {
 			return t.Routes
 		}
 	}

@@ -22,16 +22,16 @@ type Pair struct {
 // authentication mode, and neither is IsExclusive or Slow. The same seed selects the same pairs. The result can have
 // fewer than n pairs, and the same two faults in both orders.
 func Pairs(faults []Fault, n int, seed uint64) []Pair {
-	draw := rand.New(rand.NewPCG(seed, 0))
+	random := rand.New(rand.NewPCG(seed, 0))
 	candidates := slices.DeleteFunc(slices.Clone(faults), func(f Fault) bool { return f.IsExclusive || f.Slow })
 	var out []Pair
-	for range 20 * n { // a limit, in case there are fewer pairs; most attempts succeed
+	for range 20 * n { // most attempts succeed; the limit is for fewer than n pairs
 		if len(out) == n || len(candidates) < 2 {
 			break
 		}
-		a, b := candidates[draw.IntN(len(candidates))], candidates[draw.IntN(len(candidates))]
-		known := slices.ContainsFunc(out, func(p Pair) bool { return p.FaultA.Name == a.Name && p.FaultB.Name == b.Name })
-		if a.Check != b.Check && a.AuthMode == b.AuthMode && !known {
+		a, b := candidates[random.IntN(len(candidates))], candidates[random.IntN(len(candidates))]
+		isDuplicate := slices.ContainsFunc(out, func(p Pair) bool { return p.FaultA.Name == a.Name && p.FaultB.Name == b.Name })
+		if a.Check != b.Check && a.AuthMode == b.AuthMode && !isDuplicate {
 			out = append(out, Pair{FaultA: a, FaultB: b})
 		}
 	}

@@ -36,7 +36,7 @@ func (s *Stage) applyFix(ctx context.Context, fix string) error {
 func (s *Stage) RunFix(ctx context.Context, fix string) error {
 	folder, err := filepath.Abs(filepath.Dir(s.Joiner))
 	if err != nil {
-		return fmt.Errorf("find joiner: %w", err)
+		return fmt.Errorf("find the folder of joiner: %w", err)
 	}
 	shell := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", fix)
 	// Version 1 of the AWS command line reads the region only from AWS_DEFAULT_REGION.

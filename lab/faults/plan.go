@@ -10,6 +10,7 @@ import (
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 )
 
+// planFaults are faults of labels and requirements of NodePools and pods.
 func planFaults() []Fault {
 	const noLabel = "no NodePool gives its nodes that label"
 	return []Fault{
@@ -35,7 +36,7 @@ func planFaults() []Fault {
 				s.Pods.Spec.Template.Spec.NodeSelector["tier-"+s.Name] = "gold"
 				return nil
 			},
-			// Only the user knows which of the two labels is right.
+			// Only the user knows which of the two values is right.
 			Edit: func(ctx context.Context, s *Scene) error {
 				var pool karpv1.NodePool
 				if err := s.Lab.Client.Get(ctx, client.ObjectKeyFromObject(s.Pool), &pool); err != nil {

@@ -24,7 +24,6 @@ import (
 // Limit is the maximum time, from the creation of the objects, in which doctor must find a cause.
 const Limit = 2 * time.Minute
 
-// Maximum times after the fix was applied.
 const (
 	// fixTimeout is the maximum time from the end of a fix's commands until pods run.
 	fixTimeout = time.Minute
@@ -35,8 +34,8 @@ const (
 
 // Stage is a lab with a controller, in which faults are played.
 type Stage struct {
-	Lab    *lab.Lab // in which the faults are played
-	Joiner string   // path of the joiner program
+	Lab    *lab.Lab
+	Joiner string // path of the joiner program
 	// Say is called with each line of progress. nil disables the calls.
 	Say func(string)
 
@@ -45,7 +44,7 @@ type Stage struct {
 	deleting   []*Scene // scenes whose fault was fixed and whose objects are being deleted
 }
 
-// Settings returns additional settings of the stage's controller: short refresh intervals, so that the controller
+// Settings returns environment variables of the stage's controller. Their intervals are short, so that the controller
 // detects a fix soon.
 func Settings() []string {
 	return []string{"DISABLE_LEADER_ELECTION=true", "SUBNET_REFRESH_INTERVAL=1s", "AMI_REFRESH_INTERVAL=1s", "SHORTAGE_BACKOFF=5s"}
@@ -57,12 +56,12 @@ func NewStage(ctx context.Context, l *lab.Lab, joiner string) (*Stage, error) {
 		Annotations: map[string]string{"eks.amazonaws.com/role-arn": l.Roles.ARN(lab.ControllerRole)}}}
 	if _, err := l.Kube.CoreV1().ServiceAccounts(account.Namespace).Create(ctx, account,
 		metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-		return nil, fmt.Errorf("make the controller's service account: %w", err)
+		return nil, fmt.Errorf("create the controller's service account: %w", err)
 	}
 	return &Stage{Lab: l, Joiner: joiner}, nil
 }
 
-// Finding is a finding in the format of `joiner doctor -o json`; the fields have the names of that format.
+// Finding is a finding in the format of `joiner doctor -o json`. The JSON has the same names in lower case.
 type Finding struct {
 	Check   string // ID of the check
 	Verdict string // a diagnosis.Verdict
@@ -155,8 +154,8 @@ func (s *Stage) Break(ctx context.Context, scene *Scene, f Fault, withPods bool)
 	if mode != s.mode {
 		// Wait until the old scenes are deleted. Otherwise doctor could report the roles of these scenes, because the
 		// new mode may have no mapping for them.
-		for _, other := range s.deleting {
-			if err := other.waitGone(ctx); err != nil {
+		for _, old := range s.deleting {
+			if err := old.waitGone(ctx); err != nil {
 				return err
 			}
 		}
@@ -188,7 +187,6 @@ func (s *Stage) Break(ctx context.Context, scene *Scene, f Fault, withPods bool)
 	return nil
 }
 
-// ensurePods creates the scene's Deployment, unless it exists.
 func (s *Stage) ensurePods(ctx context.Context, scene *Scene) error {
 	if slices.ContainsFunc(scene.created, func(o client.Object) bool { return o == client.Object(scene.Pods) }) {
 		return nil
@@ -232,11 +230,11 @@ func (s *Stage) injectAndFind(ctx context.Context, scene *Scene, f Fault, r *Res
 
 // firstLaunch returns the launch time of the scene's first instance, or zero without an instance.
 func firstLaunch(scene *Scene) time.Time {
-	all := scene.Instances()
-	if len(all) == 0 {
+	instances := scene.Instances()
+	if len(instances) == 0 {
 		return time.Time{}
 	}
-	return slices.MinFunc(all, func(a, b world.Instance) int { return a.LaunchedAt.Compare(b.LaunchedAt) }).LaunchedAt
+	return slices.MinFunc(instances, func(a, b world.Instance) int { return a.LaunchedAt.Compare(b.LaunchedAt) }).LaunchedAt
 }
 
 // matches reports whether a finding is the one that the fault must cause.
@@ -248,7 +246,6 @@ func (f Fault) matches(found Finding) bool {
 	return found.Check == f.Check && strings.Contains(found.Cause, f.Cause) && found.Verdict == string(verdict)
 }
 
-// addWrongFirst records a first finding that is not the expected finding.
 func (r *Result) addWrongFirst(f Finding) {
 	line := f.Check + " " + f.Verdict + ": " + f.Cause
 	if !slices.Contains(r.WrongFirst, line) {

@@ -19,7 +19,7 @@ type Summary struct {
 	ByHand              int           // faults that were fixed in the editor that the printed command opens
 	WrongFirst          int           // faults for which doctor first reported another cause
 	Median, Worst       time.Duration // from the launch until the fault was found; without the faults of BeforeLaunch
-	FixMedian, FixWorst time.Duration // from the fix until pods ran
+	FixMedian, FixWorst time.Duration // from the start of the fix until pods ran
 	Pairs               int           // pairs of faults that were played
 	BothFound           int           // pairs of which doctor found both faults
 	Alarms              int           // false alarms
@@ -183,7 +183,6 @@ func writeChecksWithoutFault(b *strings.Builder) {
 	}
 }
 
-// cell escapes text for a Markdown table.
 func cell(text string) string {
 	return strings.NewReplacer("|", `\|`, "\n", " ").Replace(text)
 }

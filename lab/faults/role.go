@@ -26,9 +26,9 @@ func (s *Scene) addRole() error {
 
 func (s *Scene) arn() string { return s.Lab.Roles.ARN(s.Name) }
 
-// addEntry creates an access entry for a role. During the call it sets an authentication mode that allows access
-// entries. EKS keeps the entry after addEntry has restored the previous mode.
-func (s *Scene) addEntry(role, kind string) error {
+// addEntry creates an access entry. During the call it sets an authentication mode that allows access entries. EKS
+// keeps the entry after addEntry has restored the previous mode.
+func (s *Scene) addEntry(roleARN, kind string) error {
 	return s.ChangeAWS(func(_ *world.World, now time.Time) error {
 		r := s.Lab.Estate.Region
 		c, err := r.EKS.Cluster(s.Lab.Cluster)
@@ -38,14 +38,14 @@ func (s *Scene) addEntry(role, kind string) error {
 		mode := c.AuthMode
 		defer func() { c.AuthMode = mode }()
 		c.AuthMode = ekscluster.AuthBoth
-		_, err = r.EKS.CreateAccessEntry(now, s.Lab.Cluster, ekscluster.AccessEntry{Principal: role, Kind: kind})
+		_, err = r.EKS.CreateAccessEntry(now, s.Lab.Cluster, ekscluster.AccessEntry{Principal: roleARN, Kind: kind})
 		return err
 	})
 }
 
-func (s *Scene) removeEntry(role string) error {
+func (s *Scene) removeEntry(roleARN string) error {
 	return s.ChangeAWS(func(_ *world.World, _ time.Time) error {
-		return s.Lab.Estate.Region.EKS.DeleteAccessEntry(s.Lab.Cluster, role)
+		return s.Lab.Estate.Region.EKS.DeleteAccessEntry(s.Lab.Cluster, roleARN)
 	})
 }
 
@@ -118,9 +118,10 @@ func (s *Scene) addForeignRole() error {
 	})
 }
 
-func (s *Scene) ageEntry(role string) error {
+// ageEntry makes an access entry one hour older, so that it is older than a role that is created again.
+func (s *Scene) ageEntry(roleARN string) error {
 	return s.ChangeAWS(func(_ *world.World, _ time.Time) error {
-		e, err := s.Lab.Estate.Region.EKS.AccessEntry(s.Lab.Cluster, role)
+		e, err := s.Lab.Estate.Region.EKS.AccessEntry(s.Lab.Cluster, roleARN)
 		if err == nil {
 			e.CreatedAt = e.CreatedAt.Add(-time.Hour)
 		}

@@ -58,7 +58,7 @@ func Run(ctx context.Context, p Plan) (Report, error) {
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
 		faultA, faultB := p.Faults[a], p.Faults[b]
-		// Faults of the same mode are played one after the other, because switching the mode takes time.
+		// Faults of the same mode are adjacent, because switching the mode takes time.
 		return cmp.Or(cmp.Compare(durationRank(faultA), durationRank(faultB)), cmp.Compare(faultA.AuthMode, faultB.AuthMode))
 	})
 	for _, i := range order {

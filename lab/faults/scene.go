@@ -22,7 +22,7 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-const poll = 100 * time.Millisecond
+const pollInterval = 100 * time.Millisecond
 
 // Scene is the set of objects of a fault: an EC2NodeClass, a NodePool and a Deployment with one pod, all with the same
 // name. A fault changes the objects before they are created.
@@ -131,7 +131,7 @@ func (s *Scene) create(ctx context.Context, objects ...client.Object) error {
 	return nil
 }
 
-// waitConditionSet waits until the controller has set the condition Ready of the class.
+// waitConditionSet waits until the condition Ready of the class is True or False.
 func (s *Scene) waitConditionSet(ctx context.Context) error {
 	return s.until(ctx, 30*time.Second, "the condition Ready of the EC2NodeClass", func(ctx context.Context) (bool, error) {
 		var class awsv1.EC2NodeClass
@@ -148,7 +148,6 @@ func (s *Scene) Instances() []world.Instance {
 	return slices.DeleteFunc(s.Lab.Instances(), func(i world.Instance) bool { return i.Tags[karpv1.LabelNodePool] != s.Name })
 }
 
-// isRunning reports whether the scene's pod runs.
 func (s *Scene) isRunning(ctx context.Context) (bool, error) {
 	list, err := s.Lab.Kube.CoreV1().Pods(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{LabelSelector: "app=" + s.Name})
 	if err != nil {
@@ -181,16 +180,16 @@ func (s *Scene) waitGone(ctx context.Context) error {
 	})
 }
 
-// until waits until ok returns true and no error. After the time limit it returns an error with the last error of ok.
+// until waits until done returns true and no error. After the limit it returns an error with the last error of done.
 // The error contains what, a description of the expected state.
-func (s *Scene) until(ctx context.Context, limit time.Duration, what string, ok func(context.Context) (bool, error)) error {
+func (s *Scene) until(ctx context.Context, limit time.Duration, what string, done func(context.Context) (bool, error)) error {
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, poll, limit, true, func(ctx context.Context) (bool, error) {
-		done, err := ok(ctx)
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, limit, true, func(ctx context.Context) (bool, error) {
+		isDone, err := done(ctx)
 		if err != nil && ctx.Err() == nil {
 			last = err
 		}
-		return done && err == nil, nil
+		return isDone && err == nil, nil
 	})
 	if err != nil {
 		return fmt.Errorf("waited %s for %s: %w", limit, what, errors.Join(err, last))

@@ -37,10 +37,10 @@ func Serve(ctx context.Context, l *lab.Lab) error {
 	if err != nil {
 		return fmt.Errorf("listen for faults: %w", err)
 	}
-	d := &faultServer{stage: &Stage{Lab: l}, scenes: map[string]*Scene{}}
+	s := &faultServer{stage: &Stage{Lab: l}, scenes: map[string]*Scene{}}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /{name}", d.handle(d.inject))
-	mux.HandleFunc("DELETE /{name}", d.handle(d.undo))
+	mux.HandleFunc("POST /{name}", s.handle(s.inject))
+	mux.HandleFunc("DELETE /{name}", s.handle(s.undo))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	go func() { _ = server.Serve(listener) }()
@@ -49,10 +49,10 @@ func Serve(ctx context.Context, l *lab.Lab) error {
 
 // handle returns an HTTP handler that calls do with the name of the fault, one request at a time. A request continues
 // after its client has disconnected.
-func (d *faultServer) handle(do func(context.Context, string) (string, error)) http.HandlerFunc {
+func (s *faultServer) handle(do func(context.Context, string) (string, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		d.mu.Lock()
-		defer d.mu.Unlock()
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), requestTimeout)
 		defer cancel()
 		text, err := do(ctx, r.PathValue("name"))
@@ -65,20 +65,20 @@ func (d *faultServer) handle(do func(context.Context, string) (string, error)) h
 }
 
 // inject injects a fault. The result is the text for the user.
-func (d *faultServer) inject(ctx context.Context, name string) (string, error) {
+func (s *faultServer) inject(ctx context.Context, name string) (string, error) {
 	f, err := Find(name)
 	if err != nil {
 		return "", err
 	}
-	if d.scenes[name] != nil {
+	if s.scenes[name] != nil {
 		return "", fmt.Errorf("the fault %s is already injected; undo it with `lab fault --undo %s`", name, name)
 	}
-	stage, err := NewStage(ctx, d.stage.Lab, "")
+	stage, err := NewStage(ctx, s.stage.Lab, "")
 	if err != nil {
 		return "", err
 	}
-	d.sceneCount++ // AWS resources can remain from earlier scenes, so each scene needs a new name
-	scene := NewScene(d.stage.Lab, sceneName(d.sceneCount))
+	s.sceneCount++ // AWS resources can remain from earlier scenes, so each scene needs a new name
+	scene := NewScene(s.stage.Lab, sceneName(s.sceneCount))
 	modeBefore, err := stage.keepMode(scene)
 	if err != nil {
 		return "", err
@@ -88,7 +88,7 @@ func (d *faultServer) inject(ctx context.Context, name string) (string, error) {
 	if err := stage.Break(ctx, scene, f, true); err != nil {
 		return "", errors.Join(err, scene.revert(ctx), scene.remove(ctx))
 	}
-	d.scenes[name] = scene
+	s.scenes[name] = scene
 	return injectedText(f, scene.Name, modeBefore, stage.mode), nil
 }
 
@@ -112,8 +112,8 @@ func injectedText(f Fault, name, before, now string) string {
 }
 
 // undo reverts a fault and deletes its objects. The result is the text for the user.
-func (d *faultServer) undo(ctx context.Context, name string) (string, error) {
-	scene := d.scenes[name]
+func (s *faultServer) undo(ctx context.Context, name string) (string, error) {
+	scene := s.scenes[name]
 	if scene == nil {
 		return "", fmt.Errorf("the fault %q is not injected in this lab", name)
 	}
@@ -127,7 +127,7 @@ func (d *faultServer) undo(ctx context.Context, name string) (string, error) {
 	if err := scene.deleteAWSResources(ctx); err != nil {
 		return "", err
 	}
-	delete(d.scenes, name)
+	delete(s.scenes, name)
 	return "The fault " + name + " is undone: its objects, instances, roles and access entries are deleted.\n", nil
 }
 

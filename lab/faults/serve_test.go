@@ -14,6 +14,7 @@ func TestInjectedText(t *testing.T) {
 		{"row-in-api-mode", ekscluster.AuthBoth, ekscluster.AuthAPI,
 			"The cluster's authentication mode is API until the fault is undone; before, the mode was API_AND_CONFIG_MAP.\n" +
 				"To find the cause: joiner doctor\n"},
+		// diagnosis.MaxStartupTaintAge
 		{"startup-taint-stays", ekscluster.AuthBoth, ekscluster.AuthBoth,
 			"To find the cause: joiner doctor, at least 75 seconds after the node has joined\n"},
 		{"image-not-ready", ekscluster.AuthBoth, ekscluster.AuthBoth,
@@ -26,7 +27,7 @@ func TestInjectedText(t *testing.T) {
 		want := capital(f.What) + ". Created EC2NodeClass, NodePool and Deployment x-1.\n" + tt.want +
 			"To undo the fault: lab fault --undo " + tt.fault + "\n"
 		if got := injectedText(f, "x-1", tt.before, tt.now); got != want {
-			t.Errorf("got\n%s\nwant\n%s", got, want)
+			t.Errorf("%s: got\n%s\nwant\n%s", tt.fault, got, want)
 		}
 	}
 }

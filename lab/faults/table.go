@@ -43,7 +43,7 @@ func Problems() []string {
 		}
 		names[f.Name], withFault[f.Check] = true, true
 		if !known[f.Check] || f.Cause == "" || f.What == "" || f.Break == nil && f.AfterCreate == nil {
-			out = append(out, fmt.Sprintf("the fault %s has an unknown Check, or lacks Cause or What, or lacks both Break and AfterCreate", f.Name))
+			out = append(out, fmt.Sprintf("the fault %s has an unknown Check, no Cause, no What, or neither Break nor AfterCreate", f.Name))
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(known)) {

@@ -16,21 +16,21 @@ const (
 // Pods use all addresses of the interfaces on the default network card, except the primary address of each interface.
 // With custom networking, pods do not use the first interface. With prefixes, each address is replaced by a block of 16
 // addresses; this requires a Nitro or bare metal type. With prefixes and IPv6, the node has a /80 block, so the number
-// is unlimited. If the instance then has no IPv6 address, the number is 0.
+// is unlimited. Without an IPv6 address of the instance, the number is then 0.
 func (b *boot) podAddresses(environment map[string]string) int64 {
-	n := b.Facts.Network
-	interfaces := n.MaxInterfaces
-	for _, card := range n.Cards {
-		if card.Index == n.DefaultCard {
+	network := b.Facts.Network
+	interfaces := network.MaxInterfaces
+	for _, card := range network.Cards {
+		if card.Index == network.DefaultCard {
 			interfaces = card.MaxInterfaces
 		}
 	}
 	if environment[EnvCustomNetworking] == "true" {
 		interfaces--
 	}
-	slots, nitro := interfaces*(n.IPv4PerInterface-1), b.Facts.Hypervisor != "xen"
+	slots, isNitro := interfaces*(network.IPv4PerInterface-1), b.Facts.Hypervisor != "xen"
 	switch {
-	case environment[EnvPrefixes] != "true" || !nitro:
+	case environment[EnvPrefixes] != "true" || !isNitro:
 		return slots
 	case environment[EnvIPv6] == "true" && b.IPv6 != "":
 		return math.MaxInt64

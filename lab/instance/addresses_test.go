@@ -9,7 +9,7 @@ import (
 )
 
 // TestPodAddresses compares the number of pod addresses with AWS's tables. m5.large has 3 interfaces with 10 addresses
-// each, t3.small and t2.small have 3 with 4 each, and c5.metal has 15 with 50 each. All but t2.small are Nitro types.
+// each, t3.small and t2.small have 3 with 4 each, and c5.metal has 15 with 50 each. Only t2.small is a Xen type.
 func TestPodAddresses(t *testing.T) {
 	t.Parallel()
 	table, err := catalog.Embedded()
@@ -62,14 +62,14 @@ func TestBootOfIPv6(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, console := bootWith(t, tt.family, tt.userData, fakeSurroundings{}, func(i *Instance) { i.IPv6 = "2600:1f18::7" })
+			s, console := bootWith(t, tt.family, tt.userData, fakeServices{}, func(i *Instance) { i.IPv6 = "2600:1f18::7" })
 			if s == nil {
-				t.Fatal(console)
+				t.Fatalf("no kubelet starts:\n%s", console)
 			}
 			if s.IP != "2600:1f18::7" || len(s.ClusterDNS) != 1 || s.ClusterDNS[0] != "fd30:1c53:5f8a::a" {
 				t.Errorf("address %s, cluster DNS %v; want the IPv6 addresses", s.IP, s.ClusterDNS)
 			}
-			if s, console := bootWith(t, tt.family, tt.userData, fakeSurroundings{}); s != nil || !strings.Contains(console, tt.wantError) {
+			if s, console := bootWith(t, tt.family, tt.userData, fakeServices{}); s != nil || !strings.Contains(console, tt.wantError) {
 				t.Errorf("without an IPv6 address, a kubelet starts: %t; want no kubelet and %q in the console:\n%s",
 					s != nil, tt.wantError, console)
 			}

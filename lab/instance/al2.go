@@ -17,20 +17,20 @@ const kubeletConfigAL2 = "/etc/kubernetes/kubelet/kubelet-config.json"
 // bootAL2 boots Amazon Linux 2. Only the scripts of the user data start the kubelet, by calling /etc/eks/bootstrap.sh.
 func (b *boot) bootAL2(ctx context.Context, parts []part) {
 	b.warnUnsupportedParts(parts)
-	box := b.newSandbox()
+	scripts := b.newScriptRunner()
 	if data, err := json.MarshalIndent(imageConfig(), "", "  "); err == nil {
-		box.files.content[kubeletConfigAL2] = data
+		scripts.files.content[kubeletConfigAL2] = data
 	}
 	if !b.Image.has(FlawNoBootstrap) {
-		box.programs["/etc/eks/bootstrap.sh"] = func(args []string, _ io.Reader, stdout, stderr io.Writer) int {
-			return b.runBootstrap(box.files, args, stdout, stderr)
+		scripts.programs["/etc/eks/bootstrap.sh"] = func(args []string, _ io.Reader, stdout, stderr io.Writer) int {
+			return b.runBootstrap(scripts.files, args, stdout, stderr)
 		}
 	}
-	b.runShell(ctx, parts, box)
+	b.runShell(ctx, parts, scripts)
 	if b.kubelet == nil {
 		return
 	}
-	b.kubelet.proxy = proxyFor(box.files.kubeletEnvironment(), b.kubelet.server)
+	b.kubelet.proxy = proxyFor(scripts.files.kubeletEnvironment(), b.kubelet.server)
 	b.logUnit("systemd[1]", "Started Kubernetes Kubelet.")
 }
 
@@ -53,7 +53,7 @@ func (b *boot) runBootstrap(f *files, args []string, stdout, stderr io.Writer) i
 		return 1
 	}
 	endpoint, ca := flags["--apiserver-endpoint"], flags["--b64-cluster-ca"]
-	if err := b.surroundings.Credentials(); err != nil {
+	if err := b.services.Credentials(); err != nil {
 		for range 3 { // the default of --aws-api-retry-attempts
 			fmt.Fprintln(stderr, "Unable to locate credentials. You can configure credentials by running \"aws configure\".")
 		}
@@ -76,7 +76,7 @@ func (b *boot) runBootstrap(f *files, args []string, stdout, stderr io.Writer) i
 		return 5
 	}
 	if endpoint == "" || ca == "" {
-		c, err := b.surroundings.Cluster(cluster)
+		c, err := b.services.Cluster(cluster)
 		if err != nil {
 			fmt.Fprintln(stderr, err)
 			fmt.Fprintln(stderr, "Exited with error on line 451")

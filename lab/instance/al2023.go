@@ -42,17 +42,17 @@ type nodeConfig struct {
 func (b *boot) bootAL2023(ctx context.Context, parts []part) {
 	b.warnUnsupportedParts(parts, kindNodeConfig)
 	var configured *kubeletStart
-	isMissing := b.reportMissingNodeadm()
-	if !isMissing {
+	isNodeadmMissing := b.reportMissingNodeadm()
+	if !isNodeadmMissing {
 		configured = b.nodeadmConfig(parts)
 	}
-	box := b.newSandbox()
-	box.programs["/etc/eks/bootstrap.sh"] = func(_ []string, _ io.Reader, _, stderr io.Writer) int {
+	scripts := b.newScriptRunner()
+	scripts.programs["/etc/eks/bootstrap.sh"] = func(_ []string, _ io.Reader, _, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "\n!!!!!!!!!!\n!!!!!!!!!! ERROR: bootstrap.sh has been removed from AL2023-based EKS AMIs.\n!!!!!!!!!!\n!!!!!!!!!! EKS nodes are now initialized by nodeadm.\n!!!!!!!!!!")
 		return 1
 	}
-	b.runShell(ctx, parts, box)
-	if isMissing {
+	b.runShell(ctx, parts, scripts)
+	if isNodeadmMissing {
 		return
 	}
 	if configured == nil {
@@ -62,7 +62,7 @@ func (b *boot) bootAL2023(ctx context.Context, parts []part) {
 	}
 	b.kubelet = configured
 	environment := configured.environment // systemd drop-ins written by scripts override these variables
-	maps.Copy(environment, box.files.kubeletEnvironment())
+	maps.Copy(environment, scripts.files.kubeletEnvironment())
 	b.kubelet.proxy = proxyFor(environment, configured.server)
 	b.logNodeadm("nodeadm-run", "info", "Starting daemon..", `"name":"kubelet"`)
 	b.logUnit("systemd[1]", "Started kubelet.service - Kubernetes Kubelet.")
@@ -136,8 +136,8 @@ func mergeNodeConfigs(parts []part) (*nodeConfig, error) {
 	return config, nil
 }
 
-// mergeInto merges from into to, key by key, and appends the lists with the key flags. Joiner's merge is in
-// internal/node/userdata/nodeadm. The lab's merge is separate, so that a bug in one of the two makes a test fail.
+// mergeInto merges from into to, key by key. It appends lists with the key "flags", and replaces other lists. Joiner's
+// merge is in internal/node/userdata/nodeadm. The lab's is separate, so that a bug in one of the two makes a test fail.
 func mergeInto(to, from map[string]any) {
 	for key, value := range from {
 		switch v := value.(type) {

@@ -63,11 +63,11 @@ const scriptTimeout = 10 * time.Second
 // boot is the boot of one instance.
 type boot struct {
 	Instance
-	surroundings Services
-	say          func(string)  // prints a line of the console
-	startedAt    time.Time     // when the boot started
-	hasSwap      bool          // a script has enabled swap
-	kubelet      *kubeletStart // nil until the image's bootstrap starts the kubelet
+	services  Services
+	say       func(string)  // prints a line of the console
+	startedAt time.Time     // when the boot started
+	hasSwap   bool          // a script has enabled swap
+	kubelet   *kubeletStart // nil until the image's bootstrap starts the kubelet
 }
 
 // kubeletStart has the command line and files with which a kubelet is started.
@@ -86,10 +86,10 @@ type kubeletStart struct {
 // settings that the lab determines, such as Token and Reach.
 //
 // If user data makes the lab's code panic, the instance fails to boot, and the console contains the panic.
-func Boot(ctx context.Context, i Instance, surroundings Services, say func(string)) (settings *kubelet.Settings) {
+func Boot(ctx context.Context, i Instance, services Services, say func(string)) (settings *kubelet.Settings) {
 	ctx, cancel := context.WithTimeout(ctx, scriptTimeout)
 	defer cancel()
-	b := &boot{Instance: i, surroundings: surroundings, say: say, startedAt: time.Now()}
+	b := &boot{Instance: i, services: services, say: say, startedAt: time.Now()}
 	defer func() {
 		if cause := recover(); cause != nil {
 			settings = nil
@@ -147,13 +147,13 @@ func (b *boot) bootCloudInit(ctx context.Context) {
 }
 
 // runShell runs the shell parts in their order, as cloud-init's scripts-user module does.
-func (b *boot) runShell(ctx context.Context, parts []part, box *scriptRunner) {
+func (b *boot) runShell(ctx context.Context, parts []part, scripts *scriptRunner) {
 	failed := 0
 	for _, p := range parts {
 		if p.kind != kindShell {
 			continue
 		}
-		if err := box.run(ctx, "/var/lib/cloud/instance/scripts/"+p.name, p.body); err != nil {
+		if err := scripts.run(ctx, "/var/lib/cloud/instance/scripts/"+p.name, p.body); err != nil {
 			failed++
 			b.logCloudInit("util.py[WARNING]: Failed running /var/lib/cloud/instance/scripts/%s [%v]", p.name, err)
 		}
@@ -163,15 +163,15 @@ func (b *boot) runShell(ctx context.Context, parts []part, box *scriptRunner) {
 	}
 }
 
-// warnUnsupportedParts prints cloud-init's warning for each part whose content type cloud-init does not support. known
+// warnUnsupportedParts prints cloud-init's warning for each part whose content type cloud-init does not support. more
 // has the additional content types that the image supports.
-func (b *boot) warnUnsupportedParts(parts []part, known ...string) {
+func (b *boot) warnUnsupportedParts(parts []part, more ...string) {
 	for _, p := range parts {
 		switch {
 		case p.kind == kindShell, strings.HasPrefix(p.kind, "text/cloud-"), strings.HasPrefix(p.kind, "text/x-include"): // supported
 		case p.kind == kindNotMultipart:
 			b.logCloudInit("__init__.py[WARNING]: Unhandled non-multipart (text/x-not-multipart) userdata: '%s...'", firstBytes(p.body, 24))
-		case !contains(known, p.kind):
+		case !contains(more, p.kind):
 			b.logCloudInit("__init__.py[WARNING]: Unhandled unknown content-type (%s) userdata: '%s...'", p.kind, firstBytes(p.body, 24))
 		}
 	}

@@ -15,23 +15,22 @@ import (
 	"github.com/joiner-sh/joiner/lab/kubelet"
 )
 
-// fakeSurroundings are Services with fixed results.
-type fakeSurroundings struct {
-	credentials error   // result of Credentials
-	cluster     Cluster // result of Cluster; without an Endpoint, Cluster returns an error
+type fakeServices struct {
+	credentialsErr error   // result of Credentials
+	cluster        Cluster // result of Cluster; without an Endpoint, Cluster returns an error
 }
 
-func (f fakeSurroundings) Credentials() error { return f.credentials }
-func (f fakeSurroundings) Cluster(name string) (Cluster, error) {
+func (f fakeServices) Credentials() error { return f.credentialsErr }
+func (f fakeServices) Cluster(name string) (Cluster, error) {
 	if f.cluster.Endpoint == "" {
 		return Cluster{}, fmt.Errorf("An error occurred (AccessDeniedException) when calling the DescribeCluster operation: %s", name)
 	}
 	return f.cluster, nil
 }
 
-// bootWith boots an instance of type m5.large. It returns the settings of the kubelet, nil if none starts, and the
-// console.
-func bootWith(t *testing.T, family, userData string, surroundings fakeSurroundings, alter ...func(*Instance)) (*kubelet.Settings, string) {
+// bootWith boots an instance of type m5.large. It returns the kubelet's settings, which are nil if no kubelet starts,
+// and the console.
+func bootWith(t *testing.T, family, userData string, services fakeServices, alter ...func(*Instance)) (*kubelet.Settings, string) {
 	t.Helper()
 	table, err := catalog.Embedded()
 	if err != nil {
@@ -53,7 +52,7 @@ func bootWith(t *testing.T, family, userData string, surroundings fakeSurroundin
 	for _, f := range alter {
 		f(&i)
 	}
-	s := Boot(ctx, i, surroundings, func(line string) { console.WriteString(line + "\n") })
+	s := Boot(ctx, i, services, func(line string) { console.WriteString(line + "\n") })
 	return s, console.String()
 }
 
@@ -103,7 +102,7 @@ func TestBoot(t *testing.T) {
 	bootstrap := "#!/bin/bash\n/etc/eks/bootstrap.sh demo --apiserver-endpoint https://127.0.0.1:6443 --b64-cluster-ca Q0E= "
 	tests := map[string]struct {
 		family, userData string
-		surroundings     fakeSurroundings
+		services         fakeServices
 		wantTaints       []corev1.Taint
 		wantLabels       map[string]string
 		wantNoKubelet    bool
@@ -118,7 +117,7 @@ func TestBoot(t *testing.T) {
 		},
 		"AL2: endpoint and CA from EKS": {
 			family: "AL2", userData: "#!/bin/bash\n/etc/eks/bootstrap.sh demo",
-			surroundings: fakeSurroundings{cluster: Cluster{Endpoint: "https://127.0.0.1:6443", CA: "Q0E="}},
+			services: fakeServices{cluster: Cluster{Endpoint: "https://127.0.0.1:6443", CA: "Q0E="}},
 		},
 		"user report case-4: --kubelet-extra-args=… is ignored": {
 			family: "AL2", userData: bootstrap + `--kubelet-extra-args='--register-with-taints="karpenter.sh/unregistered:NoExecute"'`,
@@ -163,7 +162,7 @@ func TestBoot(t *testing.T) {
 			wantConsole:   []string{"before", "unexpected EOF while looking for matching `''", "Failed to run module scripts-user"},
 		},
 		"no credentials": {
-			family: "AL2", userData: al2Script, surroundings: fakeSurroundings{credentials: errors.New("it has no instance profile")},
+			family: "AL2", userData: al2Script, services: fakeServices{credentialsErr: errors.New("it has no instance profile")},
 			wantNoKubelet: true,
 			wantConsole:   []string{"Unable to locate credentials", "PrivateDnsName is not available"},
 		},
@@ -223,14 +222,14 @@ func TestBoot(t *testing.T) {
 		},
 		"AL2023 without credentials": {
 			family: "AL2023", userData: nodeConfigPart, wantNoKubelet: true,
-			surroundings: fakeSurroundings{credentials: errors.New("it has no instance profile")},
-			wantConsole:  []string{"no EC2 IMDS role found"},
+			services:    fakeServices{credentialsErr: errors.New("it has no instance profile")},
+			wantConsole: []string{"no EC2 IMDS role found"},
 		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, console := bootWith(t, tt.family, tt.userData, tt.surroundings)
+			s, console := bootWith(t, tt.family, tt.userData, tt.services)
 			for _, want := range tt.wantConsole {
 				if !strings.Contains(console, want) {
 					t.Errorf("the console does not contain %q", want)
@@ -275,10 +274,10 @@ func TestBoot(t *testing.T) {
 }
 
 // TestAllocatableMatchesCatalog checks that a node has at least the allocatable resources that the catalog computes for
-// its instance type, but only 99 % of the disk. Otherwise planned pods would not fit.
+// its instance type. Otherwise planned pods would not fit. The disk may be 1 % smaller.
 func TestAllocatableMatchesCatalog(t *testing.T) {
 	t.Parallel()
-	s, console := bootWith(t, "AL2023", nodeConfigPart, fakeSurroundings{})
+	s, console := bootWith(t, "AL2023", nodeConfigPart, fakeServices{})
 	if s == nil {
 		t.Fatal(console)
 	}

@@ -93,7 +93,7 @@ func (b *boot) runPluto(settings map[string]any) error {
 		}
 	}
 	if _, hasName := settings["hostname-override"]; !hasName {
-		if err := b.surroundings.Credentials(); err != nil {
+		if err := b.services.Credentials(); err != nil {
 			return fmt.Errorf("EC2 error: Error describing instance '%s': %w", b.ID, err)
 		}
 		name := b.PrivateDNSName

@@ -72,7 +72,7 @@ func TestBottlerocket(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, console := bootWith(t, "Bottlerocket", tt.userData, fakeSurroundings{})
+			s, console := bootWith(t, "Bottlerocket", tt.userData, fakeServices{})
 			if s == nil {
 				t.Fatalf("no kubelet starts:\n%s", console)
 			}
@@ -102,9 +102,9 @@ func TestBottlerocketRefusesUserData(t *testing.T) {
 	withLine := func(line string) string { return strings.Replace(rocketSettings, "max-pods = 29", line, 1) }
 	const patch = "Error PATCHing '/settings?tx=bottlerocket-launch': Status 400 when PATCHing /settings?tx=bottlerocket-launch: Json deserialize error: "
 	tests := map[string]struct {
-		userData     string
-		surroundings fakeSurroundings
-		want         []string // texts of the console
+		userData string
+		services fakeServices
+		want     []string // texts of the console
 	}{
 		"unknown setting": {
 			userData: withLine("max-podz = 29"),
@@ -152,7 +152,7 @@ func TestBottlerocketRefusesUserData(t *testing.T) {
 		"empty user data": {userData: "",
 			want: []string{`Failed to access variable in strict mode Some("settings.kubernetes.api-server")`, "Dependency failed for Kubelet"}},
 		"no credentials": {
-			userData: rocketSettings, surroundings: fakeSurroundings{credentials: errors.New("it has no instance profile")},
+			userData: rocketSettings, services: fakeServices{credentialsErr: errors.New("it has no instance profile")},
 			want: []string{"EC2 error: Error describing instance 'i-0123456789abcdef0': it has no instance profile"},
 		},
 		"reserved Kubernetes label": {
@@ -163,7 +163,7 @@ func TestBottlerocketRefusesUserData(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, console := bootWith(t, "Bottlerocket", tt.userData, tt.surroundings)
+			s, console := bootWith(t, "Bottlerocket", tt.userData, tt.services)
 			if s != nil {
 				t.Errorf("a kubelet starts with the labels %v, want no kubelet", s.Labels)
 			}

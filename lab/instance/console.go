@@ -19,7 +19,6 @@ func (b *boot) logCloudInit(format string, args ...any) {
 	b.say(fmt.Sprintf("[%12.6f] cloud-init[2211]: ", b.uptime()) + fmt.Sprintf(format, args...))
 }
 
-// logUnit prints a journal line of a systemd unit.
 func (b *boot) logUnit(unit, line string) {
 	b.say(fmt.Sprintf("[%12.6f] %s: %s", b.uptime(), unit, line))
 }
@@ -27,7 +26,6 @@ func (b *boot) logUnit(unit, line string) {
 // uptime returns the uptime in seconds, plus 9, because a boot takes longer on EC2 than in the lab.
 func (b *boot) uptime() float64 { return 9 + time.Since(b.startedAt).Seconds() }
 
-// timestamp returns the time in the format of cloud-init.
 func timestamp() string { return time.Now().UTC().Format("Mon, 02 Jan 2006 15:04:05 +0000") }
 
 // kernelVersion returns the version of the image's kernel, without the architecture.

@@ -46,14 +46,14 @@ func (f *files) read(name string) ([]byte, bool) {
 	return bytes.Clone(data), ok
 }
 
-// write writes data to a file, or appends data if add is true. It cuts the file off at maxFile.
-func (f *files) write(name string, data []byte, add bool) error {
+// write writes data to a file, or appends data if isAppend is true. It truncates the file at maxFile.
+func (f *files) write(name string, data []byte, isAppend bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.folders[path.Dir(name)] {
 		return &os.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	}
-	if add {
+	if isAppend {
 		data = append(bytes.Clone(f.content[name]), data...)
 	}
 	if len(data) > maxFile {
@@ -63,6 +63,7 @@ func (f *files) write(name string, data []byte, add bool) error {
 	return nil
 }
 
+// makeFolder creates a folder and its parents.
 func (f *files) makeFolder(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -80,7 +81,6 @@ func (f *files) remove(name string) {
 // open opens a file with the flags of os.OpenFile. Opening for writing creates the file.
 func (f *files) open(name string, flag int) (io.ReadWriteCloser, error) {
 	if flag&(os.O_WRONLY|os.O_RDWR) != 0 {
-		// Creates the file. O_TRUNC empties it.
 		if err := f.write(name, nil, flag&os.O_TRUNC == 0); err != nil {
 			return nil, err
 		}
@@ -105,7 +105,6 @@ func (f *files) stat(name string) (fs.FileInfo, error) {
 	return nil, &os.PathError{Op: "stat", Path: name, Err: fs.ErrNotExist}
 }
 
-// readDir lists a folder, sorted by name.
 func (f *files) readDir(ctx context.Context, name string) ([]fs.DirEntry, error) {
 	name = absolute(ctx, name)
 	f.mu.Lock()

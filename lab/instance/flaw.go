@@ -29,16 +29,16 @@ func (i Image) has(flaw string) bool { return slices.Contains(i.Flaws, flaw) }
 // messages of systemd.
 // Source: https://github.com/awslabs/amazon-eks-ami/issues/2123.
 func (b *boot) reportMissingNodeadm() bool {
-	why := "No such file or directory"
+	reason := "No such file or directory"
 	switch {
 	case b.Image.has(FlawLockedNodeadm):
-		why = "Permission denied"
+		reason = "Permission denied"
 	case !b.Image.has(FlawNoNodeadm):
 		return false
 	}
 	for _, unit := range []string{"nodeadm-config", "nodeadm-run"} {
-		b.logUnit("systemd[1]", unit+".service: Failed to locate executable /usr/bin/nodeadm: "+why)
-		b.logUnit("(nodeadm)[1748]", unit+".service: Failed at step EXEC spawning /usr/bin/nodeadm: "+why)
+		b.logUnit("systemd[1]", unit+".service: Failed to locate executable /usr/bin/nodeadm: "+reason)
+		b.logUnit("(nodeadm)[1748]", unit+".service: Failed at step EXEC spawning /usr/bin/nodeadm: "+reason)
 		b.logUnit("systemd[1]", unit+".service: Main process exited, code=exited, status=203/EXEC")
 		b.logUnit("systemd[1]", "Failed to start "+unit+".service - EKS Nodeadm.")
 	}
@@ -58,7 +58,7 @@ var errExpired = errors.New("https response error StatusCode: 400, RequestID: 5f
 // describeInstances emulates the call of ec2:DescribeInstances with which the image finds out the name of the node. It
 // returns the error of the call.
 func (b *boot) describeInstances() error {
-	if err := b.surroundings.Credentials(); err != nil {
+	if err := b.services.Credentials(); err != nil {
 		return fmt.Errorf("get identity: get credentials: failed to refresh cached credentials, no EC2 IMDS role found: %w", err)
 	}
 	if b.Image.has(FlawWrongClock) {

@@ -62,7 +62,7 @@ func TestFlaws(t *testing.T) {
 			if test.alter != nil {
 				alter = append(alter, test.alter)
 			}
-			s, console := bootWith(t, test.family, test.userData, fakeSurroundings{}, alter...)
+			s, console := bootWith(t, test.family, test.userData, fakeServices{}, alter...)
 			if s != nil || !strings.Contains(console, test.wantConsole) {
 				t.Errorf("a kubelet started: %t, want false and %q in the console:\n%s", s != nil, test.wantConsole, console)
 			}
@@ -73,16 +73,16 @@ func TestFlaws(t *testing.T) {
 	}
 }
 
-// TestDownloads checks that a program that was downloaded for the instance's architecture runs, and that the same
-// script starts no kubelet on an instance without credentials.
+// TestDownloads checks that a downloaded program for the instance's architecture runs. Without credentials, the same
+// script starts no kubelet.
 func TestDownloads(t *testing.T) {
 	t.Parallel()
 	script := "#!/bin/bash -e\ncurl -sSL --output /usr/local/bin/yq https://example.com/yq_linux_amd64\n/usr/local/bin/yq --version\n" +
 		"/etc/eks/bootstrap.sh demo --apiserver-endpoint https://127.0.0.1:6443 --b64-cluster-ca Q0E=\n"
-	if s, console := bootWith(t, "Custom", script, fakeSurroundings{}); s == nil {
+	if s, console := bootWith(t, "Custom", script, fakeServices{}); s == nil {
 		t.Errorf("no kubelet started:\n%s", console)
 	}
-	if s, console := bootWith(t, "Custom", script, fakeSurroundings{credentials: errors.New("no role")}); s != nil {
+	if s, console := bootWith(t, "Custom", script, fakeServices{credentialsErr: errors.New("no role")}); s != nil {
 		t.Errorf("a kubelet started without credentials:\n%s", console)
 	}
 }

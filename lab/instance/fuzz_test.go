@@ -13,6 +13,7 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 )
 
+// joiningConfig is a NodeConfig with which an instance joins.
 const joiningConfig = `apiVersion: node.eks.aws/v1alpha1
 kind: NodeConfig
 spec:
@@ -25,7 +26,7 @@ spec:
 
 // FuzzBoot checks that the boot does not panic with any user data.
 func FuzzBoot(f *testing.F) {
-	// The number is the index in families.
+	// The number is the index in families, below.
 	f.Add(0, joiningConfig+"  kubelet:\n    config:\n      featureGates:\n        InstanceIdNodeName: true\n")
 	f.Add(0, joiningConfig+"  kubelet:\n    config: {maxPods: -1, clusterDNS: 5, evictionHard: [], registerWithTaints: {}, logging: 1}\n")
 	f.Add(0, joiningConfig+"  kubelet:\n    flags: ['--feature-gates=A=b', '--max-pods', '--v=x', '--node-labels==']\n")
@@ -55,7 +56,7 @@ func FuzzBoot(f *testing.F) {
 			PrivateDNSName: "ip-192-168-1-7.ec2.internal", UserData: []byte(userData), RootGiB: 20, Facts: facts,
 			Image: Image{Name: "bottlerocket-aws-k8s-1.36-x86_64-v1.53.0-0123abcd", Family: families[uint(family)%3],
 				Architecture: "x86_64", Version: "1.36"},
-		}, fakeSurroundings{}, func(line string) {
+		}, fakeServices{}, func(line string) {
 			if strings.HasPrefix(line, "lab: the boot panics") {
 				t.Error(line)
 			}
@@ -63,8 +64,8 @@ func FuzzBoot(f *testing.F) {
 	})
 }
 
-// corpus returns the user data in the testdata of the product.
-func corpus(t testing.TB) (out []string) {
+// corpus returns the user data of users' reports in the product's testdata.
+func corpus(t testing.TB) (userData []string) {
 	t.Helper()
 	files, err := filepath.Glob("../../internal/node/userdata/reading/testdata/reports/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -82,11 +83,11 @@ func corpus(t testing.TB) (out []string) {
 				} `json:"spec"`
 			}
 			if yaml.Unmarshal([]byte(doc), &class) == nil && class.Spec.UserData != "" {
-				out = append(out, class.Spec.UserData)
+				userData = append(userData, class.Spec.UserData)
 			}
 		}
 	}
-	return out
+	return userData
 }
 
 // TestUnknownFeatureGate checks that a feature gate that the kubelet does not know makes the kubelet panic in the
@@ -94,12 +95,12 @@ func corpus(t testing.TB) (out []string) {
 func TestUnknownFeatureGate(t *testing.T) {
 	t.Parallel()
 	s, console := bootWith(t, "AL2023",
-		joiningConfig+"  kubelet:\n    config:\n      featureGates:\n        InstanceIdNodeName: true\n", fakeSurroundings{})
+		joiningConfig+"  kubelet:\n    config:\n      featureGates:\n        InstanceIdNodeName: true\n", fakeServices{})
 	if s != nil || !strings.Contains(console, "unrecognized feature gate: InstanceIdNodeName") ||
 		strings.Contains(console, "lab: the boot panics") {
 		t.Errorf("want no kubelet, and its panic about the gate in the console, got %v\n%s", s, console)
 	}
-	s, console = bootWith(t, "AL2023", joiningConfig+"  featureGates:\n    InstanceIdNodeName: true\n", fakeSurroundings{})
+	s, console = bootWith(t, "AL2023", joiningConfig+"  featureGates:\n    InstanceIdNodeName: true\n", fakeServices{})
 	if s == nil || s.NodeName != "i-0123456789abcdef0" {
 		t.Errorf("a gate of nodeadm: want a node named after the instance, got %v\n%s", s, console)
 	}

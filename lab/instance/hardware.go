@@ -58,7 +58,7 @@ func reservedCPU(total int64) int64 {
 	return sum
 }
 
-// resources returns what the kubelet reports: the capacity of the instance, and the allocatable part of the capacity.
+// resources returns the capacity of the instance, and the part that the kubelet reports as allocatable.
 func (b *boot) resources(config *kubeletconfig.KubeletConfiguration) (capacity, allocatable corev1.ResourceList, err error) {
 	vcpus := b.Facts.Processor.VCPUs
 	pods := int64(config.MaxPods)

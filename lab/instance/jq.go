@@ -12,20 +12,20 @@ import (
 // ".a.b=VALUE | .c=VALUE", and the filter ".", which changes nothing. It prints the resulting document, and returns the
 // exit code.
 func jq(f *files, args []string, in io.Reader, out, errs io.Writer) int {
-	var words []string
+	var operands []string
 	for _, arg := range args {
 		if !strings.HasPrefix(arg, "-") {
-			words = append(words, arg)
+			operands = append(operands, arg)
 		}
 	}
-	if len(words) == 0 || len(words) > 2 {
+	if len(operands) == 0 || len(operands) > 2 {
 		fmt.Fprintln(errs, "Usage: jq [OPTIONS] FILTER [FILE]")
 		return 2
 	}
-	if len(words) == 2 {
-		data, ok := f.read(path.Clean(words[1]))
+	if len(operands) == 2 {
+		data, ok := f.read(path.Clean(operands[1]))
 		if !ok {
-			fmt.Fprintf(errs, "jq: error: Could not open file %s: No such file or directory\n", words[1])
+			fmt.Fprintf(errs, "jq: error: Could not open file %s: No such file or directory\n", operands[1])
 			return 2
 		}
 		in = strings.NewReader(string(data))
@@ -41,7 +41,7 @@ func jq(f *files, args []string, in io.Reader, out, errs io.Writer) int {
 		fmt.Fprintf(errs, "parse error: %v\n", err)
 		return 2
 	}
-	for step := range strings.SplitSeq(words[0], "|") {
+	for step := range strings.SplitSeq(operands[0], "|") {
 		if problem := assign(&document, strings.TrimSpace(step)); problem != "" {
 			fmt.Fprintf(errs, "jq: error: %s\n", problem)
 			return 5
@@ -68,19 +68,19 @@ func assign(document *any, step string) (problem string) {
 		return "the lab supports only filters .a.b=VALUE, not " + step
 	}
 	keys := strings.Split(left, ".")
-	at, ok := (*document).(map[string]any)
+	table, ok := (*document).(map[string]any)
 	for i, key := range keys {
 		if !ok {
 			return fmt.Sprintf("Cannot index that with %q", key)
 		}
 		if i == len(keys)-1 {
-			at[key] = value
+			table[key] = value
 			break
 		}
-		if at[key] == nil {
-			at[key] = map[string]any{}
+		if table[key] == nil {
+			table[key] = map[string]any{}
 		}
-		at, ok = at[key].(map[string]any)
+		table, ok = table[key].(map[string]any)
 	}
 	return ""
 }

@@ -51,7 +51,7 @@ func TestKubeletTables(t *testing.T) {
 			t.Fatal(err)
 		}
 		if string(got) != want {
-			t.Errorf("%s differs from the kubelet: run go test ./instance -run TestKubeletTables -rewrite", path)
+			t.Errorf("%s differs from the kubelet: run in lab: go test ./instance -run TestKubeletTables -rewrite", path)
 		}
 	}
 }
@@ -76,17 +76,17 @@ func addFields(out map[string]string, path string, of reflect.Type, depth int) {
 		if name == "" || name == "-" {
 			continue
 		}
-		below := strings.TrimPrefix(path+"."+name, ".")
+		fieldPath := strings.TrimPrefix(path+"."+name, ".")
 		kind, inner := kindOf(f.Type)
-		out[below] = kind
-		if inner != nil && depth < 4 { // types can contain themselves
-			addFields(out, below, inner, depth+1)
+		out[fieldPath] = kind
+		if inner != nil && depth < 4 { // a limit, because types can contain themselves
+			addFields(out, fieldPath, inner, depth+1)
 		}
 	}
 }
 
 // kindOf returns the kind of JSON value that a type requires, and the type of its fields, if any.
-func kindOf(of reflect.Type) (kind string, below reflect.Type) {
+func kindOf(of reflect.Type) (kind string, fields reflect.Type) {
 	for of.Kind() == reflect.Pointer {
 		of = of.Elem()
 	}

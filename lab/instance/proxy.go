@@ -41,7 +41,7 @@ func (f *files) kubeletEnvironment() map[string]string {
 // The result is empty if the program uses no proxy. Source: golang.org/x/net/http/httpproxy. Unlike httpproxy, proxyFor
 // also uses the proxy for loopback addresses, because the lab's API server listens on 127.0.0.1.
 func proxyFor(environment map[string]string, address string) string {
-	variable := func(name string) string { // in capitals, or else in small letters
+	variable := func(name string) string { // in upper case, or else in lower case
 		if value := environment[name]; value != "" {
 			return value
 		}

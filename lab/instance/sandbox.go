@@ -33,8 +33,8 @@ type scriptRunner struct {
 	console  *lineWriter
 }
 
-// newSandbox returns a scriptRunner with a new file system and the programs that all images have.
-func (b *boot) newSandbox() *scriptRunner {
+// newScriptRunner returns a scriptRunner with a new file system and the programs that all images have.
+func (b *boot) newScriptRunner() *scriptRunner {
 	s := &scriptRunner{boot: b, programs: map[string]program{}, files: newFiles()}
 	s.console = &lineWriter{left: maxOutput, say: func(line string) { b.logCloudInit("%s", line) }}
 	for name, p := range b.utilities(s.files) {
@@ -103,12 +103,12 @@ func readBeforeWrite(statement *syntax.Stmt) {
 		if !ok || len(call.Args) < 2 || !slices.Contains([]string{"echo", "printf"}, call.Args[0].Lit()) || !hasSubstitution(call) {
 			return true
 		}
-		const aside = "/tmp/.words"
+		const tempFile = "/tmp/.words"
 		target := s.Redirs[0].Word
-		s.Redirs[0].Word = literal(aside)
+		s.Redirs[0].Word = literal(tempFile)
 		s.Cmd = &syntax.Block{Stmts: []*syntax.Stmt{
 			{Cmd: call, Redirs: s.Redirs},
-			{Cmd: &syntax.CallExpr{Args: []*syntax.Word{literal("mv"), literal(aside), target}}},
+			{Cmd: &syntax.CallExpr{Args: []*syntax.Word{literal("mv"), literal(tempFile), target}}},
 		}}
 		s.Redirs = nil
 		return false
@@ -117,8 +117,8 @@ func readBeforeWrite(statement *syntax.Stmt) {
 
 func hasSubstitution(call *syntax.CallExpr) (found bool) {
 	syntax.Walk(call, func(node syntax.Node) bool {
-		_, is := node.(*syntax.CmdSubst)
-		found = found || is
+		_, isSubst := node.(*syntax.CmdSubst)
+		found = found || isSubst
 		return !found
 	})
 	return found
@@ -137,8 +137,9 @@ type sink struct {
 	commands []*syntax.Stmt
 }
 
-// replaceProcessSubstitutions replaces each >(…) in a statement by the file of a new sink, after n earlier sinks.
-func (s *scriptRunner) replaceProcessSubstitutions(statement *syntax.Stmt, n int) []*sink {
+// replaceProcessSubstitutions replaces each >(…) in a statement by the file of a new sink. earlier is the
+// number of the script's earlier sinks.
+func (s *scriptRunner) replaceProcessSubstitutions(statement *syntax.Stmt, earlier int) []*sink {
 	var sinks []*sink
 	syntax.Walk(statement, func(node syntax.Node) bool {
 		redirect, ok := node.(*syntax.Redirect)
@@ -149,7 +150,7 @@ func (s *scriptRunner) replaceProcessSubstitutions(statement *syntax.Stmt, n int
 		if !ok || inner.Op != syntax.CmdOut {
 			return true
 		}
-		file := fmt.Sprintf("/dev/fd/%d", 63-n-len(sinks)) // bash counts down from 63
+		file := fmt.Sprintf("/dev/fd/%d", 63-earlier-len(sinks)) // bash counts down from 63
 		sinks = append(sinks, &sink{file: file, commands: inner.Stmts})
 		redirect.Word.Parts[0] = &syntax.Lit{Value: file}
 		return false
@@ -227,17 +228,17 @@ func (s *scriptRunner) exec(ctx context.Context, args []string) error {
 		return nil
 	}
 	p := s.programs[name]
-	if p == nil {
+	if p == nil { // /usr/bin/jq is jq, but /opt/jq does not exist
 		p = s.programs[path.Base(name)]
 	}
 	isPath := strings.Contains(name, "/")
 	isInOtherFolder := isPath && s.programs[name] == nil && !isStandardPath(name)
 	if p == nil || isInOtherFolder {
-		why := "command not found"
+		reason := "command not found"
 		if isPath {
-			why = "No such file or directory"
+			reason = "No such file or directory"
 		}
-		fmt.Fprintf(h.Stderr, "line %d: %s: %s\n", h.Pos.Line(), name, why)
+		fmt.Fprintf(h.Stderr, "line %d: %s: %s\n", h.Pos.Line(), name, reason)
 		return interp.ExitStatus(127)
 	}
 	if code := p(args[1:], h.Stdin, h.Stdout, h.Stderr); code != 0 {
@@ -262,7 +263,6 @@ func (s *scriptRunner) downloadedArch(ctx context.Context, name string) (arch st
 	return "", false
 }
 
-// isStandardPath reports whether the folder of a program is in PATH.
 func isStandardPath(name string) bool {
 	switch path.Dir(name) {
 	case "/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin":

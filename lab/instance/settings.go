@@ -18,9 +18,9 @@ import (
 // validator validates a value of Bottlerocket's settings. It returns an error in the wording of Bottlerocket's API.
 type validator func(value any) error
 
-// settingsModel returns the groups below [settings] that the Bottlerocket images for EKS support. Joiner has tables of
-// these groups too, in internal/node/userdata/bottlerocket. The lab's tables are separate, so that an error in one of
-// the two makes a test fail. Source: bottlerocket-settings-models, variant aws-k8s, of bottlerocket-settings-sdk.
+// settingsModel returns the groups below [settings] that the Bottlerocket images for EKS support. Joiner's tables of
+// these groups are in internal/node/userdata/bottlerocket. The lab's are separate, so that an error in one makes a test
+// fail. Source: bottlerocket-settings-models, variant aws-k8s, of bottlerocket-settings-sdk.
 func settingsModel() map[string]validator {
 	model := systemModel()
 	model["kubernetes"] = object(kubernetesModel())
@@ -105,7 +105,6 @@ func every(key, value validator) validator {
 	}
 }
 
-// list accepts a list in which all elements are valid.
 func list(element validator) validator {
 	return func(value any) error {
 		all, ok := value.([]any)
@@ -160,7 +159,6 @@ func number(kind string, least, most int64) validator {
 	}
 }
 
-// oneOf accepts the given strings.
 func oneOf(variants ...string) validator {
 	return func(value any) error {
 		s, ok := value.(string)
@@ -174,7 +172,7 @@ func oneOf(variants ...string) validator {
 	}
 }
 
-// orInText accepts the integers that validate accepts, as integers and as strings.
+// orInText accepts the integers that validate accepts, also as strings.
 func orInText(validate validator) validator {
 	return func(value any) error {
 		s, ok := value.(string)
@@ -209,7 +207,6 @@ var (
 	taintPattern    = regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?:[A-Za-z0-9]{1,253}$`)
 )
 
-// hostname accepts a Linux host name, with or without dots.
 func hostname(value any) error {
 	return validText("ValidLinuxHostname", hostNamePattern.MatchString)(value)
 }
@@ -219,17 +216,14 @@ func taint(value any) error {
 	return validText("KubernetesTaintValue", taintPattern.MatchString)(value)
 }
 
-// labelKey accepts a label key of Kubernetes, with or without a prefix.
 func labelKey(value any) error {
 	return validText("KubernetesLabelKey", func(s string) bool { return len(validation.IsQualifiedName(s)) == 0 })(value)
 }
 
-// labelValue accepts a label value of Kubernetes, also an empty value.
 func labelValue(value any) error {
 	return validText("KubernetesLabelValue", func(s string) bool { return len(validation.IsValidLabelValue(s)) == 0 })(value)
 }
 
-// quantity accepts a quantity of Kubernetes: "100Mi".
 func quantity(value any) error { return validText("KubernetesQuantityValue", isQuantity)(value) }
 
 // duration accepts a Go duration that is not negative: "1m30s".

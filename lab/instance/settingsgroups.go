@@ -12,7 +12,7 @@ import (
 func systemModel() map[string]validator {
 	i32, u32 := number("i32", -1<<31, 1<<31-1), number("u32", 0, 1<<32-1)
 	mode, identifier := oneOf("off", "once", "always"), validText("Identifier", identifierPattern.MatchString)
-	both := map[string]validator{"source": link, "user-data": encoded, "command": list(text)}
+	shared := map[string]validator{"source": link, "user-data": encoded, "command": list(text)} // by both kinds of containers
 	return map[string]validator{
 		"autoscaling": object(map[string]validator{"should-wait": boolean}),
 		"aws":         object(map[string]validator{"region": text, "config": encoded, "credentials": encoded, "profile": text}),
@@ -25,10 +25,10 @@ func systemModel() map[string]validator {
 		"bootstrap-commands": every(identifier, object(map[string]validator{
 			"commands": list(apiclient), "mode": mode, "essential": boolean,
 		})),
-		"bootstrap-containers": every(identifier, object(merge(both, map[string]validator{"mode": mode, "essential": boolean}))),
-		"host-containers":      every(identifier, object(merge(both, map[string]validator{"enabled": boolean, "superpowered": boolean}))),
+		"bootstrap-containers": every(identifier, object(merge(shared, map[string]validator{"mode": mode, "essential": boolean}))),
+		"host-containers":      every(identifier, object(merge(shared, map[string]validator{"enabled": boolean, "superpowered": boolean}))),
 		"container-registry": object(map[string]validator{
-			"mirrors": tableOr(every(text, list(link)), object(map[string]validator{
+			"mirrors": tableOrList(every(text, list(link)), object(map[string]validator{
 				"registry": text, "endpoint": list(link), "capabilities": list(oneOf("pull", "resolve", "push")),
 			})),
 			"credentials": list(credential), "creds": list(credential),
@@ -98,8 +98,8 @@ func merge(a, b map[string]validator) map[string]validator {
 	return out
 }
 
-// tableOr accepts a table that the validator table accepts, and a list whose elements the validator element accepts.
-func tableOr(table, element validator) validator {
+// tableOrList accepts a table that table accepts, and a list whose elements element accepts.
+func tableOrList(table, element validator) validator {
 	return func(value any) error {
 		if _, ok := value.(map[string]any); ok {
 			return table(value)

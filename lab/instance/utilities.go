@@ -13,21 +13,21 @@ import (
 )
 
 // utilities returns emulations of the images' programs that user data commonly calls. An emulated program has only the
-// effects of the real program that are visible in emulated files.
+// effects that the lab needs.
 func (b *boot) utilities(f *files) map[string]program {
 	succeed := func([]string, io.Reader, io.Writer, io.Writer) int { return 0 } // succeeds without an effect
 	programs := map[string]program{
-		"cat":       func(args []string, in io.Reader, out, err io.Writer) int { return cat(f, args, in, out, err) },
+		"cat":       func(args []string, in io.Reader, out, errs io.Writer) int { return cat(f, args, in, out, errs) },
 		"tee":       func(args []string, in io.Reader, out, _ io.Writer) int { return tee(f, args, in, out) },
-		"logger":    func(args []string, in io.Reader, _, err io.Writer) int { return logger(args, in, err) },
+		"logger":    func(args []string, in io.Reader, _, errs io.Writer) int { return logger(args, in, errs) },
 		"mkdir":     func(args []string, _ io.Reader, _, _ io.Writer) int { return eachPath(args, f.makeFolder) },
 		"rm":        func(args []string, _ io.Reader, _, _ io.Writer) int { return eachPath(args, f.remove) },
 		"touch":     func(args []string, _ io.Reader, _, _ io.Writer) int { return touch(f, args) },
-		"cp":        func(args []string, _ io.Reader, _, err io.Writer) int { return copyOrMove(f, "cp", args, err) },
-		"mv":        func(args []string, _ io.Reader, _, err io.Writer) int { return copyOrMove(f, "mv", args, err) },
-		"jq":        func(args []string, in io.Reader, out, err io.Writer) int { return jq(f, args, in, out, err) },
+		"cp":        func(args []string, _ io.Reader, _, errs io.Writer) int { return copyOrMove(f, "cp", args, errs) },
+		"mv":        func(args []string, _ io.Reader, _, errs io.Writer) int { return copyOrMove(f, "mv", args, errs) },
+		"jq":        func(args []string, in io.Reader, out, errs io.Writer) int { return jq(f, args, in, out, errs) },
 		"base64":    encodeOrDecode,
-		"curl":      func(args []string, in io.Reader, out, err io.Writer) int { return b.curl(f, args, in, out, err) },
+		"curl":      func(args []string, in io.Reader, out, errs io.Writer) int { return b.curl(f, args, in, out, errs) },
 		"swapon":    func([]string, io.Reader, io.Writer, io.Writer) int { b.hasSwap = true; return 0 },
 		"mkswap":    succeed,
 		"fallocate": b.fallocate,
@@ -103,10 +103,10 @@ func tee(f *files, args []string, in io.Reader, out io.Writer) int {
 			names = append(names, path.Clean(arg))
 		}
 	}
-	var all bytes.Buffer
-	copyInput(io.MultiWriter(out, &all), in)
+	var input bytes.Buffer
+	copyInput(io.MultiWriter(out, &input), in)
 	for _, name := range names {
-		if name != "/dev/console" && f.write(name, all.Bytes(), isAppend) != nil {
+		if name != "/dev/console" && f.write(name, input.Bytes(), isAppend) != nil {
 			return 1
 		}
 	}
@@ -127,7 +127,6 @@ func logger(args []string, in io.Reader, errs io.Writer) int {
 	return 0
 }
 
-// touch creates the files that do not exist.
 func touch(f *files, args []string) int {
 	for _, name := range args {
 		if f.write(path.Clean(name), nil, true) != nil {
@@ -239,7 +238,7 @@ func (b *boot) curl(f *files, args []string, _ io.Reader, out, errs io.Writer) i
 	return 0
 }
 
-// fallocate emulates the creation of a file. It fails if the file is larger than the disk.
+// fallocate only checks the size: it fails if the file is larger than the disk.
 func (b *boot) fallocate(args []string, _ io.Reader, _, errs io.Writer) int {
 	for i, arg := range args {
 		if arg != "-l" || i+1 == len(args) {

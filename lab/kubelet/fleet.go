@@ -133,12 +133,12 @@ func (f *Fleet) Start(ctx context.Context, s Settings) (*Kubelet, error) {
 // that the node's own connection would have.
 func (f *Fleet) clientOf(s Settings) *http.Client {
 	return &http.Client{Transport: &nodeTransport{
-		base: f.transport, token: s.Token, reach: s.Reach, broken: f.accessError(s),
+		base: f.transport, token: s.Token, reach: s.Reach, accessErr: f.accessError(s),
 	}}
 }
 
-// accessError returns the error of a node that cannot call the API server, or nil if the node can. A node cannot call
-// the API server if it uses a proxy, or if its server address or certificate authority differs from the API server's.
+// accessError returns the error of a node that cannot call the API server, or nil. A node cannot call the API server if
+// it uses a proxy, or if its server address or certificate authority differs from the API server's.
 // The error is in the wording of Go's HTTP client. accessError sends no request, because the address may belong to
 // another computer.
 func (f *Fleet) accessError(s Settings) error {
@@ -215,8 +215,8 @@ func (f *Fleet) events() cache.ResourceEventHandler {
 		AddFunc:    enqueue,
 		UpdateFunc: func(_, object any) { enqueue(object) },
 		DeleteFunc: func(object any) {
-			if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
-				object = gone.Obj
+			if deleted, ok := object.(cache.DeletedFinalStateUnknown); ok {
+				object = deleted.Obj
 			}
 			if pod, ok := object.(*corev1.Pod); ok {
 				if k := f.node(pod.Spec.NodeName); k != nil {
@@ -227,7 +227,7 @@ func (f *Fleet) events() cache.ResourceEventHandler {
 	}
 }
 
-// enqueuePodsOf enqueues all pods of a node. It is called when pods that were waiting may be able to start.
+// enqueuePodsOf enqueues all pods of a node. It is called when waiting pods may be able to start.
 func (f *Fleet) enqueuePodsOf(node string) {
 	pods, err := f.pods.IndexKeys(byNode, node)
 	if err != nil {
@@ -280,16 +280,16 @@ func (f *Fleet) sync(key string) time.Duration {
 // nodeTransport sends the requests of one node, with the node's token. If the node cannot reach the API server,
 // nodeTransport returns the error and sends nothing.
 type nodeTransport struct {
-	base   http.RoundTripper
-	token  func() (string, error) // see Settings.Token
-	reach  func() error           // see Settings.Reach
-	broken error                  // the error of every request, see accessError; nil: none
+	base      http.RoundTripper
+	token     func() (string, error) // see Settings.Token
+	reach     func() error           // see Settings.Reach
+	accessErr error                  // error of every request, see Fleet.accessError; nil: none
 }
 
 // RoundTrip sends the request with the node's token.
 func (t *nodeTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if t.broken != nil {
-		return nil, t.broken
+	if t.accessErr != nil {
+		return nil, t.accessErr
 	}
 	if t.reach != nil {
 		if err := t.reach(); err != nil {

@@ -10,13 +10,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Names of images. The lab emulates the behavior of their programs.
+// Parts of image names. The lab emulates the programs of these images.
 const (
 	storageDriver = "aws-ebs-csi-driver" // reads its zone from the metadata service
 	devicePlugin  = "k8s-device-plugin"  // registers its devices with the kubelet
 )
 
-// firstReportDelay is the delay from podState.seen until the first event that reports why a pod does not start.
+// firstReportDelay is the delay from podState.seen until the first event about a pod that does not start.
 const firstReportDelay = 5 * time.Second
 
 // reportInterval is the minimum interval between two such events for one pod.
@@ -49,17 +49,16 @@ func (k *Kubelet) imageOfOtherArch(pod *corev1.Pod) string {
 	return ""
 }
 
-// usesImage reports whether the image of one of the pod's containers contains the name.
-func usesImage(pod *corev1.Pod, image string) bool {
+// usesImage reports whether the image of one of the pod's containers contains name.
+func usesImage(pod *corev1.Pod, name string) bool {
 	for _, c := range pod.Spec.Containers {
-		if strings.Contains(c.Image, image) {
+		if strings.Contains(c.Image, name) {
 			return true
 		}
 	}
 	return false
 }
 
-// hasKubeProxy reports whether the kube-proxy pod of the node runs.
 func (k *Kubelet) hasKubeProxy() bool {
 	all, err := k.fleet.pods.ByIndex(byNode, k.NodeName)
 	if err != nil {

@@ -65,7 +65,7 @@ func (k *Kubelet) run() {
 	k.fleet.enqueuePodsOf(k.NodeName) // starts the pods with hostNetwork
 	// If the network plug-in has a pod, syncPod calls bringNetworkUp.
 	if k.OwnNetwork || k.fleet.networkPod == "" && k.sleep(k.fleet.pace.CNI) {
-		k.bringNetworkUp(nil)
+		k.bringNetworkUp(nil) // nil: no plug-in pod
 	}
 	select {
 	case <-k.network:
@@ -105,7 +105,7 @@ func (k *Kubelet) hasNetwork() bool {
 // the kubelet is stopped.
 func (k *Kubelet) register() (*corev1.Node, bool) {
 	k.logInfo("kubelet_node_status.go:75", fmt.Sprintf("\"Attempting to register node\" node=%q", k.NodeName))
-	step := 100 * time.Millisecond
+	backoff := 100 * time.Millisecond
 	for {
 		node, err := k.tryRegister()
 		if err == nil {
@@ -113,10 +113,10 @@ func (k *Kubelet) register() (*corev1.Node, bool) {
 			return node, true
 		}
 		k.logError("kubelet_node_status.go:107", "Unable to register node with API server", err)
-		if !k.sleep(step) {
+		if !k.sleep(backoff) {
 			return nil, false
 		}
-		step = min(2*step, 7*time.Second)
+		backoff = min(2*backoff, 7*time.Second)
 	}
 }
 
@@ -129,7 +129,7 @@ func (k *Kubelet) tryRegister() (*corev1.Node, error) {
 	// The Node exists already, so the kubelet uses it. The kubelet updates the status and the labels that it detects
 	// itself. It does not update the labels of --node-labels, the taints and the provider ID.
 	k.logInfo("kubelet_node_status.go:130", fmt.Sprintf("\"Node was previously registered\" node=%q", k.NodeName))
-	_, err = k.client.Nodes().Get(k.ctx, k.NodeName, metav1.GetOptions{})
+	_, err = k.client.Nodes().Get(k.ctx, k.NodeName, metav1.GetOptions{}) // as a real kubelet does
 	if err != nil {
 		return nil, err
 	}
@@ -227,7 +227,6 @@ func (k *Kubelet) report() error {
 	return err
 }
 
-// renewLease renews the node's lease while the kubelet runs.
 func (k *Kubelet) renewLease(node *corev1.Node) {
 	var lease *coordinationv1.Lease
 	for {
