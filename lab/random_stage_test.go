@@ -33,12 +33,12 @@ import (
 // testbed runs random worlds one after another, on the lab's API server and kube-scheduler, with nodes that have no
 // instance and no kubelet.
 type testbed struct {
-	*testing.T // test of the current world
-	lab        *lab.Lab
-	pods       corelisters.PodLister
-	nodes      corelisters.NodeLister
-	claims     corelisters.PersistentVolumeClaimLister
-	changed    chan struct{} // receives a value when a pod, a node or a volume claim has changed
+	*testing.T   // test of the current world
+	lab          *lab.Lab
+	pods         corelisters.PodLister
+	nodes        corelisters.NodeLister
+	volumeClaims corelisters.PersistentVolumeClaimLister
+	changed      chan struct{} // receives a value when a pod, a node or a volume claim has changed
 
 	last    map[string]*corev1.Pod // last created copy of each pod, by "namespace/name" of the pod in the world
 	created int                    // number of pods created so far
@@ -52,7 +52,7 @@ func newTestbed(t *testing.T, l *lab.Lab) *testbed {
 	s := &testbed{T: t, lab: l, changed: make(chan struct{}, 1), last: map[string]*corev1.Pod{}}
 	factory := informers.NewSharedInformerFactory(l.Kube, 0)
 	s.pods, s.nodes = factory.Core().V1().Pods().Lister(), factory.Core().V1().Nodes().Lister()
-	s.claims = factory.Core().V1().PersistentVolumeClaims().Lister()
+	s.volumeClaims = factory.Core().V1().PersistentVolumeClaims().Lister()
 	wake := func() {
 		select {
 		case s.changed <- struct{}{}:
@@ -92,7 +92,7 @@ func (s *testbed) must(err error) {
 	}
 }
 
-// until waits until ok returns true. It calls ok after each change in the cluster.
+// until is like untilNone, with a condition and a fixed text.
 func (s *testbed) until(what string, ok func() bool) {
 	s.Helper()
 	s.untilNone(func() string {
@@ -103,8 +103,8 @@ func (s *testbed) until(what string, ok func() bool) {
 	})
 }
 
-// untilNone waits until missing returns no text. It calls missing after each change in the cluster. The text says what
-// is missing.
+// untilNone waits until missing returns no text. It calls missing after each change in the cluster. The text completes
+// "waited 30s for".
 func (s *testbed) untilNone(missing func() string) {
 	s.Helper()
 	ctx, stop := context.WithTimeout(s.Context(), controlPlaneTimeout)
@@ -188,7 +188,7 @@ func (s *testbed) createExisting(w *randomWorld) {
 	})
 	s.until("volume claims to be bound", func() bool {
 		return !slices.ContainsFunc(w.claims, func(c *corev1.PersistentVolumeClaim) bool {
-			got, err := s.claims.PersistentVolumeClaims(c.Namespace).Get(c.Name)
+			got, err := s.volumeClaims.PersistentVolumeClaims(c.Namespace).Get(c.Name)
 			return err != nil || got.Status.Phase != corev1.ClaimBound
 		})
 	})
@@ -204,8 +204,8 @@ func (s *testbed) createExisting(w *randomWorld) {
 	})
 }
 
-// pinResource returns a resource that only the given node has. A pod that requests it can only run on that node. Unlike
-// with a node selector, the other nodes still count for rules about pods.
+// pinResource returns a resource that only the given node has. A pod that requests it can only run on that node. A
+// node selector would also exclude the other nodes from topology spread.
 func pinResource(node string) corev1.ResourceName {
 	return corev1.ResourceName("pin.example.com/" + node)
 }
@@ -270,7 +270,7 @@ func (s *testbed) awaitDaemonPods() {
 		set  types.UID
 		node string
 	}
-	want := map[daemonPod]string{} // name of the DaemonSet
+	want := map[daemonPod]string{} // names of the DaemonSets
 	for _, n := range s.allNodes() {
 		for i := range sets.Items {
 			d := &sets.Items[i]
@@ -428,7 +428,7 @@ func (s *testbed) clear(w *randomWorld) {
 	s.must(kube.CoreV1().PersistentVolumes().DeleteCollection(ctx, immediately, everything))
 }
 
-// read reads all objects of a kind from the API server.
+// read reads all objects of a kind from the API server. items returns the objects of a list.
 func read[T any, L any](s *testbed, list func(context.Context, metav1.ListOptions) (L, error), items func(L) []T) []*T {
 	s.Helper()
 	got, err := list(s.Context(), metav1.ListOptions{})

@@ -35,7 +35,7 @@ import (
 // defaultWorlds is the default of LAB_WORLDS, the number of worlds per run.
 const defaultWorlds = 24
 
-// maxRounds is how many further plans may launch instances after kube-scheduler has placed a world's pods without pins.
+// maxRounds is how many further plans may launch instances in step 3 of TestRandomWorlds.
 const maxRounds = 4
 
 // TestRandomWorlds checks plans for random clusters with kube-scheduler. A plan is applied unchanged: its planned
@@ -45,7 +45,7 @@ const maxRounds = 4
 //     other rules in effect.
 //  2. Then a second plan launches nothing, and kube-scheduler finds no node for the pods that the first plan refuses.
 //  3. Without pins, kube-scheduler packs differently. Joiner plans again for the pods that do not fit then. After at
-//     most maxRounds rounds, only refused pods are left.
+//     most maxRounds more plans, only refused pods are left.
 //
 // LAB_SEED is the seed of the first world, LAB_WORLDS the number of worlds. The failure message of a world names the
 // folder with its files.
@@ -77,7 +77,6 @@ func TestRandomWorlds(t *testing.T) {
 	t.Logf("%s", sum)
 }
 
-// numberFrom returns the number in an environment variable. If the variable is empty, numberFrom returns fallback.
 func numberFrom(t *testing.T, variable string, fallback uint64) uint64 {
 	t.Helper()
 	text := os.Getenv(variable)
@@ -99,7 +98,7 @@ type worldTotals struct {
 }
 
 func (t worldTotals) String() string {
-	return fmt.Sprintf("%d worlds, %d pods: %d on %d new instances or existing nodes, %d refused. Without pins, kube-scheduler packed differently in %d worlds, "+
+	return fmt.Sprintf("%d worlds, %d pods: %d placed, %d instances launched, %d refused. Without pins, kube-scheduler packed differently in %d worlds, "+
 		"which took %d more instances. In %d worlds some refused pods fitted once the types and zones of the instances were known.",
 		t.worlds, t.pods, t.placed, t.instances, t.refused, t.repacked, t.extra, t.fitLater)
 }
@@ -119,14 +118,14 @@ type worldCheck struct {
 	violations []string
 }
 
-// checkWorld checks the plans for a world, and adds the results to sum.
+// checkWorld checks a world in the steps of TestRandomWorlds, and adds the results to sum.
 func (s *testbed) checkWorld(w *randomWorld, sum *worldTotals) {
 	x := &worldCheck{testbed: s, randomWorld: w}
 	defer x.writeEvidence()
 	x.createExisting(w)
 	x.fillDefaults()
 
-	// 1. Joiner plans from manifests, before kube-scheduler has tried the pods.
+	// Joiner plans from manifests, before kube-scheduler has tried the pods.
 	x.objects = x.readObjects(x.filled)
 	x.snapshot = x.objects.Snapshot(snapshot.View{Now: time.Now(), Market: w.market})
 	x.plan = x.solve(x.snapshot)
@@ -134,7 +133,7 @@ func (s *testbed) checkWorld(w *randomWorld, sum *worldTotals) {
 		x.addViolation("%d pods are pending, but the snapshot has %d", len(w.pending), got)
 	}
 
-	// 2. kube-scheduler binds every placed pod to its planned node.
+	// Step 1: kube-scheduler binds every placed pod to its planned node.
 	names := x.launch(x.plan)
 	where := placesOf(x.plan, names)
 	bound, left := x.bindPinned(where)
@@ -147,10 +146,10 @@ func (s *testbed) checkWorld(w *randomWorld, sum *worldTotals) {
 		}
 	}
 
-	// 3. kube-scheduler finds no node for the refused pods.
+	// Step 2: kube-scheduler finds no node for the refused pods.
 	someFitLater := len(left) == 0 && x.checkRefusals()
 
-	// 4. kube-scheduler places all pods without pins.
+	// Step 3: kube-scheduler places all pods without pins.
 	x.remove(w.pending)
 	rounds, extra := x.converge()
 
@@ -170,7 +169,6 @@ func (s *testbed) checkWorld(w *randomWorld, sum *worldTotals) {
 		len(w.pending), len(w.daemons), len(w.nodes), len(where), len(x.plan.PlannedNodes), len(x.plan.Refusals), rounds, extra)
 }
 
-// solve makes a plan and checks it with package verify.
 func (x *worldCheck) solve(input cluster.Snapshot) packing.Plan {
 	x.Helper()
 	plan := packing.Solve(input, x.market, packing.DefaultEffort)
@@ -181,7 +179,6 @@ func (x *worldCheck) solve(input cluster.Snapshot) packing.Plan {
 	return plan
 }
 
-// addViolation records a violation and fails the test.
 func (x *worldCheck) addViolation(format string, args ...any) {
 	x.Helper()
 	x.violations = append(x.violations, fmt.Sprintf(format, args...))
@@ -236,13 +233,13 @@ func (x *worldCheck) launch(plan packing.Plan) map[string]string {
 	names, attachable := map[string]string{}, map[string]int64{}
 	var nodes []*corev1.Node
 	for i := range plan.PlannedNodes {
-		m := &plan.PlannedNodes[i]
-		pool := x.pools[slices.IndexFunc(x.pools, func(p *karpenterv1.NodePool) bool { return p.Name == m.Pool })]
-		claim, err := conversion.ClaimFor(*m, pool)
+		planned := &plan.PlannedNodes[i]
+		pool := x.pools[slices.IndexFunc(x.pools, func(p *karpenterv1.NodePool) bool { return p.Name == planned.Pool })]
+		claim, err := conversion.ClaimFor(*planned, pool)
 		x.must(err)
-		choice := m.Offerings[0]
+		choice := planned.Offerings[0]
 		if x.mostExpensive {
-			choice = m.Offerings[len(m.Offerings)-1]
+			choice = planned.Offerings[len(planned.Offerings)-1]
 		}
 		x.launched++
 		name := fmt.Sprintf("%s-instance-%d", x.name, x.launched)
@@ -254,7 +251,7 @@ func (x *worldCheck) launch(plan packing.Plan) map[string]string {
 		claim.StatusConditions().SetTrue(time.Now(), karpenterv1.ConditionRegistered)
 		claim.StatusConditions().SetTrue(time.Now(), karpenterv1.ConditionInitialized)
 		x.claims = append(x.claims, claim)
-		nodes, names[m.Name], attachable[name] = append(nodes, node), name, attaches
+		nodes, names[planned.Name], attachable[name] = append(nodes, node), name, attaches
 	}
 	x.join(nodes, attachable)
 	return names
@@ -298,7 +295,8 @@ func placesOf(plan packing.Plan, names map[string]string) map[string]string {
 }
 
 // bindPinned pins each placed pod to its planned node. According to package verify, there is an order in which
-// kube-scheduler can bind all of them; bindPinned tries up to six orders.
+// kube-scheduler can bind all of them; bindPinned tries up to six orders. Each
+// order begins with the pods that were unbound in the previous one.
 func (x *worldCheck) bindPinned(where map[string]string) (bound, left map[string]outcome) {
 	x.Helper()
 	var pods []*corev1.Pod
@@ -314,7 +312,7 @@ func (x *worldCheck) bindPinned(where map[string]string) (bound, left map[string
 		}
 		x.remove(pods)
 		x.Logf("%d pods did not fit on their planned nodes; trying another order", len(left))
-		slices.SortStableFunc(pods, func(a, b *corev1.Pod) int { // the unbound pods first
+		slices.SortStableFunc(pods, func(a, b *corev1.Pod) int {
 			_, isALeft := left[idOf(a)]
 			_, isBLeft := left[idOf(b)]
 			switch {
@@ -329,7 +327,6 @@ func (x *worldCheck) bindPinned(where map[string]string) (bound, left map[string
 	return bound, left
 }
 
-// pinned returns a copy of a pod that can only run on the given node.
 func pinned(p *corev1.Pod, node string) *corev1.Pod {
 	p = p.DeepCopy()
 	r := &p.Spec.Containers[0].Resources
@@ -342,9 +339,9 @@ func pinned(p *corev1.Pod, node string) *corev1.Pod {
 	return p
 }
 
-// checkRefusals checks a second plan, after the first is carried out. It may launch instances only for refusals whose
-// reasons may change, and must agree with kube-scheduler about the refused pods. checkRefusals reports whether some of
-// these pods fit now: an instance may be larger than needed, or its domain may be known now.
+// checkRefusals checks a second plan, after the first is carried out. The second plan may launch instances only for
+// refusals whose reasons may change, and must agree with kube-scheduler about the refused pods. checkRefusals reports
+// whether some of these pods fit now: a launched instance may be larger than needed, and its domain is known.
 func (x *worldCheck) checkRefusals() (someFit bool) {
 	x.Helper()
 	var refused, refusedFilled []*corev1.Pod
@@ -425,7 +422,7 @@ func (x *worldCheck) converge() (rounds, extra int) {
 	return rounds, extra
 }
 
-// writeEvidence writes the violations of a failed world, and files that explain them, into a folder.
+// writeEvidence writes the violations of a failed world and their evidence into a folder.
 func (x *worldCheck) writeEvidence() {
 	if !x.testbed.Failed() {
 		return

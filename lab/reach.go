@@ -12,8 +12,8 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/network"
 )
 
-// checkEndpointName returns an error if the name of the API server cannot be resolved within the VPC. For a
-// private-only endpoint, DNS host names must be enabled in the VPC.
+// checkEndpointName returns an error if the name of the API server cannot be resolved within the VPC. The VPC
+// must resolve AWS names and, for a private-only endpoint, have DNS host names enabled.
 func checkEndpointName(r *world.Region, c *ekscluster.Cluster) error {
 	i := slices.IndexFunc(r.Network.VPCs(), func(v *network.VPC) bool { return v.ID == c.VPCID })
 	if i < 0 {

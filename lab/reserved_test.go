@@ -29,6 +29,7 @@ func TestReservedCapacity(t *testing.T) {
 		t.Fatal(err)
 	}
 	manifests := onePerNode(l, name, 1)
+	// manifests[0] is the EC2NodeClass, manifests[1] the NodePool.
 	manifests[0] = class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]\n  capacityReservationSelectorTerms: [{tags: {test: "+name+"}}]")
 	manifests[1] = strings.Replace(manifests[1], "values: [on-demand]", "values: [on-demand, reserved]", 1)
 	apply(t, l, manifests...)
@@ -41,15 +42,15 @@ func TestReservedCapacity(t *testing.T) {
 		}
 	}
 
-	l.Emulator.Do(func(*world.World, time.Time) { reservation.Total = 1 }) // the first instance uses it
+	l.Emulator.Do(func(*world.World, time.Time) { reservation.Total = 1 }) // the first instance uses all of it
 	scale(t, l, name, "one-per-node", 2)
 	awaitRunning(t, l, name, 2, time.Minute)
 	checkReservations(t, l, name, map[string]int{reservation.ID: 1, "": 1})
 	cleanUp(t, l, name)
 }
 
-// checkReservations checks the number of instances that were ever launched for the pool, by the ID of
-// their capacity reservation. The empty ID stands for instances without one.
+// checkReservations checks how many instances were ever launched for the pool, by the ID of their capacity
+// reservation. The empty ID stands for instances without one.
 func checkReservations(t *testing.T, l *lab.Lab, pool string, want map[string]int) {
 	t.Helper()
 	got := map[string]int{}

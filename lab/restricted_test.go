@@ -75,13 +75,12 @@ func TestRestricted(t *testing.T) {
 	}
 	for name := range rejectedValues {
 		if !checked[name] {
-			t.Errorf("there is no values file %s, want one", name)
+			t.Errorf("rejectedValues lists %s, but there is no such values file", name)
 		}
 	}
 	checkRollout(t, l, deploymentIn(t, helm, filepath.Join(filepath.Dir(chartFolder(t)), "testdata", "karpenter.values.yaml"), namespace))
 }
 
-// deploymentIn returns the Deployment that the chart renders with a file of values, in a namespace.
 func deploymentIn(t *testing.T, helm, file, namespace string) *appsv1.Deployment {
 	t.Helper()
 	folder := t.TempDir()
@@ -114,7 +113,7 @@ func checkAdmitted(t *testing.T, l *lab.Lab, namespace, name string, d *appsv1.D
 		err := dryRun()
 		for _, cause := range rejected.causes {
 			if err == nil || !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), cause) {
-				t.Errorf("the API server's answer to a pod of %s is %v, want a rejection because of %s", name, err, cause)
+				t.Errorf("create a pod of %s: error %v, want a rejection because of %s", name, err, cause)
 			}
 		}
 		rejected.removeCauses(&pod.Spec)
@@ -154,8 +153,7 @@ func createPriorityClass(t *testing.T, l *lab.Lab, class *schedulingv1.PriorityC
 	})
 }
 
-// checkRollout creates a Deployment, and waits until all of its pods exist. It checks that no event reports a
-// rejection.
+// checkRollout creates a Deployment, waits until all of its pods exist, and checks that no event reports a rejection.
 func checkRollout(t *testing.T, l *lab.Lab, d *appsv1.Deployment) {
 	t.Helper()
 	if _, err := l.Kube.AppsV1().Deployments(d.Namespace).Create(t.Context(), d, metav1.CreateOptions{}); err != nil {
@@ -176,7 +174,7 @@ func checkRollout(t *testing.T, l *lab.Lab, d *appsv1.Deployment) {
 	}
 	for _, e := range events.Items {
 		if e.Reason == "FailedCreate" || strings.Contains(e.Message, "PodSecurity") {
-			t.Errorf("want no rejected pod, got the event %s: %s", e.Reason, e.Message)
+			t.Errorf("an event reports a rejected pod: %s: %s; want none", e.Reason, e.Message)
 		}
 	}
 }

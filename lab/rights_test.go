@@ -23,7 +23,8 @@ var apiRequests struct {
 	all map[lab.APIRequest]int
 }
 
-// recordRequests records the requests of a service account to a lab's API server for countRightsProblems.
+// recordRequests records the requests of a service account to a lab's API server for countRightsProblems, and
+// returns them.
 func recordRequests(l *lab.Lab, namespace, account string) map[lab.APIRequest]int {
 	requests, err := l.ServiceAccounts.Requests(namespace, account)
 	if err != nil {
@@ -47,10 +48,10 @@ func checkNoDenials(t *testing.T, l *lab.Lab, namespace, account string) {
 	if err != nil || len(found) == 0 {
 		t.Fatalf("no recorded requests of %s/%s: %v", namespace, account, err)
 	}
-	for a, n := range found {
-		if a.Refused {
-			t.Errorf("the API server denied the controller %d times: %s %s of group %q, name %q, namespace %q", n, a.Verb, a.Resource,
-				a.Group, a.Name, a.Namespace)
+	for request, n := range found {
+		if request.Refused {
+			t.Errorf("the API server denied the controller %d times: %s %s of group %q, name %q, namespace %q", n, request.Verb,
+				request.Resource, request.Group, request.Name, request.Namespace)
 		}
 	}
 }
@@ -105,7 +106,7 @@ func countRightsProblems() int {
 		case strings.HasPrefix(right, "list ") && used["watch "+strings.TrimPrefix(right, "list ")]:
 			// This API server streams existing objects to watches. With older API servers, clients list first, so the
 			// right is needed.
-		case rareRights[right] != "":
+		case rareRights[right] != "": // used or not
 		case !used[right] && reason == "":
 			fmt.Printf("no test used the controller's right to %s: if all tests ran, remove it from package permissions, or add it to unusedRights with the reason\n", right)
 			problems++

@@ -131,7 +131,7 @@ func launchAs(t *testing.T, l *lab.Lab, uid string) (instance string) {
 	return *out.Instances[0].InstanceId
 }
 
-// tagsOf returns the tags of the given instances by ID, without the terminated ones.
+// tagsOf returns the tags of those of the given instances that are not terminated, by instance ID.
 func tagsOf(l *lab.Lab, ids ...string) map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for _, i := range l.Instances() {
@@ -142,8 +142,8 @@ func tagsOf(l *lab.Lab, ids ...string) map[string]map[string]string {
 	return out
 }
 
-// awaitPoolEvent waits for an event on a NodePool that has all words in its message.
-func awaitPoolEvent(t *testing.T, l *lab.Lab, pool, reason string, words ...string) {
+// awaitPoolEvent waits for an event on a NodePool with the given reason, and with all texts in its message.
+func awaitPoolEvent(t *testing.T, l *lab.Lab, pool, reason string, texts ...string) {
 	t.Helper()
 	within(t, l, time.Minute, "the event "+reason+" on NodePool "+pool, func(ctx context.Context) (bool, error) {
 		events, err := l.Kube.CoreV1().Events("").List(ctx, metav1.ListOptions{})
@@ -151,8 +151,8 @@ func awaitPoolEvent(t *testing.T, l *lab.Lab, pool, reason string, words ...stri
 			return false, err
 		}
 		return slices.ContainsFunc(events.Items, func(e corev1.Event) bool {
-			lacksWord := slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(e.Message, w) })
-			return e.Reason == reason && e.InvolvedObject.Kind == "NodePool" && e.InvolvedObject.Name == pool && !lacksWord
+			lacksText := slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(e.Message, text) })
+			return e.Reason == reason && e.InvolvedObject.Kind == "NodePool" && e.InvolvedObject.Name == pool && !lacksText
 		}), nil
 	})
 }
@@ -163,12 +163,12 @@ func metricsOf(t *testing.T, c *lab.Controller) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := http.DefaultClient.Do(request)
+	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,7 +70,6 @@ func TestSandboxedControllers(t *testing.T) {
 	checkNoDenials(t, l, chartNamespace, "joiner")
 }
 
-// sandboxedInstallation is an installation whose controllers run in sandboxes.
 type sandboxedInstallation struct {
 	*installation
 	template corev1.PodTemplateSpec
@@ -119,6 +118,7 @@ func (s *sandboxedInstallation) start(names ...string) {
 	}
 }
 
+// blockedCalls returns the recorded calls of a pod, each with a line break.
 func (s *sandboxedInstallation) blockedCalls(p *lab.Pod) []string {
 	s.t.Helper()
 	calls, err := p.BlockedCalls()
@@ -164,7 +164,7 @@ func (s *sandboxedInstallation) checkRestrictions(p *lab.Pod) {
 		"NoNewPrivs": "1",
 	} {
 		if field == "Gid" && os.Geteuid() != 0 || field == "Groups" && os.Geteuid() != 0 {
-			continue // with a user namespace, /proc has the groups of this test
+			continue // in a user namespace, /proc has the groups of this test
 		}
 		if fields[field] != want {
 			s.t.Errorf("pod %s has %s %q, want %q", p.Name, field, fields[field], want)
@@ -172,7 +172,7 @@ func (s *sandboxedInstallation) checkRestrictions(p *lab.Pod) {
 	}
 	isReadOnly := false
 	for line := range strings.Lines(mounts) {
-		// "id parent device root where options …"
+		// a line of mountinfo: "id parent device root target options …"
 		if f := strings.Fields(line); len(f) > 5 && f[4] == "/" {
 			isReadOnly = slices.Contains(strings.Split(f[5], ","), "ro")
 		}
@@ -183,13 +183,13 @@ func (s *sandboxedInstallation) checkRestrictions(p *lab.Pod) {
 }
 
 // killDuringLaunch scales the Deployment to want pods, each of which needs its own node. It kills the active controller
-// once EC2 has launched an instance, and before the controller has the response. The other controller must take over in
-// time and continue with that instance.
+// once EC2 has launched an instance, and before the controller has the response. The other controller must take
+// the Lease within its duration plus ten seconds, and continue with that instance.
 func (s *sandboxedInstallation) killDuringLaunch(name string, want int) {
 	s.t.Helper()
 	leader, duration := s.lease()
 	if s.pods[leader] == nil {
-		s.t.Fatalf("%q holds the lease, want one of %v", leader, slices.Collect(maps.Keys(s.pods)))
+		s.t.Fatalf("pod %q holds the Lease, want one of %v", leader, slices.Collect(maps.Keys(s.pods)))
 	}
 	launched := s.launches.holdNext()
 	scale(s.t, s.l, name, "one-per-node", want)

@@ -15,8 +15,8 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// reportedUserData is the user data of user report case-4, with two differences: it names the lab's cluster, and two
-// lines set the variables that the report leaves out.
+// reportedUserData is the user data of user report case-4, with two differences: it names the lab's cluster, and it
+// sets two variables that the report leaves out.
 const reportedUserData = `#!/bin/bash
 set -o xtrace
 B64_CLUSTER_CA=@AUTHORITY@
@@ -85,8 +85,8 @@ func TestCaseStartupTaint(t *testing.T) {
 	cleanUp(t, l, namespace, namespace, fixed)
 }
 
-// awaitPreflight waits until the class's condition PreflightPassed has the given status, and returns the condition's
-// message.
+// awaitPreflight waits until the class is Ready and its condition PreflightPassed has the given status. It returns the
+// condition's message.
 func awaitPreflight(t *testing.T, l *lab.Lab, name string, status metav1.ConditionStatus) (message string) {
 	t.Helper()
 	within(t, l, time.Minute, "PreflightPassed of "+name+" to be "+string(status), func(ctx context.Context) (bool, error) {

@@ -20,7 +20,7 @@ import (
 func TestStaticPool(t *testing.T) {
 	l := parallelLab(t, lab.Options{})
 	name := newTestNamespace(t, l)
-	t.Cleanup(func() { killController(l) }) // its settings are for this test only
+	t.Cleanup(func() { killController(l) }) // its feature gate is for this test only
 	restartController(t, l, "FEATURE_GATES=StaticCapacity=true")
 	apply(t, l,
 		class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
@@ -31,11 +31,11 @@ func TestStaticPool(t *testing.T) {
 		within(t, l, 90*time.Second, fmt.Sprintf("%d nodes", want), func(ctx context.Context) (bool, error) {
 			var nodes corev1.NodeList
 			err := l.Client.List(ctx, &nodes, client.MatchingLabels{"test": name, karpenterv1.LabelInitialized: "true"})
-			left, err2 := nodeObjects(ctx, l, name)
+			left, errLeft := nodeObjects(ctx, l, name)
 			p := &karpenterv1.NodePool{}
-			err3 := l.Client.Get(ctx, client.ObjectKey{Name: name}, p)
+			errPool := l.Client.Get(ctx, client.ObjectKey{Name: name}, p)
 			isClean := want > 0 || len(left) == 0 // without nodes, no claim and no instance may be left
-			return len(nodes.Items) == want && isClean && p.Status.Nodes == int64(want), errors.Join(err, err2, err3)
+			return len(nodes.Items) == want && isClean && p.Status.Nodes == int64(want), errors.Join(err, errLeft, errPool)
 		})
 	}
 	awaitNodes(2)

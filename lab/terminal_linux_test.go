@@ -16,8 +16,8 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// answeredDoctor runs joiner doctor as the owner of the account, in a terminal in which the user types the answer. It
-// returns the output and the exit code.
+// answeredDoctor runs joiner doctor as the owner of the account, in a terminal in which the user types the answer to
+// its question. It returns the output and the exit code.
 func answeredDoctor(t *testing.T, l *lab.Lab, joiner, answer string, args ...string) (printed string, code int) {
 	t.Helper()
 	near, far := terminal(t)

@@ -8,7 +8,6 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// answeredDoctor needs a pseudo terminal, which the tests can only open on Linux.
 func answeredDoctor(t *testing.T, _ *lab.Lab, _, _ string, _ ...string) (printed string, code int) {
 	t.Helper()
 	t.Skip("the test opens pseudo terminals only on Linux")

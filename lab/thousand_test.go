@@ -24,12 +24,12 @@ import (
 	"github.com/joiner-sh/joiner/lab"
 )
 
-// defaultNodes is the number of nodes in normal test runs. make soak has a thousand, with ten thousand pods.
+// defaultNodes is the default of LAB_NODES, the number of nodes. make soak sets it to 1000.
 const defaultNodes = 100
 
-// TestThousandNodes starts the controller with ten thousand pending pods, in an account with the default limits of API
-// calls. The controller must plan a thousand nodes at once and launch exactly those. All of them join, and EC2
-// throttles almost none of the calls.
+// TestThousandNodes, with LAB_NODES=1000, starts the controller with ten thousand pending pods, in an account with the
+// default limits of API calls. The controller must plan a thousand nodes at once and launch exactly those. All of them
+// join, and EC2 throttles almost none of the calls.
 //
 // The pods exist before the controller starts. Otherwise kube-scheduler would limit the speed: a pod must be
 // unschedulable before a node is launched for it, and kube-scheduler tries a few hundred pods per second here.
@@ -86,8 +86,8 @@ func disableSchedulerEvents(t *testing.T, l *lab.Lab) {
 	}
 }
 
-// createPods creates n equal pods from many goroutines at once. The pods have no controller, because it would write an
-// event for each pod.
+// createPods creates n equal pods from many goroutines at once. The pods have no ReplicaSet, whose controller would
+// write an event for each pod.
 func createPods(t *testing.T, l *lab.Lab, name string, n int, cpu, memory string) {
 	t.Helper()
 	template := corev1.PodSpec{
@@ -96,9 +96,9 @@ func createPods(t *testing.T, l *lab.Lab, name string, n int, cpu, memory string
 			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)},
 		}}},
 	}
-	next, makers := atomic.Int64{}, sync.WaitGroup{}
+	next, workers := atomic.Int64{}, sync.WaitGroup{}
 	for range 32 {
-		makers.Go(func() {
+		workers.Go(func() {
 			for i := next.Add(1); i <= int64(n); i = next.Add(1) {
 				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("pod-%05d", i)}, Spec: template}
 				if _, err := l.Kube.CoreV1().Pods(name).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
@@ -107,7 +107,7 @@ func createPods(t *testing.T, l *lab.Lab, name string, n int, cpu, memory string
 			}
 		})
 	}
-	makers.Wait()
+	workers.Wait()
 }
 
 // podWatch watches the pods of a namespace and the nodes of the pool with the same name. Repeated lists of ten thousand

@@ -50,7 +50,7 @@ func (l *Lab) startTokenWebhook(authority *pki.Authority) (string, error) {
 	go func() { _ = l.tokens.ServeTLS(listener, "", "") }()
 
 	path := filepath.Join(l.Home, "authenticator.kubeconfig")
-	access := clientcmdapi.Config{
+	kubeconfig := clientcmdapi.Config{
 		Clusters: map[string]*clientcmdapi.Cluster{"authenticator": {
 			Server: "https://" + listener.Addr().String() + "/authenticate", CertificateAuthorityData: authority.PEM,
 		}},
@@ -58,7 +58,7 @@ func (l *Lab) startTokenWebhook(authority *pki.Authority) (string, error) {
 		Contexts:       map[string]*clientcmdapi.Context{"authenticator": {Cluster: "authenticator", AuthInfo: "apiserver"}},
 		CurrentContext: "authenticator",
 	}
-	if err := clientcmd.WriteToFile(access, path); err != nil {
+	if err := clientcmd.WriteToFile(kubeconfig, path); err != nil {
 		return "", fmt.Errorf("write the authenticator's kubeconfig: %w", err)
 	}
 	return path, nil

@@ -46,7 +46,7 @@ func TestMoveEvictsPodsInOrder(t *testing.T) {
 	order, nodes := podsLastFirst(t, l, name)
 	steps := watchSteps(t, l, name, order)
 	// Mark the NodeClaims as the controller marks those of a committed move.
-	var leaving []*karpenterv1.NodeClaim
+	var marked []*karpenterv1.NodeClaim
 	for _, claim := range claimsOn(t, l, name, nodes) {
 		mark, err := json.Marshal(map[string]any{
 			"id": name, "reason": "Underutilized", "begun": time.Now().UTC(), "nodes": len(nodes),
@@ -62,9 +62,9 @@ func TestMoveEvictsPodsInOrder(t *testing.T) {
 		if err := l.Client.Patch(t.Context(), claim, client.RawPatch("application/merge-patch+json", patch)); err != nil {
 			t.Fatal(err)
 		}
-		leaving = append(leaving, claim)
+		marked = append(marked, claim)
 	}
-	for _, claim := range leaving {
+	for _, claim := range marked {
 		if err := l.Client.Delete(t.Context(), claim); client.IgnoreNotFound(err) != nil {
 			t.Fatal(err)
 		}
@@ -142,8 +142,8 @@ func (s *steps) note(step string) {
 	}
 }
 
-// watchSteps records when the pods in order are evicted, and when other pods of the namespace are bound.
-func watchSteps(t *testing.T, l *lab.Lab, namespace string, order []string) *steps {
+// watchSteps records the evictions of the pods in old, and the bindings of the namespace's other pods.
+func watchSteps(t *testing.T, l *lab.Lab, namespace string, old []string) *steps {
 	t.Helper()
 	s := &steps{}
 	watchPods(t, l, namespace, func(o any, _, _ bool) {
@@ -152,7 +152,7 @@ func watchSteps(t *testing.T, l *lab.Lab, namespace string, order []string) *ste
 			return
 		}
 		app := p.Labels["app"]
-		switch isOld := slices.Contains(order, p.Namespace+"/"+p.Name); {
+		switch isOld := slices.Contains(old, p.Namespace+"/"+p.Name); {
 		case isOld && p.DeletionTimestamp != nil:
 			s.note(app + " evicted")
 		case !isOld && p.DeletionTimestamp == nil && p.Spec.NodeName != "":

@@ -124,6 +124,7 @@ func (w *twin) awaitHalfOfNodes(t *testing.T) {
 	awaitRunning(t, w.l, w.name, twinPods/2, time.Minute)
 	within(t, w.l, 2*time.Minute, fmt.Sprintf("%d nodes to be left", twinNodes/2), func(context.Context) (bool, error) {
 		claims, nodes, instances := len(claimsNow(t, w.l, w.name)), w.nodesNow(), w.instances()
+		// The running pods need at least this number.
 		return resultOf(max(claims, nodes, instances) == twinNodes/2, "%d claims, %d nodes, %d instances", claims, nodes, instances)
 	})
 	awaitRunning(t, w.l, w.name, twinPods/2, time.Minute)
@@ -134,7 +135,7 @@ func (w *twin) awaitHalfOfNodes(t *testing.T) {
 const extraScans = 15
 
 // awaitRechecks waits until the controller has scanned the security groups extraScans more times, and so has checked
-// for drift several times. The method check later reports what the controller started in that time.
+// for drift several times. twin.check later reports what the controller started in that time.
 func (w *twin) awaitRechecks(t *testing.T, calls *recordedCalls) {
 	t.Helper()
 	before := calls.scansOf(w.l.Role)
@@ -178,7 +179,7 @@ const discovery = "karpenter.sh/discovery"
 // group that now has the tag, and a function that undoes the change.
 func moveTags(t *testing.T, l *lab.Lab) (group string, undo func(*testing.T)) {
 	t.Helper()
-	tag, key, r := map[string]string{discovery: l.Cluster}, []string{discovery}, l.Estate.Region
+	tag, keys, r := map[string]string{discovery: l.Cluster}, []string{discovery}, l.Estate.Region
 	nodes, subnet := l.Estate.NodeGroup.ID, l.Estate.PrivateSubnets[0].ID
 	change := func(t *testing.T, add, remove []string) {
 		t.Helper()
@@ -186,7 +187,7 @@ func moveTags(t *testing.T, l *lab.Lab) (group string, undo func(*testing.T)) {
 			if err := r.Tag(now, add, tag, nil); err != nil {
 				t.Error(err)
 			}
-			if err := r.Tag(now, remove, nil, key); err != nil {
+			if err := r.Tag(now, remove, nil, keys); err != nil {
 				t.Error(err)
 			}
 		})

@@ -87,7 +87,8 @@ func (w *twin) fail(format string, args ...any) {
 	w.violations = append(w.violations, fmt.Sprintf(format, args...))
 }
 
-// seeClaim records the deletion of a claim. Only consolidation may delete claims, and only while the test allows it.
+// seeClaim records the deletion of a claim, and violations. Only consolidation may delete claims, and only while the
+// test allows it.
 func (w *twin) seeClaim(e watch.Event) {
 	claim, ok := e.Object.(*karpenterv1.NodeClaim)
 	if !ok {
@@ -153,14 +154,12 @@ func (w *twin) instances() int {
 	return n
 }
 
-// allowConsolidation sets whether nodes of the cluster may be consolidated from now on.
 func (w *twin) allowConsolidation(isAllowed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.mayConsolidate = isAllowed
 }
 
-// allowHoldToEnd allows the pool to stop reporting a held mass drift from now on.
 func (w *twin) allowHoldToEnd() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -182,7 +181,7 @@ func (w *twin) check(t *testing.T) {
 	for _, i := range w.l.Instances() {
 		id := "aws:///" + i.Zone + "/" + i.ID
 		if exists, known := w.nodes[id]; i.Tags[tagUID] == w.uid && (!known || exists != i.Alive()) {
-			t.Errorf("cluster %s: instance %s is %s; a Node existed for it: %t, exists now: %t; want one while it is alive", w.uid, i.ID, i.State, known, exists)
+			t.Errorf("cluster %s: instance %s is %s; a Node existed for it: %t, exists now: %t; want one if it is alive", w.uid, i.ID, i.State, known, exists)
 		}
 		if _, known := w.nodes[id]; i.Tags[tagUID] != w.uid && known {
 			t.Errorf("cluster %s: instance %s, of cluster %s, has a Node here", w.uid, i.ID, i.Tags[tagUID])
@@ -257,7 +256,7 @@ func (a *recordedCalls) check(t *testing.T) {
 		t.Logf("calls of %s that change its own cluster's resources: %v", role, a.ownChanges[role])
 		for _, action := range []string{"CreateFleet", "CreateLaunchTemplate", "CreateInstanceProfile", "TerminateInstances"} {
 			if a.ownChanges[role][action] == 0 {
-				t.Errorf("%s never called %s, so that the test proves nothing", role, action)
+				t.Errorf("%s never called %s, so the test proves nothing", role, action)
 			}
 		}
 	}

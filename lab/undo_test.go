@@ -36,8 +36,8 @@ func TestFaultsAreUndone(t *testing.T) {
 		if slices.Equal(labState(t, l), before) {
 			t.Errorf("%s: the fault changes nothing that labState lists", name)
 		}
-		if answer, err := faults.Request(t.Context(), l.Home, name, true); err != nil || !strings.Contains(answer, name+" is undone") {
-			t.Errorf("--undo %s: the answer is %q, error %v; want it to report the undo", name, answer, err)
+		if printed, err := faults.Request(t.Context(), l.Home, name, true); err != nil || !strings.Contains(printed, name+" is undone") {
+			t.Errorf("--undo %s prints %q, error %v; want a report of the undo", name, printed, err)
 		}
 		within(t, l, time.Minute, name+" to be undone", func(context.Context) (bool, error) {
 			return slices.Equal(labState(t, l), before), nil
@@ -48,9 +48,9 @@ func TestFaultsAreUndone(t *testing.T) {
 	}
 }
 
-// labState lists what these faults create or change: roles with their policies, instance profiles, the cluster's
-// authentication mode and access entries, the account's images, instances that are not terminated, aws-auth, and the
-// pods of the namespace default.
+// labState lists what the faults of TestFaultsAreUndone create or change: roles with their policies, instance profiles,
+// the cluster's authentication mode and access entries, the account's images, instances that are not terminated,
+// aws-auth, and the pods of the namespace default.
 func labState(t *testing.T, l *lab.Lab) (out []string) {
 	t.Helper()
 	var err error

@@ -21,8 +21,8 @@ import (
 
 const uninstallGuide = "../docs/guides/uninstall.md"
 
-// followUninstallGuide carries out the commands of the guide, one after the other, with the chart's namespace instead
-// of the guide's.
+// followUninstallGuide carries out the commands of the guide's first section, one after the other, with the chart's
+// namespace instead of the guide's.
 func (in *installation) followUninstallGuide() {
 	in.t.Helper()
 	text, err := os.ReadFile(uninstallGuide)
@@ -64,7 +64,7 @@ func (in *installation) runGuideCommand(words []string) {
 	}
 }
 
-// kubectl carries out a kubectl command that deletes, waits or lists.
+// kubectl carries out a kubectl command that deletes, waits or lists. A list must be empty in the end.
 func (in *installation) kubectl(words []string) {
 	in.t.Helper()
 	rest := slices.DeleteFunc(slices.Clone(words[1:]), func(w string) bool { return strings.HasPrefix(w, "--") })
@@ -144,7 +144,7 @@ func (in *installation) delete(kind, name string) {
 func (in *installation) awaitNone(kind string) {
 	in.t.Helper()
 	objects := in.resourceOf(kind)
-	within(in.t, in.l, time.Minute, kind+" to be gone", func(ctx context.Context) (bool, error) {
+	within(in.t, in.l, time.Minute, "all "+kind+" to be removed", func(ctx context.Context) (bool, error) {
 		list, err := objects.List(ctx, metav1.ListOptions{})
 		return err == nil && len(list.Items) == 0, err
 	})

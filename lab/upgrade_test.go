@@ -66,11 +66,11 @@ func (in *installation) installOlderDefinitions() {
 	}
 	for _, m := range crds.Manifests() {
 		in.crds.until("definition "+m.Name+" to be served", m.Name, func(c *apiextensionsv1.CustomResourceDefinition) bool {
-			return slices.ContainsFunc(c.Status.Conditions, func(is apiextensionsv1.CustomResourceDefinitionCondition) bool {
-				return is.Type == apiextensionsv1.Established && is.Status == apiextensionsv1.ConditionTrue
+			return slices.ContainsFunc(c.Status.Conditions, func(condition apiextensionsv1.CustomResourceDefinitionCondition) bool {
+				return condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue
 			})
 		})
-		// hasNewField is true for a definition that newFields does not list.
+		// A definition in newFields must lack its field. For other definitions, hasNewField returns true.
 		if in.hasNewField(in.crds.get(m.Name)) == (newFields[m.Name] != nil) {
 			in.t.Fatalf("definition %s is not like that of an earlier version", m.Name)
 		}
@@ -112,8 +112,8 @@ func (in *installation) upgrade(pool string) {
 		in.t.Errorf("the upgrade changed nodes (-before +after):\n%s", d)
 	}
 	// Launch calls are not compared, because they include dry runs. fleetOf shows new instances.
-	if ended := in.l.Emulator.Calls()["ec2:TerminateInstances"] - calls["ec2:TerminateInstances"]; ended != 0 {
-		in.t.Errorf("during the upgrade there were %d calls of TerminateInstances, want 0", ended)
+	if terminations := in.l.Emulator.Calls()["ec2:TerminateInstances"] - calls["ec2:TerminateInstances"]; terminations != 0 {
+		in.t.Errorf("during the upgrade there were %d calls of TerminateInstances, want 0", terminations)
 	}
 }
 
@@ -134,8 +134,8 @@ func (in *installation) awaitReevaluation(pool string) {
 	})
 }
 
-// seriesOf returns the sum of those series of a metric that have the given label, from the metrics page at url. found
-// is false if there is no such series.
+// seriesOf returns the sum of those series of a metric that have label, for example pool="a", on the metrics page at
+// url. found is false if there is no such series.
 func seriesOf(t *testing.T, url, name, label string) (sum float64, found bool) {
 	t.Helper()
 	response, err := http.Get(url)

@@ -14,14 +14,14 @@ import (
 // Caller is the identity that created a token.
 type Caller struct {
 	ARN         string // as STS returns it: "arn:aws:sts::111122223333:assumed-role/node/i-0…"
-	RoleARN     string // without session and path: "arn:aws:iam::111122223333:role/node"
+	RoleARN     string // without session and path: "arn:aws:iam::111122223333:role/node"; of a user: the user's ARN
 	Account     string // account id
 	UserID      string // "AROA…:i-0…"
 	Session     string // session name; for instances, the instance id
 	AccessKeyID string // access key that signed the request
 }
 
-// caller calls STS to find out who signed the request.
+// caller sends the signed request to STS, which returns the identity of the signer.
 func (w *Webhook) caller(ctx context.Context, signed *url.URL) (Caller, error) {
 	endpoint, err := url.Parse(w.Endpoint)
 	if err != nil {
@@ -78,15 +78,14 @@ func readCaller(body []byte, signed *url.URL) (Caller, error) {
 	if err != nil {
 		return Caller{}, err
 	}
-	credential, _, _ := strings.Cut(signed.Query().Get("X-Amz-Credential"), "/")
-	c.AccessKeyID = credential
+	c.AccessKeyID, _, _ = strings.Cut(signed.Query().Get("X-Amz-Credential"), "/")
 	return c, nil
 }
 
 // splitPrincipal splits the ARN of an STS session into the ARN of its role and the session name. It returns an IAM ARN
 // unchanged, without a session name. STS omits the role's path, so a mapping must omit the path too.
 func splitPrincipal(arn string) (role, session string, err error) {
-	parts := strings.SplitN(arn, ":", 6)
+	parts := strings.SplitN(arn, ":", 6) // "arn", partition, service, region, account, resource
 	if len(parts) != 6 || parts[0] != "arn" {
 		return "", "", fmt.Errorf("arn %q is invalid", arn)
 	}

@@ -98,17 +98,17 @@ func (w *Webhook) readEntry(ctx context.Context, c Caller, principal string) (ma
 
 // isStale reports whether the role was created after its access entry. EKS stores the unique id of the role, so an
 // entry does not match a role that was deleted and created again with the same name.
-func (w *Webhook) isStale(ctx context.Context, c Caller, created time.Time) (bool, error) {
+func (w *Webhook) isStale(ctx context.Context, c Caller, entryCreated time.Time) (bool, error) {
 	_, name, ok := strings.Cut(c.RoleARN, ":role/")
 	if !ok {
-		return false, nil
+		return false, nil // not a role
 	}
 	out, err := w.iam.GetRole(ctx, &iam.GetRoleInput{RoleName: &name})
 	if err != nil {
 		return false, fmt.Errorf("look up role %s: %w", name, err)
 	}
 	// IAM and EKS return timestamps with a precision of seconds at best.
-	return aws.ToTime(out.Role.CreateDate).Truncate(time.Second).After(created), nil
+	return aws.ToTime(out.Role.CreateDate).Truncate(time.Second).After(entryCreated), nil
 }
 
 // samePrincipal reports whether an access entry is for a role. entry is the ARN of the access entry's principal, which
@@ -145,16 +145,16 @@ func (w *Webhook) awsAuth(c Caller) (mapping, error) {
 			return mapping{m.Username, m.Groups, "aws-auth"}, nil
 		}
 	}
-	if accounts := data["mapAccounts"]; slices.Contains(accountsOf(accounts), c.Account) {
+	if slices.Contains(accountsOf(data["mapAccounts"]), c.Account) {
 		return mapping{c.RoleARN, nil, "aws-auth"}, nil
 	}
 	return mapping{}, errNotMapped
 }
 
-// accountsOf returns the account IDs in data, the text of mapAccounts. It returns none if data is not a list.
-func accountsOf(data string) []string {
+// accountsOf returns the account IDs in mapAccounts, or none if the text is not a list.
+func accountsOf(mapAccounts string) []string {
 	var accounts []string
-	_ = yaml.Unmarshal([]byte(data), &accounts)
+	_ = yaml.Unmarshal([]byte(mapAccounts), &accounts)
 	return accounts
 }
 
@@ -174,8 +174,8 @@ func (w *Webhook) fillPlaceholders(ctx context.Context, template string, c Calle
 	return strings.ReplaceAll(template, "{{AccessKeyID}}", c.AccessKeyID), nil
 }
 
-// privateDNSName returns the private DNS name of an instance, and caches the name. instance is the session name of the
-// caller.
+// privateDNSName returns the private DNS name of an instance, and caches the name. A node's session name is the
+// instance ID.
 func (w *Webhook) privateDNSName(ctx context.Context, instance string) (string, error) {
 	if !strings.HasPrefix(instance, "i-") {
 		return "", fmt.Errorf("failed querying private DNS from EC2 API for node %s: the session name is not an instance ID", instance)

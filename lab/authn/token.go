@@ -90,14 +90,14 @@ func checkQuery(query map[string]string, now time.Time) error {
 	if !strings.Contains(";"+strings.ToLower(query["x-amz-signedheaders"])+";", ";"+clusterHeader+";") {
 		return fmt.Errorf("client did not sign the %s header in the pre-signed URL", clusterHeader)
 	}
-	signed, err := time.Parse(timeFormat, query["x-amz-date"])
+	signedAt, err := time.Parse(timeFormat, query["x-amz-date"])
 	if err != nil {
 		return fmt.Errorf("X-Amz-Date parameter must be present in pre-signed URL: %w", err)
 	}
-	if age := now.Sub(signed); age > TokenLife {
-		return fmt.Errorf("X-Amz-Date parameter is expired (%.f minute expiration) %s", TokenLife.Minutes(), signed)
-	} else if age < -5*time.Minute {
-		return fmt.Errorf("X-Amz-Date parameter is in the future: %s", signed)
+	if age := now.Sub(signedAt); age > TokenLife {
+		return fmt.Errorf("X-Amz-Date parameter is expired (%.f minute expiration) %s", TokenLife.Minutes(), signedAt)
+	} else if age < -5*time.Minute { // AWS accepts a clock that is five minutes ahead
+		return fmt.Errorf("X-Amz-Date parameter is in the future: %s", signedAt)
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func (w *Webhook) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(rw).Encode(review)
 }
 
-// Review authenticates a token at the time now.
+// Review authenticates a token. now is the current time.
 func (w *Webhook) Review(ctx context.Context, token string, now time.Time) authenticationv1.TokenReviewStatus {
 	user, caller, err := w.identify(ctx, token, now)
 	if err != nil {
@@ -88,8 +88,8 @@ func (w *Webhook) Review(ctx context.Context, token string, now time.Time) authe
 	return authenticationv1.TokenReviewStatus{Authenticated: true, User: user}
 }
 
-// identify returns the user in the cluster and the caller in AWS that a token proves. If the caller is known but has no
-// valid mapping, identify returns the caller together with the error.
+// identify returns a token's user in the cluster and its caller in AWS. If the caller is known but has no valid
+// mapping, identify returns the caller with the error.
 func (w *Webhook) identify(ctx context.Context, token string, now time.Time) (authenticationv1.UserInfo, Caller, error) {
 	var none authenticationv1.UserInfo
 	signed, err := w.parse(token, now)
@@ -130,7 +130,6 @@ func (w *Webhook) log(format string, args ...any) {
 	fmt.Fprintf(w.Log, "time=%s "+format+"\n", append([]any{time.Now().UTC().Format(time.RFC3339)}, args...)...)
 }
 
-// emulatorHost returns host and port of the endpoint of AWS; empty if it cannot be parsed.
 func (w *Webhook) emulatorHost() string {
 	u, err := url.Parse(w.Endpoint)
 	if err != nil {

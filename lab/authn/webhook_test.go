@@ -108,8 +108,8 @@ func TestMapping(t *testing.T) {
 	tests := map[string]struct {
 		mode       string
 		awsAuth    map[string]string
-		entry      func(t *testing.T, s *testAWS)
-		session    string // "joe@example.com" when empty
+		entry      func(t *testing.T, s *testAWS) // creates an access entry
+		session    string                         // "joe@example.com" when empty
 		wantUser   string
 		wantGroups []string
 		wantError  string
@@ -181,7 +181,7 @@ func TestMapping(t *testing.T) {
 			}
 			got := s.hook.Review(t.Context(), s.token(t, session, cluster, time.Now()), time.Now())
 			if got.Authenticated != (tt.wantError == "") || !strings.Contains(got.Error, tt.wantError) {
-				t.Errorf("authenticated: %t, error %q, want %q", got.Authenticated, got.Error, tt.wantError)
+				t.Errorf("authenticated: %t, error %q, want error %q (empty: none)", got.Authenticated, got.Error, tt.wantError)
 			}
 			if got.User.Username != tt.wantUser || !slices.Equal(got.User.Groups, tt.wantGroups) {
 				t.Errorf("user %q in %q, want %q in %q", got.User.Username, got.User.Groups, tt.wantUser, tt.wantGroups)
@@ -191,7 +191,7 @@ func TestMapping(t *testing.T) {
 				wantLog = "access granted"
 			}
 			if !strings.Contains(s.log.String(), wantLog) {
-				t.Errorf("the log %q does not report whether access was granted", s.log.String())
+				t.Errorf("the log is %q, want %q in it", s.log.String(), wantLog)
 			}
 		})
 	}
@@ -261,7 +261,7 @@ func TestTokens(t *testing.T) {
 			}
 			got := s.hook.Review(context.Background(), token, time.Now())
 			if got.Authenticated != (tt.want == "") || !strings.Contains(got.Error, tt.want) {
-				t.Errorf("authenticated: %t, error %q, want %q", got.Authenticated, got.Error, tt.want)
+				t.Errorf("authenticated: %t, error %q, want error %q (empty: none)", got.Authenticated, got.Error, tt.want)
 			}
 		})
 	}

@@ -1,7 +1,7 @@
 // Package component runs one program of the control plane inside a copy of the lab's own binary.
 //
 // In: the arguments of the process.
-// Out: the exit code of kube-apiserver, kube-controller-manager, kube-scheduler, the guard or a sandbox.
+// Out: the exit code of kube-apiserver, kube-controller-manager, kube-scheduler, process.Guard or a sandbox.
 // Never: two programs in one process, because logging and signals can be set up only once.
 package component
 

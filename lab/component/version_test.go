@@ -12,6 +12,6 @@ func TestVersionMatchesGoMod(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := "k8s.io/kubernetes " + Version + "\n"; !strings.Contains(string(mod), want) {
-		t.Errorf("go.mod does not require %q", want)
+		t.Errorf("go.mod lacks %q, want Version to match it", want)
 	}
 }

@@ -40,7 +40,7 @@ type ControlPlane struct {
 	authority *pki.Authority
 	group     *process.Group
 	etcd      *embed.Etcd
-	failed    chan error
+	failed    chan error // unexpected ends of programs
 
 	mu        sync.Mutex
 	apiServer *process.Process // nil while the API server is stopped
@@ -103,8 +103,7 @@ func (c *ControlPlane) startPrograms(ctx context.Context, self, etcdURL string, 
 	return c.waitForControllers(ctx, manager)
 }
 
-// watchAPIServer records p as the current process of the API server. If p ends without StopAPIServer, the channel of
-// Failed receives an error.
+// watchAPIServer records p as the API server's process. If p ends without StopAPIServer, Failed reports an error.
 func (c *ControlPlane) watchAPIServer(p *process.Process) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,8 +145,7 @@ func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 	return nil
 }
 
-// startAPIServer starts the API server on a free port. If another program takes the port first, it retries with another
-// port, at most twice.
+// startAPIServer starts the API server on a free port. If another program takes the port first, it tries two more.
 func (c *ControlPlane) startAPIServer(ctx context.Context, self, etcdURL string, o Options) (*process.Process, error) {
 	for attempt := 1; ; attempt++ {
 		port, err := freePort()
@@ -194,7 +192,6 @@ func (c *ControlPlane) Close() {
 	}
 }
 
-// waitForAPIServer waits until the API server, whose process is p, is ready.
 func (c *ControlPlane) waitForAPIServer(ctx context.Context, p *process.Process) error {
 	client, err := kubernetes.NewForConfig(c.Admin)
 	if err != nil {
@@ -241,12 +238,13 @@ func (c *ControlPlane) waitForControllers(ctx context.Context, p *process.Proces
 
 // writeFiles writes the files that do not depend on the API server's port.
 func (c *ControlPlane) writeFiles(o Options) error {
+	// The non-loopback IPs are the first addresses of ServiceCIDR and ServiceCIDR6, for the Service kubernetes.
 	serving, err := c.authority.IssueServer("kube-apiserver", "127.0.0.1", "localhost", "172.20.0.1", "fd30:1c53:5f8a::1",
 		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
 	if err != nil {
 		return err
 	}
-	accounts, err := pki.NewSigningKey()
+	signingKey, err := pki.NewSigningKey()
 	if err != nil {
 		return err
 	}
@@ -254,7 +252,7 @@ func (c *ControlPlane) writeFiles(o Options) error {
 		"ca.crt":               c.authority.PEM,
 		"apiserver.crt":        serving.Cert,
 		"apiserver.key":        serving.Key,
-		"service-accounts.key": accounts,
+		"service-accounts.key": signingKey,
 		"scheduler.yaml":       c.schedulerConfig(),
 		"audit.yaml":           auditPolicy(),
 		"egress.yaml":          egressConfig(o.NodeProxy),
@@ -266,8 +264,7 @@ func (c *ControlPlane) writeFiles(o Options) error {
 	return nil
 }
 
-// writeKubeconfigs writes the kubeconfigs with which the clients call the API server at url, and sets URL, Kubeconfig
-// and Admin.
+// writeKubeconfigs writes the clients' kubeconfigs for the API server at url, and sets URL, Kubeconfig and Admin.
 func (c *ControlPlane) writeKubeconfigs(url string) error {
 	c.URL = url
 	for _, access := range []struct {
@@ -299,7 +296,7 @@ func (c *ControlPlane) writeKubeconfigs(url string) error {
 	return nil
 }
 
-// Kubeconfig returns a kubeconfig for the server at url and the user of the client certificate pair.
+// Kubeconfig returns a kubeconfig with an API server's URL, the certificate of its authority, and a client certificate.
 func Kubeconfig(url string, ca []byte, pair pki.Pair) clientcmdapi.Config {
 	return clientcmdapi.Config{
 		Clusters:       map[string]*clientcmdapi.Cluster{"lab": {Server: url, CertificateAuthorityData: ca}},

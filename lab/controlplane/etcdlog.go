@@ -39,7 +39,6 @@ func (l fatalHook) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) 
 	l.exit(1)
 }
 
-// withErrors returns the message of a log entry, followed by the errors among its fields.
 func withErrors(message string, fields []zapcore.Field) string {
 	parts := []string{message}
 	for _, f := range fields {

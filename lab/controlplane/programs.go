@@ -94,8 +94,8 @@ func (c *ControlPlane) schedulerArgs() []string {
 	return []string{"--config=" + c.file("scheduler.yaml"), "--secure-port=0"}
 }
 
-// schedulerConfig returns the configuration of kube-scheduler. It has a higher request rate than the default. With the
-// default request rate, binding 500 pods takes ten seconds.
+// schedulerConfig returns the configuration of kube-scheduler. With the default request rate, binding 500 pods would
+// take ten seconds.
 func (c *ControlPlane) schedulerConfig() []byte {
 	return []byte(`apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -110,7 +110,7 @@ clientConnection:
 }
 
 // egressConfig returns the configuration with which the API server connects to nodes, pods and Services through a proxy
-// on a socket.
+// on a Unix socket.
 func egressConfig(socket string) []byte {
 	return []byte(`apiVersion: apiserver.k8s.io/v1beta1
 kind: EgressSelectorConfiguration

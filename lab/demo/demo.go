@@ -48,7 +48,7 @@ type demoRun struct {
 	controller *lab.Controller
 	tracker    *tracker
 	joiner     string
-	manifests  []string // manifests of the demo's parts so far; `joiner plan` computes a lower bound from them
+	manifests  []string // manifests of the demo's parts so far, the input of `joiner plan`
 }
 
 // Run runs the demo. Its error names the part that failed, with evidence from the lab.
@@ -113,7 +113,6 @@ func (d *demoRun) start(ctx context.Context) error {
 	return nil
 }
 
-// caseOne is the first part of the demo: five pods.
 func (d *demoRun) caseOne(ctx context.Context) error {
 	d.screen.title("1  Five pods select nodegroup=karpenter; the NodePool allows t2 and t3, small and medium")
 	text := fill(d.lab, caseOneManifest)
@@ -124,7 +123,6 @@ func (d *demoRun) caseOne(ctx context.Context) error {
 	return d.untilRunning(ctx, 5)
 }
 
-// mixed is the second part of the demo: two hundred pods of several kinds.
 func (d *demoRun) mixed(ctx context.Context) error {
 	total := 0
 	for _, k := range kinds() {
@@ -153,7 +151,6 @@ func (d *demoRun) untilRunning(ctx context.Context, pods int) error {
 	return nil
 }
 
-// scaleToZero is the third part of the demo: Joiner terminates the empty nodes.
 func (d *demoRun) scaleToZero(ctx context.Context) error {
 	d.screen.title("3  All Deployments are scaled to zero; Joiner terminates the empty nodes")
 	var deployments appsv1.DeploymentList
@@ -167,7 +164,7 @@ func (d *demoRun) scaleToZero(ctx context.Context) error {
 			return fmt.Errorf("scale %s to zero: %w", deployment.Name, err)
 		}
 	}
-	err := d.until(ctx, func(s totals) bool { return s.pods == 0 && s.nodes+s.joining == 0 && d.billedInstances() == 0 })
+	err := d.until(ctx, func(s totals) bool { return s.pods == 0 && s.nodes+s.joining == 0 && d.aliveInstances() == 0 })
 	if err != nil {
 		return fmt.Errorf("wait until all nodes are terminated: %w", err)
 	}
@@ -197,7 +194,7 @@ func (d *demoRun) clear(ctx context.Context) error {
 	return nil
 }
 
-func (d *demoRun) billedInstances() int {
+func (d *demoRun) aliveInstances() int {
 	n := 0
 	for _, i := range d.lab.Instances() {
 		if i.Alive() {
@@ -252,7 +249,7 @@ func (d *demoRun) explain(ctx context.Context, err error) error {
 // summary prints the summary. full has the totals before the Deployments were scaled to zero.
 func (d *demoRun) summary(ctx context.Context, full totals) {
 	d.screen.title("Summary")
-	calls, by := d.lab.AWSCalls()
+	calls, byAction := d.lab.AWSCalls()
 	rows := [][2]string{
 		{"pods", fmt.Sprintf("%d", full.running)},
 		{"nodes launched", fmt.Sprintf("%d: %s", full.launched, full.perType)},
@@ -261,16 +258,16 @@ func (d *demoRun) summary(ctx context.Context, full totals) {
 	if plan, err := d.plan(ctx); err != nil {
 		rows = append(rows, [2]string{"plan, lower bound", "unknown: " + err.Error()})
 	} else {
-		over := func(price float64) string { return fmt.Sprintf("%+.0f %%", 100*(full.price.Dollars()/price-1)) }
+		above := func(price float64) string { return fmt.Sprintf("%+.0f %%", 100*(full.price.Dollars()/price-1)) }
 		rows = append(rows,
-			[2]string{"a plan for all pods", fmt.Sprintf("$%.4f (the nodes cost %s)", plan.PricePerHour, over(plan.PricePerHour))},
-			[2]string{"lower bound", fmt.Sprintf("$%.4f (the nodes cost %s)", plan.LowerBoundPerHour, over(plan.LowerBoundPerHour))})
+			[2]string{"a plan for all pods", fmt.Sprintf("$%.4f (the nodes cost %s)", plan.PricePerHour, above(plan.PricePerHour))},
+			[2]string{"lower bound", fmt.Sprintf("$%.4f (the nodes cost %s)", plan.LowerBoundPerHour, above(plan.LowerBoundPerHour))})
 	}
 	rows = append(rows, [2]string{"pods elsewhere", fmt.Sprintf("%d not on the node that was launched for them", full.elsewhere)})
 	d.screen.table(append(rows,
 		[2]string{"Pending to Running", fmt.Sprintf("median %s, worst %s", full.median, full.worst)},
 		[2]string{"calls to AWS", fmt.Sprintf("%d, of them CreateFleet %d, TerminateInstances %d", calls,
-			by["ec2:CreateFleet"], by["ec2:TerminateInstances"])},
+			byAction["ec2:CreateFleet"], byAction["ec2:TerminateInstances"])},
 	))
 }
 

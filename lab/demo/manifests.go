@@ -25,14 +25,14 @@ var caseOneManifest string
 //go:embed mixed.yaml
 var mixedHeader string
 
-// kind is a kind of pod in the second part of the demo. The kinds have two hundred pods together.
+// kind describes equal pods in the second part of the demo.
 type kind struct {
 	name        string
-	pods        int32
-	cpu, memory string
+	pods        int32  // number of pods
+	cpu, memory string // requests of each pod
 }
 
-// kinds returns the kinds of pods of the second part. cpu and memory are a pod's requests.
+// kinds returns the kinds of pods of the second part, with two hundred pods together.
 func kinds() []kind {
 	return []kind{
 		{"web", 80, "100m", "128Mi"},
@@ -43,7 +43,6 @@ func kinds() []kind {
 	}
 }
 
-// fill replaces the placeholders of a manifest by the names in the lab's account.
 func fill(l *lab.Lab, text string) string {
 	return strings.NewReplacer("${NODE_ROLE}", lab.NodeRole, "${AL2_IMAGE}", l.AL2Image, "${CLUSTER}", l.Cluster).Replace(text)
 }

@@ -15,20 +15,21 @@ type screen struct {
 	color bool
 
 	mu     sync.Mutex
-	since  time.Time // start of the part
+	since  time.Time // start of the current part
 	status string    // current status line
 	err    error     // error of the first failed write
 }
 
-// The colors of the stages, as parameters of the terminal's escape sequence SGR.
+// Styles and colors, as parameters of the terminal's escape sequence SGR.
 const (
 	dim    = "2"
 	bold   = "1"
 	green  = "32"
 	yellow = "33"
 	cyan   = "36"
-	red    = "31"
 )
+
+const clearLine = "\r\x1b[K"
 
 func (s *screen) paint(color, text string) string {
 	if !s.color || color == "" {
@@ -57,7 +58,6 @@ func (s *screen) step(text string) (done func()) {
 	}
 }
 
-// event prints an event, with the time since the part started.
 func (s *screen) event(color, stage, text string) {
 	s.mu.Lock()
 	at := time.Since(s.since).Seconds()
@@ -70,7 +70,7 @@ func (s *screen) print(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.status != "" {
-		text = "\r\x1b[K" + text + s.status
+		text = clearLine + text + s.status
 	}
 	s.write(text)
 }
@@ -82,7 +82,6 @@ func (s *screen) write(text string) {
 	}
 }
 
-// writeError returns the first write error, or nil.
 func (s *screen) writeError() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +95,7 @@ func (s *screen) setStatus(text string) {
 	if !s.live || text == s.status {
 		return
 	}
-	s.write("\r\x1b[K" + text)
+	s.write(clearLine + text)
 	s.status = text
 }
 

@@ -33,7 +33,6 @@ type tracker struct {
 	launches map[string]int // instance type → number of launched instances
 }
 
-// claimLife is the life of one NodeClaim.
 type claimLife struct {
 	created                         time.Time
 	launched, joined, ready, isGone bool
@@ -50,7 +49,7 @@ type podLife struct {
 	id, node  string // "namespace/name", and the node that it is bound to
 }
 
-// follow starts to watch the NodeClaims, and the pods of the demo.
+// follow starts to watch all NodeClaims, and the pods in the demo's namespace.
 func follow(ctx context.Context, l *lab.Lab, s *screen) (*tracker, error) {
 	scheme, err := lab.Scheme()
 	if err != nil {
@@ -143,7 +142,6 @@ func (t *tracker) onLaunch(c *karpenterv1.NodeClaim, life *claimLife) {
 	t.screen.event(yellow, "launched", fmt.Sprintf("%-18s %-42s $%s/h %s", c.Name, life.description, life.price, capacityType))
 }
 
-// instance returns the instance with the provider ID; false if it does not exist.
 func (t *tracker) instance(providerID string) (world.Instance, bool) {
 	for _, i := range t.lab.Instances() {
 		if "aws:///"+i.Zone+"/"+i.ID == providerID {
@@ -153,7 +151,6 @@ func (t *tracker) instance(providerID string) (world.Instance, bool) {
 	return world.Instance{}, false
 }
 
-// allowedTypes describes which instance types a NodeClaim may use.
 func allowedTypes(c *karpenterv1.NodeClaim) string {
 	pool := "pool " + c.Labels[karpenterv1.LabelNodePool]
 	for _, r := range c.Spec.Requirements {
@@ -199,12 +196,13 @@ func (t *tracker) onPod(object any, gone bool) {
 // totals is the current status: counts of pods and nodes, the hourly price of the nodes, and how long pods were
 // pending.
 type totals struct {
-	pods, running          int // number of existing pods, and number of existing pods that run
-	nodes, joining         int // NodeClaims with a ready node, and NodeClaims whose node is not ready yet
-	price                  catalog.Price
-	elsewhere              int    // existing pods on another node than the one that was launched for them
-	launched               int    // NodeClaims that got an instance, deleted ones included
-	median, worst, perType string // median and longest time from Pending to Running; launched instances by type
+	pods, running  int // number of existing pods, and number of existing pods that run
+	nodes, joining int // NodeClaims with a ready node, and NodeClaims whose node is not ready yet
+	price          catalog.Price
+	elsewhere      int    // existing pods on another node than the one that was launched for them
+	launched       int    // NodeClaims that got an instance, deleted ones included
+	median, worst  string // median and longest time from Pending to Running
+	perType        string // number of launched instances of each type
 }
 
 func (t *tracker) totals() totals {

@@ -54,7 +54,7 @@ type Options struct {
 	CA       []byte               // certificate of the API server's authority, PEM
 	Version  string               // version of the kubelets
 
-	// Review authenticates a token at the time now, as the cluster's authenticator does.
+	// Review authenticates a token, with now as the current time, as the cluster's authenticator does.
 	Review func(ctx context.Context, token string, now time.Time) authenticationv1.TokenReviewStatus
 	// Launch is how long the start of a node takes. Zero starts nodes immediately.
 	Launch time.Duration
@@ -66,11 +66,11 @@ type Options struct {
 type Fargate struct {
 	Options
 	isDown atomic.Bool // the webhook fails
-	logs   sync.Mutex  // held while a line is written to Log
+	logMu  sync.Mutex  // held while a line is written to Log
 
 	running sync.WaitGroup
 	mu      sync.Mutex
-	pods    map[types.UID]context.CancelFunc // by pod UID: cancels the context of the pod
+	pods    map[types.UID]context.CancelFunc // by pod UID: ends the run of the pod
 }
 
 // New returns a Fargate without pods.
@@ -139,12 +139,12 @@ func (f *Fargate) startPod(ctx context.Context, pod *corev1.Pod) {
 	}()
 }
 
-func (f *Fargate) endPod(pod types.UID) {
+func (f *Fargate) endPod(uid types.UID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if cancel := f.pods[pod]; cancel != nil {
+	if cancel := f.pods[uid]; cancel != nil {
 		cancel()
-		delete(f.pods, pod)
+		delete(f.pods, uid)
 	}
 }
 
@@ -165,7 +165,7 @@ func (f *Fargate) profiles() []ekscluster.FargateProfile {
 
 // log writes a line to Log, with the time. format has the line's other fields.
 func (f *Fargate) log(format string, args ...any) {
-	f.logs.Lock()
-	defer f.logs.Unlock()
+	f.logMu.Lock()
+	defer f.logMu.Unlock()
 	fmt.Fprintf(f.Log, "time=%s "+format+"\n", append([]any{time.Now().UTC().Format(time.RFC3339)}, args...)...)
 }

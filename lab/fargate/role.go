@@ -23,7 +23,8 @@ const blockedMessage = "Misconfigured Fargate Profile: fargate profile %s blocke
 const sessionLife = time.Hour
 
 // checkRole returns an error if the node with the given name cannot join with a pod execution role. That is the case if
-// the role lacks a permission, or if the cluster's authenticator maps the role to another user or to other groups.
+// the role lacks a permission, or if the cluster's authenticator does not map the role to the node's user and
+// groups.
 func (f *Fargate) checkRole(ctx context.Context, role, node string) error {
 	if err := f.checkPermissions(role); err != nil {
 		return err
@@ -79,10 +80,9 @@ func (f *Fargate) token(ctx context.Context, role, node string) (string, error) 
 	return authn.Token(ctx, credentials, f.Region, f.Cluster, time.Now())
 }
 
-// nameOf returns the name of a role, without its path.
+// nameOf returns the name of the role with the given ARN.
 func nameOf(arn string) string { return arn[strings.LastIndexByte(arn, '/')+1:] }
 
-// oneOrMany is one value or a list, as in IAM policies.
 type oneOrMany[T any] []T
 
 // UnmarshalJSON accepts one value or a list.

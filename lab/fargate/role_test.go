@@ -76,9 +76,9 @@ func createProfile(w *world.World, now time.Time) error {
 // distrustFargate replaces the role by a role that EC2 instances can assume but Fargate cannot.
 func distrustFargate(w *world.World, now time.Time) error {
 	a := w.Account(account)
-	for _, undo := range []func() error{func() error { return a.DetachPolicy("execution", policy) },
+	for _, remove := range []func() error{func() error { return a.DetachPolicy("execution", policy) },
 		func() error { return a.DeleteRole("execution") }} {
-		if err := undo(); err != nil {
+		if err := remove(); err != nil {
 			return err
 		}
 	}
@@ -141,7 +141,7 @@ func TestAdmission(t *testing.T) {
 	t.Parallel()
 	f := newFargate(t, ekscluster.AuthAPI, nil)
 	f.do(t, createProfile)
-	review := func(namespace string, labels map[string]string) (string, int) {
+	review := func(namespace string, labels map[string]string) (patch string, status int) {
 		object, err := json.Marshal(corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: labels}})
 		if err != nil {
 			t.Fatal(err)
@@ -151,17 +151,17 @@ func TestAdmission(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		answer := httptest.NewRecorder()
-		f.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), "POST", "/mutate", bytes.NewReader(body)))
+		response := httptest.NewRecorder()
+		f.ServeHTTP(response, httptest.NewRequestWithContext(t.Context(), "POST", "/mutate", bytes.NewReader(body)))
 		var got admissionv1.AdmissionReview
-		if answer.Code == 200 {
-			if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil || got.Response == nil || !got.Response.Allowed ||
+		if response.Code == 200 {
+			if err := json.Unmarshal(response.Body.Bytes(), &got); err != nil || got.Response == nil || !got.Response.Allowed ||
 				got.Response.UID != "1" {
-				t.Fatalf("response %s, %v; want Allowed", answer.Body, err)
+				t.Fatalf("response %s, %v; want Allowed", response.Body, err)
 			}
-			return string(got.Response.Patch), answer.Code
+			return string(got.Response.Patch), response.Code
 		}
-		return "", answer.Code
+		return "", response.Code
 	}
 	const scheduler = `{"op":"add","path":"/spec/schedulerName","value":"fargate-scheduler"}`
 	for _, c := range []struct {
@@ -175,11 +175,11 @@ func TestAdmission(t *testing.T) {
 			"[" + scheduler + `,{"op":"add","path":"/metadata/labels/eks.amazonaws.com~1fargate-profile","value":"system"}]`},
 	} {
 		if got, code := review(c.namespace, c.labels); got != c.want || code != 200 {
-			t.Errorf("%s %v: %d %s, want %s", c.namespace, c.labels, code, got, c.want)
+			t.Errorf("pod in %s with labels %v: status %d, patch %s, want 200 and %s", c.namespace, c.labels, code, got, c.want)
 		}
 	}
 	f.SetDown(true)
 	if got, code := review("kube-system", nil); got != "" || code != 503 {
-		t.Errorf("the webhook is down: %d %s, want 503 and no patch", code, got)
+		t.Errorf("the webhook is down: status %d, patch %s, want 503 and none", code, got)
 	}
 }

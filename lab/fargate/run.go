@@ -54,7 +54,7 @@ func (f *Fargate) run(ctx, podCtx context.Context, pod *corev1.Pod) {
 
 // profileAndSize returns the profile that selected the pod for Fargate and the size of the pod's node, or the reason
 // why Fargate refuses the pod.
-func (f *Fargate) profileAndSize(pod *corev1.Pod) (ekscluster.FargateProfile, size, string) {
+func (f *Fargate) profileAndSize(pod *corev1.Pod) (profile ekscluster.FargateProfile, s size, refusal string) {
 	name := pod.Labels[ProfileLabel]
 	if name == "" {
 		return ekscluster.FargateProfile{}, size{}, "Misconfigured Fargate Profile: pod does not have profile label " + ProfileLabel
@@ -74,7 +74,6 @@ func (f *Fargate) profileAndSize(pod *corev1.Pod) (ekscluster.FargateProfile, si
 	return all[i], s, ""
 }
 
-// settings returns the settings of the kubelet on a pod's node.
 func (f *Fargate) settings(podCtx context.Context, place network.FargateAddress, role string, s size) kubelet.Settings {
 	node := "fargate-" + place.Name
 	return kubelet.Settings{
@@ -127,6 +126,7 @@ func (f *Fargate) runNode(ctx, podCtx context.Context, pod *corev1.Pod, s kubele
 	if err := f.bind(podCtx, pod, s); err != nil {
 		if podCtx.Err() == nil {
 			f.log("pod=%s/%s error=%q", pod.Namespace, pod.Name, err)
+			// This is the text of EKS; Fargate here does not retry.
 			f.emit(podCtx, pod, corev1.EventTypeWarning, "FailedScheduling",
 				"Pod provisioning timed out (will retry) for pod: "+pod.Namespace+"/"+pod.Name)
 		}
@@ -135,7 +135,6 @@ func (f *Fargate) runNode(ctx, podCtx context.Context, pod *corev1.Pod, s kubele
 	<-podCtx.Done()
 }
 
-// bind waits until the node is ready and binds the pod to it.
 func (f *Fargate) bind(podCtx context.Context, pod *corev1.Pod, s kubelet.Settings) error {
 	err := wait.PollUntilContextTimeout(podCtx, 20*time.Millisecond, nodeReadyTimeout, true, func(ctx context.Context) (bool, error) {
 		node, err := f.Kube.CoreV1().Nodes().Get(ctx, s.NodeName, metav1.GetOptions{})

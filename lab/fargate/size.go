@@ -9,7 +9,7 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 )
 
-// tooLargeMessage is the message of Fargate's scheduler for a pod that exceeds all sizes.
+// tooLargeMessage is the message of Fargate's scheduler for a pod that no size fits.
 const tooLargeMessage = "Your pod's cpu/memory requirements exceed the max Fargate configuration"
 
 // reservedMiB is the memory in MiB that Fargate adds for the kubelet and other Kubernetes components.
@@ -24,7 +24,7 @@ type row struct {
 
 // rows returns the valid sizes of Fargate nodes, the smallest amount of CPU first.
 func rows() []row {
-	const gib = 1024
+	const gib = 1024 // MiB
 	return []row{
 		{250, 512, 2 * gib, 512}, {500, gib, 4 * gib, gib}, {1000, 2 * gib, 8 * gib, gib}, {2000, 4 * gib, 16 * gib, gib},
 		{4000, 8 * gib, 30 * gib, gib}, {8000, 16 * gib, 60 * gib, 4 * gib}, {16000, 32 * gib, 120 * gib, 8 * gib},
@@ -33,7 +33,7 @@ func rows() []row {
 
 type size struct {
 	milli int64 // thousandths of a CPU
-	mib   int64 // MiB of memory
+	mib   int64 // memory
 }
 
 // sizeOf returns the smallest size that fits a pod's requests. It returns false if no size fits, or if the pod requests

@@ -13,17 +13,17 @@ import (
 func unsupportedReason(pod *corev1.Pod) string {
 	var why []string
 	s := &pod.Spec
-	var shared []string
+	var hostFields []string
 	for _, field := range []struct {
 		name string
 		set  bool
 	}{{"HostNetwork", s.HostNetwork}, {"HostPID", s.HostPID}, {"HostIPC", s.HostIPC}} {
 		if field.set {
-			shared = append(shared, field.name)
+			hostFields = append(hostFields, field.name)
 		}
 	}
-	if len(shared) > 0 {
-		why = append(why, "fields not supported: "+strings.Join(shared, ", "))
+	if len(hostFields) > 0 {
+		why = append(why, "fields not supported: "+strings.Join(hostFields, ", "))
 	}
 	containers := slices.Concat(s.InitContainers, s.Containers)
 	if slices.ContainsFunc(containers, isPrivileged) {

@@ -38,7 +38,8 @@ func TestUnsupported(t *testing.T) {
 	}
 }
 
-// TestSize checks that sizeOf returns the smallest Fargate size for the requests plus Fargate's overhead.
+// TestSize checks that sizeOf returns the smallest Fargate size for the requests plus reservedMiB (256 MiB). extra is
+// another requested resource. An empty want means that no size fits.
 func TestSize(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ cpu, memory, extra, want string }{
@@ -67,7 +68,7 @@ func TestSize(t *testing.T) {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: requests}}}}}
 		got, ok := sizeOf(pod)
 		if ok != (c.want != "") || ok && got.String() != c.want {
-			t.Errorf("cpu=%s memory=%s %s: %s, %t, want %q", c.cpu, c.memory, c.extra, got, ok, c.want)
+			t.Errorf("cpu=%s memory=%s extra=%s: size %s, fits: %t; want %q", c.cpu, c.memory, c.extra, got, ok, c.want)
 		}
 	}
 }

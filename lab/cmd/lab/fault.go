@@ -104,7 +104,6 @@ func diagnosisReportCommand() *cobra.Command {
 	return cmd
 }
 
-// selectFaults returns the faults with the given names; without names it returns all faults.
 func selectFaults(names []string) ([]faults.Fault, error) {
 	if len(names) == 0 {
 		return faults.All(), nil

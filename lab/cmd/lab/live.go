@@ -44,8 +44,9 @@ func liveCommand() *cobra.Command {
 	cmd.Flags().IntSliceVar(&f.seeds, "seeds", []int{101}, "seeds of the workloads and of the boot times")
 	cmd.Flags().StringSliceVar(&f.scripts, "scripts", []string{"scale"}, "load scripts: scale, roll, waves, slow, reclaim, price, drift")
 	cmd.Flags().StringSliceVar(&f.mixes, "mixes", []string{string(live.Constrained)}, "workloads: plain, constrained")
-	cmd.Flags().StringSliceVar(&f.sides, "sides", []string{string(live.Joiner), string(live.Upstream)}, "controllers: joiner, upstream")
-	cmd.Flags().BoolVar(&f.spot, "spot", false, "also allow spot instances; reclaim and price always do")
+	cmd.Flags().StringSliceVar(&f.sides, "sides", []string{string(live.Joiner), string(live.Upstream)},
+		"controllers: joiner, upstream (Karpenter)")
+	cmd.Flags().BoolVar(&f.spot, "spot", false, "also allow spot instances; the scripts reclaim and price always do")
 	cmd.Flags().BoolVar(&f.arm, "arm64", false, "also allow arm64")
 	cmd.Flags().StringVar(&f.boots, "boots", string(lab.BootEven), "boot times: even, stragglers")
 	cmd.Flags().StringVar(&f.keep, "keep", "", "folder for the results; a run with a result in the folder is not repeated; empty: results are not kept")
@@ -54,7 +55,6 @@ func liveCommand() *cobra.Command {
 	return cmd
 }
 
-// run carries out all runs, and writes the tables.
 func (f liveFlags) run(cmd *cobra.Command) error {
 	if f.parallel > 1 {
 		if f.keep == "" {
@@ -130,7 +130,7 @@ func writePlots(page string, kinds []live.Kind) (map[string]string, error) {
 	return plots, nil
 }
 
-// specs returns all runs. Runs that differ only in the side are adjacent.
+// specs returns one spec per run. Specs that differ only in the side are adjacent.
 func (f liveFlags) specs() []live.Spec {
 	var out []live.Spec
 	for _, script := range f.scripts {
@@ -161,7 +161,7 @@ func resultName(s live.Spec) string {
 
 func (f liveFlags) pathOf(s live.Spec) string { return filepath.Join(f.keep, resultName(s)+".json") }
 
-// resultOf returns the stored result of a run. If there is none, it carries out the run and stores the result.
+// resultOf returns the stored result of a run. Without one, it carries out the run and stores its result.
 func (f liveFlags) resultOf(cmd *cobra.Command, s live.Spec) (live.Result, error) {
 	path := f.pathOf(s)
 	if f.keep != "" {

@@ -41,7 +41,8 @@ func TestBadInput(t *testing.T) {
 		code := run(t.Context(), strings.Fields(args), &out, &errs)
 		if text := errs.String(); code != exitBadInput || out.Len() > 0 || strings.Count(text, "\n") != 1 ||
 			!strings.HasPrefix(text, "lab: ") || !strings.Contains(text, want) {
-			t.Errorf("lab %s: exit %d, %q, %q; want %d and one line with %s", args, code, out.String(), text, exitBadInput, want)
+			t.Errorf("lab %s: exit %d, stdout %q, stderr %q; want exit %d and one line with %s",
+				args, code, out.String(), text, exitBadInput, want)
 		}
 	}
 }
@@ -77,7 +78,7 @@ func TestQuoted(t *testing.T) {
 	} {
 		got := quoted(variable)
 		if got != want {
-			t.Errorf("%s, want %s", got, want)
+			t.Errorf("quoted(%q) = %s, want %s", variable, got, want)
 		}
 		name, value, _ := strings.Cut(variable, "=")
 		parsed, err := exec.Command("sh", "-c", "export "+got+`; printf %s "$`+name+`"`).Output()
@@ -105,17 +106,17 @@ func TestChoose(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		homes       []string
-		kubeconfigs string // value of KUBECONFIG
+		kubeconfigs string // value of KUBECONFIG, which names labs
 		want        string // folder, or start of the error
 	}{
-		"none":            {nil, "", "no lab is running"},
-		"one":             {homes[:1], "", homes[0]},
-		"one, not named":  {homes[:1], "/etc/hosts", homes[0]},
-		"named":           {homes, kubeconfigOf(homes[1]), homes[1]},
-		"among others":    {homes, "/etc/hosts" + string(filepath.ListSeparator) + kubeconfigOf(homes[1]), homes[1]},
-		"by a link":       {homes, link, homes[1]},
-		"several":         {homes, "", "2 labs are running, and KUBECONFIG names none of them. Choose one, the newest is first:\n  export KUBECONFIG=" + kubeconfigOf(homes[0]) + "\n  export KUBECONFIG="},
-		"several, others": {homes, "/etc/hosts", "2 labs are running"},
+		"no lab":              {nil, "", "no lab is running"},
+		"one lab":             {homes[:1], "", homes[0]},
+		"one lab, not named":  {homes[:1], "/etc/hosts", homes[0]},
+		"one of two named":    {homes, kubeconfigOf(homes[1]), homes[1]},
+		"two files named":     {homes, "/etc/hosts" + string(filepath.ListSeparator) + kubeconfigOf(homes[1]), homes[1]},
+		"link named":          {homes, link, homes[1]},
+		"two labs, no file":   {homes, "", "2 labs are running, and KUBECONFIG names none of them. Choose one, the newest is first:\n  export KUBECONFIG=" + kubeconfigOf(homes[0]) + "\n  export KUBECONFIG="},
+		"two labs, not named": {homes, "/etc/hosts", "2 labs are running"},
 	} {
 		got, err := choose(tt.homes, tt.kubeconfigs)
 		if err != nil {

@@ -77,8 +77,7 @@ func memoryLimit(nodes int) int64 {
 	return 6144
 }
 
-// replaceMarkedText replaces the text between the two markers of a page. target is the make target that the first
-// marker names.
+// replaceMarkedText replaces the text between the two markers of a page. target is the make target in the first marker.
 func replaceMarkedText(path, target, text string) error {
 	page, err := os.ReadFile(path)
 	if err != nil {

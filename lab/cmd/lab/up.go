@@ -80,7 +80,7 @@ func keepUp(cmd *cobra.Command, f upFlags) error {
 	defer l.Close()
 	var controller *lab.Controller
 	if f.joiner != "" {
-		// Only this computer needs to reach the controller.
+		// No other computer needs to reach the controller.
 		if controller, err = l.RunController(ctx, f.joiner, "BIND_ADDRESS=127.0.0.1"); err != nil {
 			return err
 		}

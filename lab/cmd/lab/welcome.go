@@ -15,7 +15,7 @@ import (
 //go:embed first.yaml
 var firstManifest string
 
-// printFirstSteps prints the first steps: the resources of the account, and the path of a manifest that uses them.
+// printFirstSteps writes the first manifest into the lab's folder, and prints the commands for a user's first steps.
 func printFirstSteps(w io.Writer, l *lab.Lab, hasController bool) error {
 	path := filepath.Join(l.Home, "first.yaml")
 	if err := os.WriteFile(path, []byte(fillFirstManifest(l.Cluster)), 0o600); err != nil {
