@@ -143,7 +143,7 @@ func (l *Lab) registerCluster(issuer string) error {
 			CA:          base64.StdEncoding.EncodeToString(l.plane.CA),
 			ServiceCIDR: l.serviceCIDR(), Issuer: issuer, AuthMode: l.AuthMode,
 			RoleARN: l.Roles.ARN("eksClusterRole"),
-			VPCID:   l.Estate.VPC.ID, SubnetIDs: subnets, ClusterGroupID: l.Estate.ClusterGroup.ID,
+			VPCID:   l.Estate.VPC.ID, SubnetIDs: subnets, ClusterGroupID: l.Estate.ClusterSG.ID,
 		})
 	})
 	if err != nil {

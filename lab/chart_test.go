@@ -127,7 +127,7 @@ func (in *installation) launchSystemNodes() map[string]bool {
 	first := launch(in.t, in.l, lab.NodeRole, "group=system")
 	out, err := ec2.NewFromConfig(in.l.AWS()).RunInstances(in.t.Context(), &ec2.RunInstancesInput{
 		ImageId: aws.String(al2023(in.t, in.l)), InstanceType: ec2types.InstanceTypeM5Large, MinCount: aws.Int32(1), MaxCount: aws.Int32(1),
-		SubnetId: &in.l.Estate.PrivateSubnets[1].ID, SecurityGroupIds: []string{in.l.Estate.NodeGroup.ID},
+		SubnetId: &in.l.Estate.PrivateSubnets[1].ID, SecurityGroupIds: []string{in.l.Estate.NodeSG.ID},
 		IamInstanceProfile: &ec2types.IamInstanceProfileSpecification{Name: aws.String(nameOf(in.t) + "-" + lab.NodeRole)},
 		UserData:           aws.String(base64.StdEncoding.EncodeToString([]byte(first.UserData))),
 	})

@@ -179,7 +179,7 @@ spec:
 --X--
 `, *c.Name, *c.Endpoint, *c.CertificateAuthority.Data, *c.KubernetesNetworkConfig.ServiceIpv4Cidr, labels)
 	if len(groups) == 0 {
-		groups = []string{l.Estate.NodeGroup.ID}
+		groups = []string{l.Estate.NodeSG.ID}
 	}
 	image := al2023(t, l)
 	out, err := ec2.NewFromConfig(l.AWS()).RunInstances(ctx, &ec2.RunInstancesInput{

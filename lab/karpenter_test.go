@@ -161,7 +161,7 @@ func (p *emulatedKarpenter) launch(claim string, subnet int) {
 		template := "karpenter.k8s.aws/314159265358979" + fmt.Sprint(subnet)
 		if _, err := r.LaunchTemplates.Create(now, world.Template{Name: template, Tags: p.tags()}, world.TemplateVersion{Data: world.TemplateData{
 			ImageID: image, InstanceType: "m5.large", UserData: data, Profile: &world.ProfileRef{Name: karpenterProfile},
-			GroupIDs: []string{p.l.Estate.NodeGroup.ID},
+			GroupIDs: []string{p.l.Estate.NodeSG.ID},
 		}}, world.Idempotency{}); err != nil {
 			return err
 		}

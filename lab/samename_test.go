@@ -122,7 +122,7 @@ func launchAs(t *testing.T, l *lab.Lab, uid string) (instance string) {
 	image := al2023(t, l)
 	out, err := ec2.NewFromConfig(l.AWS()).RunInstances(t.Context(), &ec2.RunInstancesInput{
 		ImageId: &image, InstanceType: ec2types.InstanceTypeM5Large, MinCount: aws.Int32(1), MaxCount: aws.Int32(1),
-		SubnetId: &l.Estate.PrivateSubnets[0].ID, SecurityGroupIds: []string{l.Estate.NodeGroup.ID},
+		SubnetId: &l.Estate.PrivateSubnets[0].ID, SecurityGroupIds: []string{l.Estate.NodeSG.ID},
 		TagSpecifications: []ec2types.TagSpecification{{ResourceType: ec2types.ResourceTypeInstance, Tags: list}},
 	})
 	if err != nil {

@@ -180,7 +180,7 @@ const discovery = "karpenter.sh/discovery"
 func moveTags(t *testing.T, l *lab.Lab) (group string, undo func(*testing.T)) {
 	t.Helper()
 	tag, keys, r := map[string]string{discovery: l.Cluster}, []string{discovery}, l.Estate.Region
-	nodes, subnet := l.Estate.NodeGroup.ID, l.Estate.PrivateSubnets[0].ID
+	nodes, subnet := l.Estate.NodeSG.ID, l.Estate.PrivateSubnets[0].ID
 	change := func(t *testing.T, add, remove []string) {
 		t.Helper()
 		l.Emulator.Do(func(_ *world.World, now time.Time) {
@@ -197,7 +197,7 @@ func moveTags(t *testing.T, l *lab.Lab) (group string, undo func(*testing.T)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g.Egress, g.Ingress = l.Estate.NodeGroup.Egress, l.Estate.NodeGroup.Ingress
+		g.Egress, g.Ingress = l.Estate.NodeSG.Egress, l.Estate.NodeSG.Ingress
 		group = g.ID
 	})
 	change(t, []string{group}, []string{nodes, subnet})

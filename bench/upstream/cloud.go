@@ -37,7 +37,7 @@ func (c *cloud) GetSupportedNodeClasses() []status.Object {
 	return []status.Object{&nodeClass{}}
 }
 
-// nodeClass is upstream's EC2NodeClass. Only its kind matters; upstream does not read its conditions.
+// nodeClass is Joiner's EC2NodeClass as a status.Object. Upstream needs only its kind, and reads no conditions.
 type nodeClass struct{ awsv1.EC2NodeClass }
 
 func (*nodeClass) GetConditions() []status.Condition { return nil }

@@ -40,8 +40,8 @@ type Disruptor struct {
 }
 
 // Disrupt makes upstream the controller of the fleet. spotToSpot allows upstream to replace spot instances by other
-// spot instances. work returns the work of the process so far, in seconds of CPU time or real time, whichever is less.
-// The work during a pass is added to the simulated time.
+// spot instances. work returns the CPU time of the process so far, or the real time if that is less, in seconds. The
+// work during a pass is added to the simulated time.
 func Disrupt(f *fleet.Fleet, spotToSpot bool, work func() float64) (*Disruptor, error) {
 	log.SetLogger(logging.NopLogger)
 	d := &Disruptor{fleet: f, api: newAPIServer()}

@@ -244,7 +244,7 @@ func wire(d dependencies) controller.Controllers {
 			Objects: writer,
 			Pods:    pods,
 			Pauses:  pauses,
-			Staying: conditionWriter,
+			Stays:   conditionWriter,
 			Lock:    disruptionLock,
 			Ledger:  ledger,
 			Events:  recorder,
@@ -269,7 +269,7 @@ func wire(d dependencies) controller.Controllers {
 			Metrics:       d.metrics,
 			Log:           d.log,
 			SpotToSpot:    d.settings.SpotToSpot,
-			Staying:       conditionWriter,
+			Stays:         conditionWriter,
 			History: &disruptor.MoveHistory{
 				Store: kubeclient.MoveStore{Live: d.manager.GetAPIReader(), Writer: cache, Namespace: leaseNamespace(d.settings)}, Log: d.log,
 			},

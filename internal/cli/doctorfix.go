@@ -106,7 +106,7 @@ func (d *doctorFlags) fixableFindings(id string, findings []diagnosis.Finding) (
 
 // fixClients returns clients that apply changes with the permissions of the user.
 func (d *doctorFlags) fixClients(e diagnosis.Evidence) remedy.Clients {
-	out := remedy.Clients{NoKube: absenceReason(e.Home), NoAWS: absenceReason(e.Cluster), RunCorrect: d.runCorrect}
+	out := remedy.Clients{NoKube: absenceReason(e.Identity), NoAWS: absenceReason(e.Cluster), RunCorrect: d.runCorrect}
 	if cfg, err := d.cluster.config(); err != nil {
 		out.NoKube = message.OneLine(err.Error())
 	} else if p, err := kubeclient.NewPatcher(cfg); err != nil {
@@ -134,7 +134,6 @@ func (d *doctorFlags) runCorrect(ctx context.Context, args []string) (string, er
 	return out.String(), nil
 }
 
-// printChanges prints the problem and the changes of its fix.
 func printChanges(w io.Writer, f diagnosis.Finding, changes []remedy.Change) error {
 	lines := screen.FindingInFull(f)[:2] // the heading and the cause
 	for _, c := range changes {

@@ -22,7 +22,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
 )
 
-// readSample reads a hostile input from the samples of the security tests.
 func readSample(t *testing.T, file string, into any) {
 	t.Helper()
 	text, err := os.ReadFile("../diagnosis/testdata/security/" + file)
@@ -107,7 +106,7 @@ func TestDoctorHostile(t *testing.T) {
 func tenantEvidence() diagnosis.Evidence {
 	at := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	return diagnosis.Evidence{Format: diagnosis.Format, At: at, Name: "prod", Region: "us-east-1",
-		Home:      diagnosis.KnownItem("namespace kube-system", at, diagnosis.ClusterIdentity{UID: "uid-1", DNSReady: true}),
+		Identity:  diagnosis.KnownItem("namespace kube-system", at, diagnosis.ClusterIdentity{UID: "uid-1", DNSReady: true}),
 		Pods:      diagnosis.KnownItem("pods", at, []diagnosis.Pod{}),
 		Nodes:     diagnosis.KnownItem("nodes", at, []diagnosis.Node{{Name: "node-1", Ready: true, Arch: "arm64"}}),
 		Pools:     diagnosis.KnownItem("nodepools", at, []diagnosis.Pool{}),

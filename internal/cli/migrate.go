@@ -34,7 +34,7 @@ func newMigrate() *cobra.Command {
 		Use:   "migrate",
 		Short: "Show what changes when Joiner replaces Karpenter",
 		Long: `Joiner uses the NodePools, NodeClaims and EC2NodeClasses of Karpenter unchanged, and
-takes over the nodes unchanged. These commands show what else changes.`,
+takes over the nodes as they are. "joiner migrate check" shows what changes.`,
 	}
 	cmd.AddCommand(newMigrateCheck())
 	return cmd
@@ -44,7 +44,7 @@ func newMigrateCheck() *cobra.Command {
 	var m migrateFlags
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Check what blocks a migration, what changes and what stays, and print the commands",
+		Short: "Check what blocks a migration, what changes and what stays, and print the migration commands",
 		Long: `Reads an installation of Karpenter: its Deployment and settings, CRDs, objects, nodes,
 instances, and the permissions of its role. It changes nothing. Then it lists what
 blocks a migration, what Joiner does differently, and what stays the same, and prints

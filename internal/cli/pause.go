@@ -52,7 +52,8 @@ With --for the pause ends after that time.`,
 		},
 		ValidArgsFunction: p.cluster.completeNames(nodePoolResource()),
 	}
-	cmd.Flags().Var(&p.span, "for", "the pause ends after this `DURATION`, for instance 90m, 2h or 1d; without it joiner resume ends it")
+	cmd.Flags().Var(&p.span, "for", "the pause ends after this `DURATION`, for instance 90m, 2h or 1d; without --for, joiner resume ends the pause")
+	cmd.Flags().Lookup("for").DefValue = ""
 	p.flags(cmd)
 	return cmd
 }

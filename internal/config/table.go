@@ -49,7 +49,7 @@ func (c *Settings) table() []setting {
 		},
 		{flag: "batch-max-duration", fallback: "10s", help: "plan at the latest after this long", set: duration(&c.BatchMax, 0)},
 
-		{flag: "scheduler-config", help: "the default topology spread constraints of kube-scheduler: the YAML or JSON itself, not the path of a file", set: text(&c.SchedulerConfig)},
+		{flag: "scheduler-config", help: "YAML or JSON text of a KubeSchedulerConfiguration, or of {podTopologySpread: {defaultConstraints: [...]}}, with the default topology spread constraints; not a path", set: text(&c.SchedulerConfig)},
 
 		{
 			flag:     "preference-policy",
@@ -112,7 +112,7 @@ func (c *Settings) table() []setting {
 		{flag: "ec2-api-limits", help: "EC2 API limits of the account, if they differ from those that AWS publishes: ACTION=BURST:RATE_PER_SECOND, for example CreateFleet=100:20,Describe*=200:40", set: rates(&c.EC2Limits)},
 		{flag: "breaker-count", fallback: "10", help: "garbage-collect up to this many orphaned instances or NodeClaims at once, regardless of --breaker-share", set: count(&c.BreakerCount, 1, 1_000_000)},
 		{flag: "breaker-share", fallback: "0.25", help: "garbage-collect nothing if more than this fraction of all instances or NodeClaims would be removed at once; 1 for no limit", set: fractionAboveZero(&c.BreakerShare)},
-		{flag: "drift-breaker-count", fallback: "5", help: "number of nodes of a NodePool that may drift at once by a change outside of the cluster, regardless of --drift-breaker-share", set: count(&c.DriftBreakerCount, 1, 1_000_000)},
+		{flag: "drift-breaker-count", fallback: "5", help: "replace fewer than this many drifted nodes of a NodePool regardless of --drift-breaker-share; both count only drift that a change in AWS caused", set: count(&c.DriftBreakerCount, 1, 1_000_000)},
 		{flag: "drift-breaker-share", fallback: "0.5", help: "hold drift replacement until the user allows it, if more than this fraction of a NodePool's nodes drifts at once; 1 for no limit", set: fractionAboveZero(&c.DriftBreakerShare)},
 
 		{flag: "kube-client-qps", fallback: "200", help: "calls to the API server per second", set: rate(&c.KubeQPS)},
@@ -262,7 +262,6 @@ func ip(to *string) func(string) error {
 	}
 }
 
-// duration returns a parser of a duration of at least minimum.
 func duration(to *time.Duration, minimum time.Duration) func(string) error {
 	return func(s string) error {
 		d, err := time.ParseDuration(s)
@@ -281,7 +280,6 @@ func duration(to *time.Duration, minimum time.Duration) func(string) error {
 // lifecycle.RegistrationTimeout.
 const registrationTimeout = 15 * time.Minute
 
-// durationBelow returns a parser of a duration of at least minimum and less than limit.
 func durationBelow(to *time.Duration, minimum, limit time.Duration) func(string) error {
 	return func(s string) error {
 		var d time.Duration
@@ -296,7 +294,6 @@ func durationBelow(to *time.Duration, minimum, limit time.Duration) func(string)
 	}
 }
 
-// count returns a parser of a whole number from minimum to maximum.
 func count(to *int, minimum, maximum int) func(string) error {
 	return func(s string) error {
 		n, err := strconv.Atoi(s)
@@ -326,7 +323,6 @@ func bytes(to *int64) func(string) error {
 	}
 }
 
-// fractionBelowOne returns a parser of a fraction that is at least 0 and below 1.
 func fractionBelowOne(to *float64) func(string) error {
 	return func(s string) error {
 		f, err := strconv.ParseFloat(s, 64)
@@ -338,7 +334,6 @@ func fractionBelowOne(to *float64) func(string) error {
 	}
 }
 
-// fractionAboveZero returns a parser of a fraction that is above 0 and at most 1.
 func fractionAboveZero(to *float64) func(string) error {
 	return func(s string) error {
 		f, err := strconv.ParseFloat(s, 64)

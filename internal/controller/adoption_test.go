@@ -150,7 +150,7 @@ func (r *rig) launchAsKarpenter(t *testing.T) world.Instance {
 			_, err = r.estate.Region.LaunchTemplates.Create(now, world.Template{Name: karpenterTemplate, Tags: tags},
 				world.TemplateVersion{Data: world.TemplateData{
 					ImageID: r.estate.Region.Images.All()[0].ID, InstanceType: "t3.medium", Profile: &world.ProfileRef{Name: karpenterProfile},
-					GroupIDs: []string{r.estate.NodeGroup.ID},
+					GroupIDs: []string{r.estate.NodeSG.ID},
 				}}, world.Idempotency{})
 		}
 		var launched []world.Instance

@@ -67,7 +67,7 @@ func (b *evictionRecorder) order() string {
 func leavingNode(t *testing.T, grace *karpv1.Duration, others ...*corev1.Pod) (*rig, *evictionRecorder, string) {
 	t.Helper()
 	r := newRig(t, "t3.medium")
-	name := r.servingNodes(t, "web")[0].Name
+	name := r.createServing(t, "web")[0].Name
 	claim := r.claim(t, name)
 	claim.Spec.TerminationGracePeriod = grace
 	if err := r.api.Update(t.Context(), claim); err != nil {

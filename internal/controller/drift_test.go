@@ -40,7 +40,6 @@ func (r *rig) editPool(t *testing.T, change func(*karpv1.NodePool)) {
 	}
 }
 
-// editClass changes the class as a user does, and reconciles it.
 func (r *rig) editClass(t *testing.T, change func(*awsv1.EC2NodeClass)) {
 	t.Helper()
 	class := r.class(t)
@@ -97,7 +96,7 @@ func TestDriftFollowsEdits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "t3.medium")
-			claim := r.servingNodes(t, "web")[0].Name
+			claim := r.createServing(t, "web")[0].Name
 			r.runDriftLoop(t)
 			if got := r.conditionTexts(t, karpv1.ConditionDrifted); len(got) > 0 {
 				t.Fatalf("claims drift without a change: %v", got)
@@ -137,7 +136,7 @@ func TestDriftFollowsEdits(t *testing.T) {
 func TestDriftSettingsOfAPool(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	claim := r.servingNodes(t, "web")[0].Name
+	claim := r.createServing(t, "web")[0].Name
 	r.runDriftLoop(t)
 	r.editClass(t, func(c *awsv1.EC2NodeClass) { c.Spec.Tags = map[string]string{"cost": "1"} })
 	annotate := func(key, value string) {
@@ -189,7 +188,7 @@ func TestInvalidDriftSettings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "t3.medium")
-			claim := r.servingNodes(t, "web")[0].Name
+			claim := r.createServing(t, "web")[0].Name
 			r.runDriftLoop(t)
 			r.editClass(t, func(class *awsv1.EC2NodeClass) { class.Spec.Tags = map[string]string{"cost": "1"} })
 			r.editPool(t, func(p *karpv1.NodePool) { driftcheck.Annotate(p, c.key, c.value) })
@@ -255,7 +254,7 @@ func TestFieldsOfDriftAreThoseOfTheAPI(t *testing.T) {
 func TestHashesOfAnotherVersion(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	claims := r.servingNodes(t, "web", "api")
+	claims := r.createServing(t, "web", "api")
 	r.runDriftLoop(t)
 	r.editPool(t, func(p *karpv1.NodePool) { driftcheck.Annotate(p, karpv1.AnnotationNodePoolHashVersion, "v2") })
 	for i, c := range claims {
@@ -317,7 +316,7 @@ func (r *rig) addTaggedGroup(t *testing.T, name string) string {
 func TestMassDriftWaitsForTheUser(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	r.servingNodes(t, podNames(6)...)
+	r.createServing(t, podNames(6)...)
 	r.runDriftLoop(t)
 	r.runDriftLoop(t)
 	before := r.class(t).Spec
@@ -399,7 +398,7 @@ func TestMassDriftWaitsForTheUser(t *testing.T) {
 func TestMassDriftStaysHeld(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	claims := r.servingNodes(t, podNames(6)...)
+	claims := r.createServing(t, podNames(6)...)
 	r.runDriftLoop(t)
 	r.runDriftLoop(t)
 	group := r.addTaggedGroup(t, "theirs")
@@ -453,7 +452,7 @@ func TestGroupThatIsNoLongerSelected(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
 	group := r.addTaggedGroup(t, "theirs")
-	r.servingNodes(t, "web")
+	r.createServing(t, "web")
 	r.runDriftLoop(t)
 	r.Do(func(_ *world.World, now time.Time) {
 		if err := r.estate.Region.Tag(now, []string{group}, nil, []string{"karpenter.sh/discovery"}); err != nil {
@@ -480,7 +479,7 @@ func TestGroupThatIsNoLongerSelected(t *testing.T) {
 func TestDriftStaysWhileOfferingsAreUnknown(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	claim := r.servingNodes(t, "web")[0]
+	claim := r.createServing(t, "web")[0]
 	claim.StatusConditions().Set(r.now(), metav1.Condition{
 		Type: karpv1.ConditionDrifted, Status: metav1.ConditionTrue, Reason: string(drift.TypeNotFound),
 		Message: "the node is t3.medium, which cannot be launched any more"})

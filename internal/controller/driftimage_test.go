@@ -45,7 +45,7 @@ func newImageRollout(t *testing.T, nodes, budget int) *imageRollout {
 		c.Spec.AMISelectorTerms = []awsv1.AMISelectorTerm{{Name: "golden-*"}}
 	})
 	r.reconcileClassAndPool(t)
-	if serving := r.servingNodes(t, podNames(nodes)...); len(serving) != nodes {
+	if serving := r.createServing(t, podNames(nodes)...); len(serving) != nodes {
 		t.Fatalf("%d nodes serve, want %d\n%s", len(serving), nodes, r.log)
 	}
 	r.Provisioner.Log, r.Claims.Log = r.Drift.Log, r.Drift.Log

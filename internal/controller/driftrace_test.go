@@ -34,7 +34,7 @@ func (m *racingImages) Images(ctx context.Context, version string, terms []ami.T
 func TestForgettingImagesOverwritesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	r.servingNodes(t, "web")
+	r.createServing(t, "web")
 	found := driftcheck.ImagesIn(r.class(t))
 	if len(found) < 2 {
 		t.Fatalf("the class finds %v, want images of two kinds", found)
@@ -78,7 +78,7 @@ func TestForgettingImagesOverwritesNothing(t *testing.T) {
 func TestFailuresAddUp(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	claims := r.servingNodes(t, podNames(3)...)
+	claims := r.createServing(t, podNames(3)...)
 	r.runDriftLoop(t)
 	r.runDriftLoop(t)
 	older := r.pool(t)

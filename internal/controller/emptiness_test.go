@@ -28,7 +28,7 @@ import (
 func newManyNodes(t *testing.T, nodes int) *rig {
 	t.Helper()
 	r := newRig(t, "m5.large")
-	first := r.servingNodes(t, "first")[0]
+	first := r.createServing(t, "first")[0]
 	var list corev1.NodeList
 	if err := r.api.List(t.Context(), &list); err != nil || len(list.Items) != 1 {
 		t.Fatalf("%d Nodes, want 1; %v", len(list.Items), err)

@@ -18,7 +18,7 @@ import (
 func TestFleetPrice(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	r.servingNodes(t, "web", "db")
+	r.createServing(t, "web", "db")
 	m := r.Provisioner.Metrics
 	reporter := fleetprice.Reporter{
 		Cluster: r.Emptiness.Cluster, Reader: r.Emptiness.Reader, Market: r.Market, Types: r.Market,

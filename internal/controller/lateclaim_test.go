@@ -100,7 +100,7 @@ func newLateRig(t *testing.T, mode string, types ...string) *lateRig {
 	r.Do(func(w *world.World, now time.Time) {
 		_, err := r.estate.Region.EKS.CreateCluster(now,
 			ekscluster.Cluster{Name: testCluster, Version: "1.33", Endpoint: "https://api.example", CA: "Y2E=",
-				AuthMode: ekscluster.AuthAPI, VPCID: r.estate.VPC.ID, ClusterGroupID: r.estate.ClusterGroup.ID})
+				AuthMode: ekscluster.AuthAPI, VPCID: r.estate.VPC.ID, ClusterGroupID: r.estate.ClusterSG.ID})
 		if err != nil {
 			t.Fatal(err)
 		}

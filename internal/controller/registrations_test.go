@@ -108,7 +108,7 @@ func TestRegistrationTimeoutCounts(t *testing.T) {
 func TestNodeWithLessCapacity(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	claim := r.servingNodes(t, "web")[0]
+	claim := r.createServing(t, "web")[0]
 	wait := r.reconcileClaim(t, claim.Name)
 	if c, _ := r.claim(t, claim.Name).StatusConditions().Find(karpv1.ConditionConsistentStateFound); c.Status != metav1.ConditionTrue ||
 		wait <= 0 || wait > lifecycle.CapacityCheckInterval {
@@ -137,7 +137,7 @@ func TestNodeWithLessCapacity(t *testing.T) {
 func TestOlderObjectsAreLabelled(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	claim := r.servingNodes(t, "web")[0]
+	claim := r.createServing(t, "web")[0]
 	const key = "karpenter.k8s.aws/ec2nodeclass"
 	delete(claim.Labels, key)
 	if err := r.api.Update(t.Context(), &claim); err != nil {

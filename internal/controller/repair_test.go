@@ -50,7 +50,7 @@ func TestNodeIsRepaired(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "t3.medium")
-			claim := r.servingNodes(t, "web")[0]
+			claim := r.createServing(t, "web")[0]
 			pod := protected.DeepCopy()
 			pod.Spec.NodeName, pod.Status.Phase = claim.Status.NodeName, corev1.PodRunning
 			r.create(t, pod)
@@ -83,7 +83,7 @@ func TestNodeIsRepaired(t *testing.T) {
 func TestRepairHasABreaker(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	claims := r.servingNodes(t, "a", "b", "c")
+	claims := r.createServing(t, "a", "b", "c")
 	r.enableRepair()
 	r.makeUnhealthy(t, claims[0].Status.NodeName, corev1.NodeReady, corev1.ConditionUnknown, time.Hour)
 	r.makeUnhealthy(t, claims[1].Status.NodeName, "KernelReady", corev1.ConditionFalse, 0) // not due for repair, but counted as unhealthy

@@ -36,7 +36,7 @@ func crashAfterEachWrite(t *testing.T, minWrites int, run func(t *testing.T, cra
 func replaceWithCrash(t *testing.T, crashAfter int) int {
 	t.Helper()
 	r := newRig(t, "t3.medium")
-	old := r.servingNodes(t, "web")[0].Name
+	old := r.createServing(t, "web")[0].Name
 	r.age(t, old, tooOld)
 	r.fuse.set(crashAfter)
 	r.runUntilGone(t, old)
@@ -63,7 +63,7 @@ func (r *rig) runUntilGone(t *testing.T, old string) {
 	t.Helper()
 	for range 40 {
 		r.plan(t)
-		r.ahead += r.reconcileClaims(t)
+		r.ahead += r.reconcileClaims(t) // until the claims are due again
 		r.join(t)
 		claim := r.claim(t, old)
 		if claim == nil || r.isDead() {
@@ -89,16 +89,17 @@ func TestCrashWhileResizing(t *testing.T) {
 // process continues. The result is the number of writes of the last process.
 func resizeWithCrash(t *testing.T, crashAfter int) int {
 	t.Helper()
+	const neverReached = 5 // limit of nodes
 	r := newRig(t, "t3.medium")
 	r.reconcileClassAndPool(t)
-	r.makeStatic(t, 2, 5) // the limit of five nodes is never reached
+	r.makeStatic(t, 2, neverReached) // before writes are counted
 	r.fuse.set(crashAfter)
 	for _, size := range []int{2, 1} {
-		r.makeStatic(t, int64(size), 5)
+		r.makeStatic(t, int64(size), neverReached)
 		r.runUntilSize(t, size)
 		if r.isDead() {
 			r.restart(t)
-			r.makeStatic(t, int64(size), 5)
+			r.makeStatic(t, int64(size), neverReached) // creates the loop again
 			r.runUntilSize(t, size)
 		}
 		if len(r.instances()) != size || len(r.nodes(t)) != size || len(r.claims(t)) != size {
@@ -115,7 +116,7 @@ func (r *rig) runUntilSize(t *testing.T, size int) {
 	t.Helper()
 	for range 40 {
 		r.reconcileStaticPool(t)
-		r.ahead += r.reconcileClaims(t)
+		r.ahead += r.reconcileClaims(t) // until the claims are due again
 		r.join(t)
 		ready := 0
 		claims := r.claims(t)

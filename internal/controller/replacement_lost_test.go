@@ -24,7 +24,7 @@ func TestReplacementThatFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "t3.medium", "m5.large")
-			old := r.servingNodes(t, "web")[0].Name
+			old := r.createServing(t, "web")[0].Name
 			r.age(t, old, tooOld)
 			r.reconcileClaim(t, old)
 			r.plan(t)

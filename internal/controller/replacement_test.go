@@ -15,9 +15,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// servingNodes creates the named pods and a ready node for each, and binds the pods. It returns the claims, sorted by
+// createServing creates the named pods and a ready node for each, and binds the pods. It returns the claims, sorted by
 // name.
-func (r *rig) servingNodes(t *testing.T, pods ...string) []karpv1.NodeClaim {
+func (r *rig) createServing(t *testing.T, pods ...string) []karpv1.NodeClaim {
 	t.Helper()
 	r.reconcileClassAndPool(t)
 	for _, name := range pods {
@@ -109,7 +109,7 @@ const tooOld = 721 * time.Hour
 func TestExpiredNodeIsReplacedFirst(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	old := r.servingNodes(t, "web")[0].Name
+	old := r.createServing(t, "web")[0].Name
 	r.age(t, old, tooOld)
 	r.reconcileClaim(t, old)
 	node := r.nodes(t)[0]
@@ -160,7 +160,7 @@ func TestExpiredNodeIsReplacedFirst(t *testing.T) {
 func TestReplacementThatDoesNotCome(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	old := r.servingNodes(t, "web")[0].Name
+	old := r.createServing(t, "web")[0].Name
 	r.age(t, old, tooOld)
 	r.reconcileClaim(t, old)
 	r.plan(t)
@@ -205,7 +205,7 @@ func TestExpiredNodesThatDoNotWait(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "t3.medium")
-			old := r.servingNodes(t, "web")[0].Name
+			old := r.createServing(t, "web")[0].Name
 			c.prepare(t, r)
 			r.age(t, old, tooOld)
 			r.reconcileClaim(t, old)
@@ -233,7 +233,7 @@ func (r *rig) setBudgets(t *testing.T, budgets ...karpv1.Budget) {
 func TestBudgetLimitsReplacements(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	claims := r.servingNodes(t, "web", "db")
+	claims := r.createServing(t, "web", "db")
 	if len(claims) != 2 {
 		t.Fatalf("%d claims, want 2", len(claims))
 	}
@@ -270,7 +270,7 @@ func TestBudgetLimitsReplacements(t *testing.T) {
 func TestGracePeriodIncludesTheWait(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
-	old := r.servingNodes(t, "web")[0].Name
+	old := r.createServing(t, "web")[0].Name
 	claim := r.claim(t, old)
 	claim.Spec.TerminationGracePeriod = &karpv1.Duration{Duration: 8 * time.Minute}
 	if err := r.api.Update(t.Context(), claim); err != nil {

@@ -298,7 +298,7 @@ func TestExpiryDuringMoves(t *testing.T) {
 	t.Run("budget", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t, "t3.medium")
-		claims := r.servingNodes(t, "web", "db")
+		claims := r.createServing(t, "web", "db")
 		r.setBudgets(t, karpv1.Budget{Nodes: "1"})
 		markAsMoved(r, t, claims[0].Name)
 		r.age(t, claims[1].Name, tooOld)

@@ -31,7 +31,7 @@ type sequenceRig struct {
 func newSequenceRig(t *testing.T) sequenceRig {
 	t.Helper()
 	r := newRig(t, "t3.medium")
-	claims := r.servingNodes(t, "api", "web")
+	claims := r.createServing(t, "api", "web")
 	out := sequenceRig{r, &evictionRecorder{Evictor: r.Claims.Evictor, guarded: map[string]bool{}}, nil}
 	r.Claims.Evictor = out.evictionRecorder
 	nodes := map[string]string{} // by pod

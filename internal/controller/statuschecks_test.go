@@ -47,7 +47,7 @@ func TestStatusChecksAndEvents(t *testing.T) {
 			r := newRig(t, "t3.medium", "m5.large")
 			r.withQueue(t)
 			r.Interruption.Queue = nil
-			old := r.servingNodes(t, "web")[0].Name
+			old := r.createServing(t, "web")[0].Name
 			id := r.instances()[0].ID
 			r.Do(func(w *world.World, now time.Time) { c.happens(w, now, id) })
 			r.ahead += c.after
@@ -84,7 +84,7 @@ func TestMostInstancesFail(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "t3.medium")
 	r.withQueue(t)
-	r.servingNodes(t, "web", "db")
+	r.createServing(t, "web", "db")
 	r.Do(func(w *world.World, now time.Time) {
 		for _, i := range r.estate.Region.Instances.All() {
 			w.Impair(now, i.ID, world.SystemCheck)

@@ -114,7 +114,7 @@ type Evidence struct {
 	Impaired     Item[map[string]string]  `json:"impaired,omitzero"`  // by instance ID: which status check fails, "instance" or "system"
 
 	// From Kubernetes.
-	Home       Item[ClusterIdentity] `json:"home,omitzero"` // cluster of the kubeconfig
+	Identity   Item[ClusterIdentity] `json:"home,omitzero"` // cluster of the kubeconfig
 	AuthMap    Item[AuthMap]         `json:"authMap,omitzero"`
 	Controller Item[Controller]      `json:"controller,omitzero"`
 	Lease      Item[Lease]           `json:"lease,omitzero"` // the controller's Lease; of several, the last renewed

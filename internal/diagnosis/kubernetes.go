@@ -65,19 +65,19 @@ type Mapping struct {
 
 // Controller is the installation of the autoscaler.
 type Controller struct {
-	Namespace  string            `json:"namespace"`            // of the Deployment
-	Deployment string            `json:"deployment,omitempty"` // name of the Deployment; empty: not known
-	Account    string            `json:"account"`              // name of the service account
-	Role       string            `json:"role,omitempty"`       // ARN of the IAM role; empty: not known
-	RoleSource string            `json:"how,omitempty"`        // how the pods get the role: "annotation", "pod identity"
-	Settings   map[string]string `json:"settings,omitempty"`   // environment variables; only names that hold no secrets
-	Tolerates  []Taint           `json:"tolerates,omitempty"`  // tolerations in the Deployment's pod template
-	Pods       []ControllerPod   `json:"pods,omitempty"`       // of the Deployment
-	Others     []string          `json:"others,omitempty"`     // Deployments of this or another autoscaler, "namespace/name"
+	Namespace      string            `json:"namespace"`            // of the Deployment
+	Deployment     string            `json:"deployment,omitempty"` // name of the Deployment; empty: not known
+	ServiceAccount string            `json:"account"`              // name of the service account
+	Role           string            `json:"role,omitempty"`       // ARN of the IAM role; empty: not known
+	RoleSource     string            `json:"how,omitempty"`        // how the pods get the role: "annotation", "pod identity"
+	Settings       map[string]string `json:"settings,omitempty"`   // environment variables; only names that hold no secrets
+	Tolerates      []Taint           `json:"tolerates,omitempty"`  // tolerations in the Deployment's pod template
+	Pods           []ControllerPod   `json:"pods,omitempty"`       // of the Deployment
+	Others         []string          `json:"others,omitempty"`     // Deployments of this or another autoscaler, "namespace/name"
 }
 
 // Workload returns the name of the Deployment. If that is not known, Workload returns the name of the service account.
-func (c Controller) Workload() string { return OrElse(c.Deployment, c.Account) }
+func (c Controller) Workload() string { return OrElse(c.Deployment, c.ServiceAccount) }
 
 // Recreate is the step that deletes pods of the controller so that its Deployment recreates them.
 func (c Controller) Recreate(pods []ControllerPod) fix.Step {

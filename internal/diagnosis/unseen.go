@@ -56,7 +56,6 @@ func (u UnreadableSystem) Explains(f Finding) bool {
 	return f.Verdict == Unknown && slices.ContainsFunc(u.own, isReason) && !slices.ContainsFunc(u.others, isReason)
 }
 
-// itemState is an Item without its value.
 type itemState struct {
 	Item[struct{}]
 	known bool // the original item has a value
@@ -80,7 +79,7 @@ func (i itemState) why() string {
 // ofKubernetes returns the items that are read from Kubernetes. UnreadableSystems reports the first item's reason for
 // all.
 func (e Evidence) ofKubernetes() []itemState {
-	return []itemState{stateOf(e.Home), stateOf(e.AuthMap), stateOf(e.Controller), stateOf(e.Lease), stateOf(e.Classes),
+	return []itemState{stateOf(e.Identity), stateOf(e.AuthMap), stateOf(e.Controller), stateOf(e.Lease), stateOf(e.Classes),
 		stateOf(e.Pools), stateOf(e.Claims), stateOf(e.Nodes),
 		stateOf(e.Pods), stateOf(e.Daemons), stateOf(e.Events)}
 }

@@ -282,7 +282,7 @@ func TestNetwork(t *testing.T) {
 		*found.Subnets[0].AvailabilityZoneId != b.estate.Region.Zones()[0].ID {
 		t.Errorf("%d subnets, %v, want 3 with 8187 free addresses each (a /19 without AWS's five)", len(found.Subnets), err)
 	}
-	groups, err := b.ec2.DescribeSecurityGroups(t.Context(), &ec2.DescribeSecurityGroupsInput{GroupIds: []string{b.estate.NodeGroup.ID}})
+	groups, err := b.ec2.DescribeSecurityGroups(t.Context(), &ec2.DescribeSecurityGroupsInput{GroupIds: []string{b.estate.NodeSG.ID}})
 	if err != nil || len(groups.SecurityGroups[0].IpPermissions[0].UserIdGroupPairs) != 2 ||
 		*groups.SecurityGroups[0].IpPermissionsEgress[0].IpRanges[0].CidrIp != "0.0.0.0/0" {
 		t.Errorf("group: %+v, %v, want ingress from two groups and egress to all addresses", groups, err)
@@ -300,7 +300,7 @@ func TestNetwork(t *testing.T) {
 	}
 	b.server.Do(func(*world.World, time.Time) {
 		b.estate.Region.Network.CreateEndpoint(network.Endpoint{VPCID: b.estate.VPC.ID,
-			Service: "com.amazonaws.us-east-1.sts", Kind: "Interface", GroupIDs: []string{b.estate.NodeGroup.ID}})
+			Service: "com.amazonaws.us-east-1.sts", Kind: "Interface", GroupIDs: []string{b.estate.NodeSG.ID}})
 	})
 	endpoints, err := b.ec2.DescribeVpcEndpoints(t.Context(),
 		&ec2.DescribeVpcEndpointsInput{Filters: []types.Filter{{Name: aws.String("service-name"), Values: []string{"*.sts"}}}})

@@ -78,7 +78,6 @@ func newFixture(t *testing.T) *fixture {
 	return b
 }
 
-// config returns the configuration of a client that does not retry.
 func (b *fixture) config(key, secret, token string) aws.Config {
 	return awserr.ClientConfig(aws.Config{
 		Region: region, BaseEndpoint: aws.String(b.url), RetryMaxAttempts: 1,
@@ -97,7 +96,6 @@ func (b *fixture) clock() time.Time {
 	return b.now
 }
 
-// advance advances the clock and the emulated world.
 func (b *fixture) advance(d time.Duration) {
 	b.mu.Lock()
 	b.now = b.now.Add(d)
@@ -125,7 +123,7 @@ func (b *fixture) createTemplate(t *testing.T, name string, data types.RequestLa
 		data.ImageId = aws.String(b.image(t, "x86_64"))
 	}
 	if data.SecurityGroupIds == nil {
-		data.SecurityGroupIds = []string{b.estate.NodeGroup.ID}
+		data.SecurityGroupIds = []string{b.estate.NodeSG.ID}
 	}
 	_, err := b.ec2.CreateLaunchTemplate(t.Context(),
 		&ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String(name), LaunchTemplateData: &data})

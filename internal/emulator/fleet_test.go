@@ -247,7 +247,7 @@ func TestFleetRefusals(t *testing.T) {
 			want: "MaxSpotInstanceCountExceeded"},
 		"another quota":      {prepare: func(b *fixture) { b.setQuota(world.Quota{Kind: "p"}, 0) }, want: ""},
 		"zone":               {prepare: func(b *fixture) { b.offerOnlyInZoneB("m5.large") }, want: "InvalidFleetConfiguration"},
-		"group of other VPC": {prepare: func(b *fixture) { b.estate.NodeGroup.VPCID = "vpc-00000000000000000" }, want: "InvalidParameter"},
+		"group of other VPC": {prepare: func(b *fixture) { b.estate.NodeSG.VPCID = "vpc-00000000000000000" }, want: "InvalidParameter"},
 		"family out of stock": {prepare: func(b *fixture) { b.estate.Region.Capacity.Limit(world.CapacityPool{Type: "m5.*"}, 0) },
 			want: "InsufficientInstanceCapacity"},
 	} {

@@ -20,7 +20,7 @@ func TestIPv6(t *testing.T) {
 	b := newFixture(t)
 	subnet := b.estate.PrivateSubnets[0]
 	interfaces := []types.InstanceNetworkInterfaceSpecification{{
-		DeviceIndex: aws.Int32(0), SubnetId: aws.String(subnet.ID), Groups: []string{b.estate.NodeGroup.ID},
+		DeviceIndex: aws.Int32(0), SubnetId: aws.String(subnet.ID), Groups: []string{b.estate.NodeSG.ID},
 		Ipv6AddressCount: aws.Int32(1), PrimaryIpv6: aws.Bool(true), Ipv6PrefixCount: aws.Int32(1), Ipv4PrefixCount: aws.Int32(2),
 	}}
 	in := &ec2.RunInstancesInput{ImageId: aws.String(b.image(t, "x86_64")), InstanceType: "m5.large",

@@ -25,11 +25,11 @@ func checkCode(t *testing.T, err error, want string) {
 func TestNetworkChanges(t *testing.T) {
 	t.Parallel()
 	b, ctx := newFixture(t), t.Context()
-	group := b.estate.NodeGroup.ID
-	b.estate.NodeGroup.Egress = nil
+	group := b.estate.NodeSG.ID
+	b.estate.NodeSG.Egress = nil
 	rule := types.IpPermission{IpProtocol: aws.String("tcp"), FromPort: aws.Int32(443), ToPort: aws.Int32(443),
 		IpRanges:         []types.IpRange{{CidrIp: aws.String("0.0.0.0/0")}},
-		UserIdGroupPairs: []types.UserIdGroupPair{{GroupId: &b.estate.ClusterGroup.ID}}}
+		UserIdGroupPairs: []types.UserIdGroupPair{{GroupId: &b.estate.ClusterSG.ID}}}
 	if _, err := b.ec2.AuthorizeSecurityGroupEgress(ctx,
 		&ec2.AuthorizeSecurityGroupEgressInput{GroupId: &group, IpPermissions: []types.IpPermission{rule}}); err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func TestNetworkChanges(t *testing.T) {
 	}
 	out, in := seen.SecurityGroups[0].IpPermissionsEgress, seen.SecurityGroups[0].IpPermissions
 	if len(out) != 1 || *out[0].FromPort != 443 || *out[0].IpRanges[0].CidrIp != "0.0.0.0/0" ||
-		*out[0].UserIdGroupPairs[0].GroupId != b.estate.ClusterGroup.ID || len(in) != 2 {
+		*out[0].UserIdGroupPairs[0].GroupId != b.estate.ClusterSG.ID || len(in) != 2 {
 		t.Errorf("outbound rules %+v, inbound rules %+v, want one and two", out, in)
 	}
 	_, err = b.ec2.AuthorizeSecurityGroupEgress(ctx,

@@ -102,7 +102,7 @@ func (b *fixture) createControllerTemplate(t *testing.T, name, image string, tag
 	data := &types.RequestLaunchTemplateData{
 		ImageId: &image, IamInstanceProfile: &types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: aws.String("demo_node")},
 		NetworkInterfaces: []types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{{DeviceIndex: aws.Int32(0),
-			Groups: []string{b.estate.NodeGroup.ID}}},
+			Groups: []string{b.estate.NodeSG.ID}}},
 	}
 	if len(nic.Tags) > 0 {
 		data.TagSpecifications = []types.LaunchTemplateTagSpecificationRequest{nic}

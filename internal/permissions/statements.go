@@ -75,7 +75,7 @@ func (s Scope) launch() []Statement {
 			},
 		},
 		{
-			Why:    "The controller terminates instances. Instances that Karpenter launched, and that belong to a NodeClaim of the cluster, have no tag joiner.sh/cluster-uid.",
+			Why:    "The controller terminates its instances. Those that Karpenter launched have no tag joiner.sh/cluster-uid, so the statement does not require the tag.",
 			Worst:  "All instances of the cluster can be terminated; without LeaveNamesakesAlone, also the instances of a cluster with the same name. No other instance of the account can be terminated.",
 			Sid:    "EndOwnInstances",
 			Effect: allow, Action: []string{"ec2:TerminateInstances"},
@@ -117,7 +117,7 @@ func (s Scope) profiles() []Statement {
 	}
 	return []Statement{
 		{
-			Why:    "Instances get only these roles. EC2 has a different service name in China.",
+			Why:    "Instances get only node roles. EC2's service name differs in China.",
 			Worst:  "Instances can do whatever these roles allow. Give a node role only the permissions that nodes need, and give pods separate roles.",
 			Sid:    "PassNodeRoles",
 			Effect: allow, Action: []string{"iam:PassRole"}, Resource: s.nodeRoles(),
@@ -179,7 +179,7 @@ func (s Scope) reading() []Statement {
 	}
 	return append(s.diagnosis(), []Statement{
 		{
-			Why:    "The controller reads instance types, zones, spot prices, images, networks, reservations, placement groups, and the resources of the cluster with their status. EC2 cannot restrict these actions to resources.",
+			Why:    "The controller reads instance types, zones, spot prices, images, networks, reservations, placement groups, the cluster's launch templates, and its instances with their status. EC2 cannot restrict these actions to resources.",
 			Worst:  "The holder can read the region's instances, images and networks with their tags, but not user data or disks.",
 			Sid:    "ReadRegion",
 			Effect: allow,

@@ -173,7 +173,8 @@ func oneLine(texts []string) string {
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
-// textsHCL returns a list of strings. A placeholder is replaced with the Terraform expression of its list.
+// textsHCL returns the lines of an HCL list. A text with a placeholder is replaced as a whole, with the Terraform
+// expression of the placeholder's list.
 func textsHCL(texts []string) []string {
 	var plain, expressions []string
 	for _, text := range texts {

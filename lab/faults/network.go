@@ -80,7 +80,7 @@ func changeGroup(change func(*network.SecurityGroup)) func(context.Context, *Sce
 			if err != nil {
 				return err
 			}
-			g.Ingress, g.Egress = slices.Clone(s.Lab.Estate.NodeGroup.Ingress), slices.Clone(s.Lab.Estate.NodeGroup.Egress)
+			g.Ingress, g.Egress = slices.Clone(s.Lab.Estate.NodeSG.Ingress), slices.Clone(s.Lab.Estate.NodeSG.Egress)
 			change(g)
 			s.Class.Spec.SecurityGroupSelectorTerms = []awsv1.SecurityGroupSelectorTerm{{ID: g.ID}}
 			return nil

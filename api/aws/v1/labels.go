@@ -124,7 +124,7 @@ const (
 	ResourcePodENI             corev1.ResourceName = "vpc.amazonaws.com/pod-eni"
 	ResourcePrivateIPv4Address corev1.ResourceName = "vpc.amazonaws.com/PrivateIPv4Address"
 	ResourceEFA                corev1.ResourceName = "vpc.amazonaws.com/efa"
-	ResourceNIPSlots           corev1.ResourceName = "eks.amazonaws.com/nip-slots"
+	ResourceNIPSlots           corev1.ResourceName = "eks.amazonaws.com/nip-slots" // requested by pods that use Nitro Enclaves
 )
 
 // Windows builds of the Windows AMI families: the values of the label node.kubernetes.io/windows-build.

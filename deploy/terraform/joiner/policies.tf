@@ -117,7 +117,7 @@ locals {
             }
           }
         },
-        # The controller terminates instances. Instances that Karpenter launched, and that belong to a NodeClaim of the cluster, have no tag joiner.sh/cluster-uid.
+        # The controller terminates its instances. Those that Karpenter launched have no tag joiner.sh/cluster-uid, so the statement does not require the tag.
         {
           Sid      = "EndOwnInstances"
           Effect   = "Allow"
@@ -173,7 +173,7 @@ locals {
     profiles = {
       Version = "2012-10-17"
       Statement = [
-        # Instances get only these roles. EC2 has a different service name in China.
+        # Instances get only node roles. EC2's service name differs in China.
         {
           Sid      = "PassNodeRoles"
           Effect   = "Allow"
@@ -313,7 +313,7 @@ locals {
           ]
           Resource = local.node_role_arns
         },
-        # The controller reads instance types, zones, spot prices, images, networks, reservations, placement groups, and the resources of the cluster with their status. EC2 cannot restrict these actions to resources.
+        # The controller reads instance types, zones, spot prices, images, networks, reservations, placement groups, the cluster's launch templates, and its instances with their status. EC2 cannot restrict these actions to resources.
         {
           Sid    = "ReadRegion"
           Effect = "Allow"

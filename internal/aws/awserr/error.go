@@ -40,7 +40,7 @@ const (
 	Unknown Kind = "Unknown"
 )
 
-// rank returns the rank of a kind for Worst: 0 for the kind that is most specific about the user's next step.
+// rank returns the rank of a kind for MostSpecific: 0 for the kind that is most specific about the user's next step.
 func rank(k Kind) int {
 	switch k {
 	case Denied:
@@ -139,16 +139,16 @@ func Misconfiguredf(op, reason, format string, args ...any) *Error {
 	return &Error{Op: op, Kind: Misconfigured, Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// Worst returns the error whose kind is most specific about the user's next step, and the first of several with this
-// kind. It returns nil if all errs are nil.
-func Worst(errs ...*Error) *Error {
-	var worst *Error
+// MostSpecific returns the error whose kind is most specific about the user's next step, the first if several
+// are. It returns nil if all errs are nil.
+func MostSpecific(errs ...*Error) *Error {
+	var specific *Error
 	for _, e := range errs {
-		if e != nil && (worst == nil || rank(e.Kind) < rank(worst.Kind)) {
-			worst = e
+		if e != nil && (specific == nil || rank(e.Kind) < rank(specific.Kind)) {
+			specific = e
 		}
 	}
-	return worst
+	return specific
 }
 
 // maxMessageBytes is the maximum length of a message. A proxy's page in place of AWS's answer must not fill a log.

@@ -205,14 +205,15 @@ func TestOf(t *testing.T) {
 	if got := awserr.Of(errors.New("plain")); got.Kind != awserr.Unknown || got.Message != "plain" {
 		t.Errorf("a plain error became %+v, want kind Unknown and the message plain", got)
 	}
-	worst := awserr.Worst(nil, awserr.FromCode("x", "InsufficientInstanceCapacity", ""),
+	specific := awserr.MostSpecific(nil, awserr.FromCode("x", "InsufficientInstanceCapacity", ""),
 		awserr.FromCode("x", "UnauthorizedOperation", ""), awserr.FromCode("x", "InternalError", ""))
-	if worst.Kind != awserr.Denied {
-		t.Errorf("worst is %s, want Denied, the most specific kind", worst.Kind)
+	if specific.Kind != awserr.Denied {
+		t.Errorf("MostSpecific returns %s, want Denied", specific.Kind)
 	}
 }
 
-// TestRequestID checks that a page with status 200 but without a request ID is not read as an empty list.
+// TestRequestID: an answer with status 200 but without EC2's request ID, such as a proxy's web page, is not read as an
+// empty list. Both answers have the same body: only the header decides.
 func TestRequestID(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -234,7 +235,7 @@ func TestRequestID(t *testing.T) {
 			_, err := ec2.NewFromConfig(awserr.ClientConfig(config(srv.URL))).DescribeInstances(t.Context(), &ec2.DescribeInstancesInput{})
 			if c.wantKind == "" {
 				if err != nil {
-					t.Errorf("a page with a request ID returns the error %v, want none", err)
+					t.Errorf("an answer with a request ID causes the error %v, want none", err)
 				}
 				return
 			}

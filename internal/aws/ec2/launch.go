@@ -281,15 +281,15 @@ func (d *Client) launchOf(r LaunchRequest, out *awsec2.CreateFleetOutput) (Launc
 		return launch, nil
 	}
 	launch.Spent = true
-	worst := awserr.Worst(errs...)
-	if worst == nil {
+	specific := awserr.MostSpecific(errs...)
+	if specific == nil {
 		return launch, &awserr.Error{Op: "CreateFleet", Kind: awserr.Transient, Reason: "EmptyAnswer",
 			Message: "EC2 returned neither an instance nor an error, fleet " + aws.ToString(out.FleetId)}
 	}
-	if worst.Kind == awserr.Shortage {
+	if specific.Kind == awserr.Shortage {
 		return launch, r.shortageError(errs, launch.Shortages)
 	}
-	return launch, worst
+	return launch, specific
 }
 
 // shortageError returns one error for errs, of which the first has the kind Shortage. It is the first error with a

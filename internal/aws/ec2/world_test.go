@@ -22,7 +22,6 @@ const (
 	clusterName = "prod"
 )
 
-// fixture is an emulated AWS for one test.
 type fixture struct {
 	*emulator.Server
 	cfg    aws.Config
@@ -101,7 +100,7 @@ func (s *fixture) request(claim string, choices ...ec2.Choice) ec2.LaunchRequest
 
 func (s *fixture) blueprint(arch string) ec2.Blueprint {
 	return ec2.Blueprint{ImageID: s.image[arch], UserData: []byte("#!/bin/sh\necho hello\n"), Profile: "node",
-		SecurityGroups: []string{s.estate.NodeGroup.ID},
+		SecurityGroups: []string{s.estate.NodeSG.ID},
 		Disks:          []ec2.Disk{{Device: "/dev/xvda", GiB: 20, Type: "gp3", Encrypted: aws.Bool(true), DeleteOnTermination: aws.Bool(true)}},
 		Metadata:       ec2.Metadata{Endpoint: "enabled", IPv6: "disabled", HopLimit: 1, Tokens: "required"}}
 }

@@ -43,7 +43,7 @@ func TestFactsAndEntries(t *testing.T) {
 	server.Do(func(w *world.World, now time.Time) {
 		_, err := estate.Region.EKS.CreateCluster(now,
 			ekscluster.Cluster{Name: "prod", Version: "1.33", Endpoint: "https://example.com", CA: "Q0E=", AuthMode: ekscluster.AuthBoth,
-				VPCID: estate.VPC.ID, ClusterGroupID: estate.ClusterGroup.ID, SubnetIDs: []string{"subnet-b", "subnet-a"},
+				VPCID: estate.VPC.ID, ClusterGroupID: estate.ClusterSG.ID, SubnetIDs: []string{"subnet-b", "subnet-a"},
 				Issuer: "https://oidc.example.com/id/X"})
 		if err != nil {
 			t.Error(err)
@@ -62,7 +62,7 @@ func TestFactsAndEntries(t *testing.T) {
 		Subnets                                               []string
 	}
 	// The emulator chooses the CIDR.
-	want := comparedFacts{"1.33", "https://example.com", "Q0E=", "10.100.0.0/16", estate.VPC.ID, estate.ClusterGroup.ID,
+	want := comparedFacts{"1.33", "https://example.com", "Q0E=", "10.100.0.0/16", estate.VPC.ID, estate.ClusterSG.ID,
 		"https://oidc.example.com/id/X", "API_AND_CONFIG_MAP", []string{"subnet-a", "subnet-b"}}
 	if diff := cmp.Diff(want, comparedFacts{got.Version, got.Endpoint, got.CA, got.ServiceCIDR, got.VPC, got.SecurityGroup,
 		got.Issuer, got.AuthMode, got.Subnets}); diff != "" {

@@ -101,7 +101,7 @@ func newWire(t *testing.T) (*wire, world.ClusterResources, ec2.Blueprint) {
 		t.Fatal(err)
 	}
 	return &wire{server: &emulator.Server{World: emulated}, made: map[string]int{}, throttled: map[string]int{}}, estate,
-		ec2.Blueprint{ImageID: image.Value, SecurityGroups: []string{estate.NodeGroup.ID},
+		ec2.Blueprint{ImageID: image.Value, SecurityGroups: []string{estate.NodeSG.ID},
 			Metadata: ec2.Metadata{Endpoint: "enabled", IPv6: "disabled", HopLimit: 1, Tokens: "required"}}
 }
 

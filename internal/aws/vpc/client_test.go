@@ -96,9 +96,9 @@ func TestGroups(t *testing.T) {
 		term vpc.Term
 		want string // ID of the group; empty: none
 	}{
-		"tag":          {vpc.Term{Tags: map[string]string{"karpenter.sh/discovery": "prod"}}, e.NodeGroup.ID},
-		"name":         {vpc.Term{Name: e.ClusterGroup.Name}, e.ClusterGroup.ID},
-		"id":           {vpc.Term{ID: e.NodeGroup.ID}, e.NodeGroup.ID},
+		"tag":          {vpc.Term{Tags: map[string]string{"karpenter.sh/discovery": "prod"}}, e.NodeSG.ID},
+		"name":         {vpc.Term{Name: e.ClusterSG.Name}, e.ClusterSG.ID},
+		"id":           {vpc.Term{ID: e.NodeSG.ID}, e.NodeSG.ID},
 		"no such name": {vpc.Term{Name: "no-such-group"}, ""},
 		"no such ID":   {vpc.Term{ID: "sg-0123456789abcdef0"}, ""},
 	} {

@@ -34,7 +34,7 @@ type Emptiness struct {
 	Lock    *nodestate.DisruptionLock   // shared with Disruptor
 	Ledger  *snapshot.Ledger            // claims created by this process that the cache may not show yet
 	Pauses  *loop.Pauses                // pauses of voluntary disruption
-	Staying *DisruptableConditionWriter // shared with Disruptor
+	Stays   *DisruptableConditionWriter // shared with Disruptor
 	Events  loop.EventRecorder          // emits events
 	Metrics *metrics.Metrics            // the metrics of this process
 	Log     *slog.Logger                // the log of this process
@@ -117,7 +117,7 @@ func (e *Emptiness) Pass(ctx context.Context, now time.Time) error {
 	// 3. act, 4. report
 	e.Pods.KeepOnly(records.Nodes)
 	e.report(proposal)
-	e.Staying.SetReasons(stayEmpty, proposal.Stays...)
+	e.Stays.SetReasons(stayEmpty, proposal.Stays...)
 	// Removals go first, so that they do not wait for the writes to the claims of all other nodes.
 	return errors.Join(e.remove(ctx, leaving, now), e.writePodEvents(ctx, snapshot, records, now))
 }

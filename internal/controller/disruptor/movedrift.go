@@ -30,7 +30,7 @@ func (m *Disruptor) driftMoves(ctx context.Context, s *DisruptionInput, now time
 	}
 	granted = m.replaceStatic(ctx, s, granted, now)
 	moves, later := m.completableMoves(s, consolidation.Replace(m.ConsolidationInput(s, granted), granted), now)
-	m.Staying.SetReasons(stayDriftBudget, slices.Concat(notGranted, later)...)
+	m.Stays.SetReasons(stayDriftBudget, slices.Concat(notGranted, later)...)
 	s.release(m.Lock, granted, moves)
 	return moves
 }
@@ -45,8 +45,8 @@ func (m *Disruptor) grantDrifted(s *DisruptionInput) (granted []string, notGrant
 	nodes, movedTooOften := m.withinMoveLimits(s, disruption.Drifted, nodes, false) // each node alone
 	nodestate.CountEligible(m.Metrics, disruption.Drifted, len(nodes))
 	nodes, later := m.allowedByWaves(s, nodes)
-	m.Staying.SetReasons(stayDrifted, slices.Concat(stays, movedTooOften, later)...)
-	m.Staying.SetReasons(stayDriftBudget) // removes the reasons of the last scan
+	m.Stays.SetReasons(stayDrifted, slices.Concat(stays, movedTooOften, later)...)
+	m.Stays.SetReasons(stayDriftBudget) // removes the reasons of the last scan
 	if len(nodes) == 0 {
 		_, _, rooms := disruption.Grant(s.In, disruption.Drifted, nil) // grants nothing, returns what the budgets allow
 		nodestate.CountRooms(m.Metrics, rooms)
@@ -60,7 +60,7 @@ func (m *Disruptor) grantDrifted(s *DisruptionInput) (granted []string, notGrant
 	granted, waiting, rooms := disruption.Grant(s.In, disruption.Drifted, sets)
 	nodestate.CountRooms(m.Metrics, rooms)
 	granted, movedTooOften = m.withinMoveLimits(s, disruption.Drifted, granted, true) // all together
-	m.Staying.SetReasons(stayDriftBudget, slices.Concat(waiting, movedTooOften)...)
+	m.Stays.SetReasons(stayDriftBudget, slices.Concat(waiting, movedTooOften)...)
 	s.reserve(m.Lock, granted)
 	return granted, slices.Concat(waiting, movedTooOften)
 }

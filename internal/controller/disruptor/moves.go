@@ -49,9 +49,8 @@ type Disruptor struct {
 	Pods          *nodestate.PodWatch         // when pods last came to nodes and left them
 	Pauses        *loop.Pauses                // pauses of voluntary disruption
 	History       *MoveHistory                // limits how often pods are moved
-	Staying       *DisruptableConditionWriter // shared with Emptiness
+	Stays         *DisruptableConditionWriter // why nodes are not disrupted; shared with Emptiness
 	Lock          *nodestate.DisruptionLock   // shared with Emptiness
-	Batch         *loop.Batch                 // collects requests for the next plan
 	Events        loop.EventRecorder          // emits events
 	Metrics       *metrics.Metrics            // the metrics of this process
 	Log           *slog.Logger                // the log of this process
@@ -191,7 +190,7 @@ func (m *Disruptor) nextInputs(ctx context.Context, flights []*InFlightMove, o s
 	market := m.Market.Market(now)
 	if why := missingInput(paused, market); why != "" {
 		for i := range flights {
-			states[i].Blocked, states[i].BlockedSince = why, now // a move whose block starts now waits, and is not undone
+			states[i].Blocked, states[i].BlockedSince = why, now // now on each pass: never undone for this cause
 		}
 		return states, nil
 	}

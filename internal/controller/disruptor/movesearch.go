@@ -212,8 +212,8 @@ func (m *Disruptor) SearchSavings(ctx context.Context, now time.Time) error {
 	_, _, rooms := disruption.Grant(s.In, disruption.Underutilized, nil)
 	nodestate.CountRooms(m.Metrics, rooms)
 	nodes, noRoom := s.withRoom(nodes, rooms)
-	m.Staying.SetReasons(staySaving, slices.Concat(stays, movedTooOften, noRoom)...)
-	m.logError(m.Staying.Write(ctx, s.In.Snapshot, s.Claims, now))
+	m.Stays.SetReasons(staySaving, slices.Concat(stays, movedTooOften, noRoom)...)
+	m.logError(m.Stays.Write(ctx, s.In.Snapshot, s.Claims, now))
 	m.countDeadlocks(s.objects, now)
 	m.Scans.churn.Observe(s.In.Snapshot, now)
 	s.lowChurn, s.highChurn = m.Scans.churn.IsLow(now), m.Scans.churn.IsHigh(now)
@@ -238,8 +238,8 @@ func (m *Disruptor) SearchSavings(ctx context.Context, now time.Time) error {
 	}
 	nodestate.CountWeighed(m.Metrics, s.In, found)
 	m.recordStays(stays, nodes, found.Moves)
-	m.Staying.SetReasons(stayWorth, notWorthMoving(nodes, found.Moves)...)
-	m.Staying.SetReasons(staySavingBudget)
+	m.Stays.SetReasons(stayWorth, notWorthMoving(nodes, found.Moves)...)
+	m.Stays.SetReasons(staySavingBudget)
 	if len(found.Moves) == 0 {
 		return nil
 	}
@@ -306,7 +306,7 @@ func (m *Disruptor) grantMoves(s *DisruptionInput, moves []consolidation.Move) (
 	granted, waiting, rooms = disruption.Grant(s.In, disruption.Underutilized, sets)
 	nodestate.CountRooms(m.Metrics, rooms)
 	granted, movedTooOften = m.withinMoveLimits(s, disruption.Underutilized, granted, true)
-	m.Staying.SetReasons(staySavingBudget, slices.Concat(waiting, movedTooOften)...)
+	m.Stays.SetReasons(staySavingBudget, slices.Concat(waiting, movedTooOften)...)
 	s.reserve(m.Lock, granted)
 	return nodes, granted
 }

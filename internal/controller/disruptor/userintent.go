@@ -62,7 +62,8 @@ func (u userIntent) forbiddenBy(c *karpv1.NodeClaim, reason disruption.Reason) s
 		return "node " + c.Status.NodeName + " is kept by " + kept
 	case isForbidden:
 		return "NodePool " + pool + " no longer allows the move: " + problem.String()
-	case hasPool && reason == disruption.Underutilized && (p.After == nil || !p.Method.Allows(reason)): // nil: consolidateAfter is Never
+	case hasPool && reason == disruption.Underutilized && (p.After == nil || !p.Method.Allows(reason)):
+		// consolidateAfter is Never, or consolidationPolicy is WhenEmpty
 		return "NodePool " + pool + " no longer allows disruption to save money"
 	}
 	return ""

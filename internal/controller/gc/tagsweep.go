@@ -47,6 +47,7 @@ func (s *Collector) tagInstances(ctx context.Context, instances []ec2.Instance, 
 
 func (s *Collector) tagOne(ctx context.Context, i ec2.Instance, claim *karpv1.NodeClaim) error {
 	if tags := s.Fleet.MissingTags(i, claim.Name, claim.Status.NodeName); len(tags) > 0 {
+		// the claim's provider ID proves that the instance is ours
 		err := s.Fleet.Tag(ctx, i, ec2.ByProviderID, tags)
 		if awserr.Is(err, awserr.Gone) || awserr.Is(err, awserr.Refused) {
 			return nil // the instance was terminated, or belongs to another cluster, which Collector.report reports

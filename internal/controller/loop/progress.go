@@ -31,12 +31,12 @@ const (
 	LoopShifts            = "shifts"
 	LoopDiagnoses         = "diagnoses"
 	LoopClaims            = "nodeclaim.lifecycle"
-	LoopOrphans           = "node.termination"
+	LoopOrphans           = "node.termination" // of deleted Nodes without a NodeClaim
 	LoopClasses           = "nodeclass"
 	LoopPools             = "nodepool"
 	LoopStatics           = "static"
 	LoopOverlays          = "nodeoverlay"
-	LoopIneffectiveFields = "honour"
+	LoopIneffectiveFields = "honour" // warns of fields that Joiner does not honor
 	LoopFleetPrice        = "fleetprice"
 )
 

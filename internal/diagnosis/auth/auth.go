@@ -384,7 +384,7 @@ func judgeMistakenRole(ix *index.Index) []diagnosis.Finding {
 func roleLine(ix *index.Index, role string) string {
 	if c := ix.Evidence.Controller.Value; c.Role != "" && WithoutPath(c.Role) == WithoutPath(role) {
 		return fmt.Sprintf("%s: service account %s/%s has role %s (%s)", ix.Evidence.Controller.Source, c.Namespace,
-			c.Account, RoleName(role), c.RoleSource)
+			c.ServiceAccount, RoleName(role), c.RoleSource)
 	}
 	if r := ix.Evidence.Roles[RoleName(role)]; r.Known() {
 		return r.Source + ": trusts " + strings.Join(r.Value.Trusts, ", ")

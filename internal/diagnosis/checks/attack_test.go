@@ -89,7 +89,7 @@ func TestTaggedInstances(t *testing.T) {
 	}
 	// If neither the cluster's UID nor the NodeClaims are known, a tag proves nothing.
 	s.e.Instances.Value[2].StateReason = ended.StateReason
-	s.e.Claims, s.e.Home = Item[[]Claim]{}, Item[ClusterIdentity]{}
+	s.e.Claims, s.e.Identity = Item[[]Claim]{}, Item[ClusterIdentity]{}
 	if f := findingsOf(s, "LAUNCH-2"); len(f) > 0 {
 		t.Errorf("want no finding, because the cluster's UID is not known:\n%s", failures(f))
 	}

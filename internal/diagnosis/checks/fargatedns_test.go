@@ -14,7 +14,7 @@ func TestDeniedDNS(t *testing.T) {
 	t.Parallel()
 	s := &situation{healthy()}
 	s.pending("fargate-scheduler", "fargate-ip-1", "lookup sts.us-east-1.amazonaws.com: i/o timeout")
-	s.e.Home.Value.DNSReady, s.e.Home.Value.DNSAbsent, s.e.Home.Value.DNSWhy = false, Denied, "to list endpointslices in kube-system"
+	s.e.Identity.Value.DNSReady, s.e.Identity.Value.DNSAbsent, s.e.Identity.Value.DNSWhy = false, Denied, "to list endpointslices in kube-system"
 	findings := Diagnose(s.e)
 	i := slices.IndexFunc(findings, func(f Finding) bool { return f.Check == "FG-6" })
 	if i < 0 || findings[i].Verdict != Unknown ||

@@ -74,13 +74,13 @@ func healthy() Evidence {
 				Console: itemOf("ec2:GetConsoleOutput i-2",
 					"[    0.000000] Linux version 6.1\n[   10.1] cloud-init[2211]: Cloud-init v. 22.2.2 running\n")}}),
 		Impaired: itemOf("ec2:DescribeInstanceStatus", map[string]string{}),
-		Home: itemOf("namespace kube-system",
+		Identity: itemOf("namespace kube-system",
 			ClusterIdentity{UID: "uid-1", Endpoint: "https://abc.eks.amazonaws.com", CA: "CA", Issuer: "https://oidc.example.com/id/A", DNSReady: true}),
 		AuthMap: itemOf("configmap kube-system/aws-auth", AuthMap{Raw: "- rolearn: " + executionRole + "\n  username: system:node:{{SessionName}}\n  groups: [system:bootstrappers, system:nodes, system:node-proxier]\n",
 			Roles: []Mapping{{ARN: executionRole, Username: "system:node:{{SessionName}}",
 				Groups: []string{"system:bootstrappers", "system:nodes", "system:node-proxier"}}}}),
 		Controller: itemOf("deployment karpenter/joiner",
-			Controller{Namespace: "karpenter", Account: "joiner", Role: controllerRole, RoleSource: "annotation",
+			Controller{Namespace: "karpenter", ServiceAccount: "joiner", Role: controllerRole, RoleSource: "annotation",
 				Settings: map[string]string{"AWS_REGION": "us-east-1"},
 				Pods: []ControllerPod{{Name: "joiner-0", Scheduler: "fargate-scheduler", Node: "fargate-ip-10-0-0-9",
 					Phase: "Running", Ready: true, Created: noon.Add(-70 * time.Hour),
@@ -119,7 +119,6 @@ func healthy() Evidence {
 	}
 }
 
-// addConsoleLine adds a line to the console of the instance that has not joined.
 func (s *situation) addConsoleLine(line string) *situation {
 	i := &s.e.Instances.Value[1]
 	i.Console.Value += line + "\n"

@@ -9,9 +9,9 @@ import (
 func planFaults() map[string][]fault {
 	return map[string][]fault{
 		"ID-1": {
-			{breaks: func(s *situation) { s.e.Home.Value.Issuer = "https://oidc.example.com/id/B" },
+			{breaks: func(s *situation) { s.e.Identity.Value.Issuer = "https://oidc.example.com/id/B" },
 				cause: "is not the cluster of the kubeconfig", fix: "list-clusters"},
-			{breaks: func(s *situation) { s.e.Home.Value.CA = "another" },
+			{breaks: func(s *situation) { s.e.Identity.Value.CA = "another" },
 				cause: "is not the cluster of the kubeconfig", fix: "list-clusters"},
 			{breaks: func(s *situation) { s.e.Cluster = AbsentItem[Cluster]("eks:DescribeCluster prod", noon, Missing, "") },
 				cause: "there is no EKS cluster named prod", fix: "list-clusters"},
@@ -241,7 +241,7 @@ func fargateFaults() map[string][]fault {
 			}, cause: "does not know its region", fix: "AWS_REGION=us-east-1"}},
 		"FG-6": {{breaks: func(s *situation) {
 			s.pending("fargate-scheduler", "fargate-ip-1", "lookup sts.us-east-1.amazonaws.com: i/o timeout")
-			s.e.Home.Value.DNSReady = false
+			s.e.Identity.Value.DNSReady = false
 		}, cause: "needs cluster DNS", fix: `"dnsPolicy":"Default"`}},
 		"FG-7": {{breaks: func(s *situation) {
 			s.pending("default-scheduler", "", "0/2 nodes are available: 2 Too many pods.")

@@ -12,7 +12,7 @@ import (
 // reason.
 func withoutKubernetes(absent Absence, why string) Evidence {
 	e := healthy()
-	e.Home, e.AuthMap, e.Controller = lacking[ClusterIdentity](absent, why), lacking[AuthMap](absent, why), lacking[Controller](absent, why)
+	e.Identity, e.AuthMap, e.Controller = lacking[ClusterIdentity](absent, why), lacking[AuthMap](absent, why), lacking[Controller](absent, why)
 	e.Classes, e.Pools, e.Claims = lacking[[]Class](absent, why), lacking[[]Pool](absent, why), lacking[[]Claim](absent, why)
 	e.Nodes, e.Pods, e.Daemons = lacking[[]Node](absent, why), lacking[[]Pod](absent, why), lacking[[]DaemonSet](absent, why)
 	e.Lease = lacking[Lease](absent, why)
@@ -73,7 +73,7 @@ func TestUnseen(t *testing.T) {
 // TestUnseenAWS: AWS is unreadable if only the caller identity is known, because reading it needs no permission.
 func TestUnseenAWS(t *testing.T) {
 	t.Parallel()
-	e := Evidence{Caller: KnownItem("sts:GetCallerIdentity", noon, "arn"), Home: healthy().Home}
+	e := Evidence{Caller: KnownItem("sts:GetCallerIdentity", noon, "arn"), Identity: healthy().Identity}
 	got := e.UnreadableSystems()
 	if len(got) != 1 || got[0].System != "AWS" || got[0].Why != "no call was made" {
 		t.Errorf("unreadable: %+v, want AWS with the reason: no call was made", got)

@@ -154,7 +154,7 @@ func judgeFargateProfile(ix *index.Index) []diagnosis.Finding {
 func makeProfile(ix *index.Index) fix.Step {
 	c := ix.Evidence.Controller.Value
 	return fix.Call("eks", "create-fargate-profile", ix.RegionParam(), ix.ClusterParam(),
-		fix.P("--fargate-profile-name", fix.FargateProfile(diagnosis.OrElse(c.Account, "joiner"))),
+		fix.P("--fargate-profile-name", fix.FargateProfile(diagnosis.OrElse(c.ServiceAccount, "joiner"))),
 		fix.P("--pod-execution-role-arn", executionRole(ix)), fix.P("--subnets", privateSubnets(ix)...),
 		fix.P("--selectors", fix.Join(fix.Text("namespace="), fix.Namespace(diagnosis.OrElse(c.Namespace, "kube-system")))))
 }
@@ -272,7 +272,7 @@ func judgeFargateIdentity(ix *index.Index) []diagnosis.Finding {
 		if c.RoleSource == "pod identity" {
 			out = append(out, diagnosis.ReportBroken(subject, diagnosis.Certain,
 				"the controller relies on Pod Identity, and the Pod Identity agent does not run on Fargate").With(ix.Evidence.Controller.Source).
-				FixedBy(fix.Annotate(fix.ServiceAccount(c.Namespace, c.Account), "eks.amazonaws.com/role-arn",
+				FixedBy(fix.Annotate(fix.ServiceAccount(c.Namespace, c.ServiceAccount), "eks.amazonaws.com/role-arn",
 					fix.RoleARN(c.Role).OrPlaceholder("ROLE_ARN"))))
 		}
 		if c.Settings["AWS_REGION"] == "" && index.PodMessage(p, "region") != "" {
@@ -300,10 +300,10 @@ func judgeFargateDNS(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Controller.Gap("the controller's own pods"); ok && !ix.Evidence.Controller.Is(diagnosis.Missing) {
 		return []diagnosis.Finding{gap}
 	}
-	if gap, ok := ix.Evidence.Home.Gap("cluster DNS"); ok && len(ix.WaitingPods()) > 0 {
+	if gap, ok := ix.Evidence.Identity.Gap("cluster DNS"); ok && len(ix.WaitingPods()) > 0 {
 		return []diagnosis.Finding{gap}
 	}
-	if ix.Evidence.Home.Value.DNSReady {
+	if ix.Evidence.Identity.Value.DNSReady {
 		return nil
 	}
 	var out []diagnosis.Finding
@@ -311,7 +311,7 @@ func judgeFargateDNS(ix *index.Index) []diagnosis.Finding {
 		if p.DNSPolicy == "Default" || index.PodMessage(p, "lookup") == "" {
 			continue
 		}
-		if home := ix.Evidence.Home.Value; home.DNSAbsent != "" { // cluster DNS could not be read
+		if home := ix.Evidence.Identity.Value; home.DNSAbsent != "" { // cluster DNS could not be read
 			gap, _ := diagnosis.Item[bool]{Absent: home.DNSAbsent, Why: home.DNSWhy}.Gap("cluster DNS")
 			return []diagnosis.Finding{gap}
 		}

@@ -35,7 +35,7 @@ func Checks() []index.Check {
 
 // judgeHome checks that the EKS cluster of the configured name is the cluster whose API server answered.
 func judgeHome(ix *index.Index) []diagnosis.Finding {
-	if ix.Evidence.Cluster.Is(diagnosis.Missing) && ix.Evidence.Home.Known() {
+	if ix.Evidence.Cluster.Is(diagnosis.Missing) && ix.Evidence.Identity.Known() {
 		return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Certain, "there is no EKS cluster named %s in %s",
 			ix.Evidence.Name, ix.Evidence.Region).With(ix.Evidence.Cluster.Source).
 			FixedBy(fix.Call("eks", "list-clusters",
@@ -44,10 +44,10 @@ func judgeHome(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Cluster.Gap("the EKS cluster " + ix.Evidence.Name); ok {
 		return []diagnosis.Finding{gap}
 	}
-	if gap, ok := ix.Evidence.Home.Gap("the cluster's own certificate authority and issuer"); ok {
+	if gap, ok := ix.Evidence.Identity.Gap("the cluster's own certificate authority and issuer"); ok {
 		return []diagnosis.Finding{gap}
 	}
-	c, h := ix.Evidence.Cluster.Value, ix.Evidence.Home.Value
+	c, h := ix.Evidence.Cluster.Value, ix.Evidence.Identity.Value
 	var differences []string
 	if c.Issuer != "" && h.Issuer != "" && strings.TrimSuffix(c.Issuer, "/") != strings.TrimSuffix(h.Issuer, "/") {
 		differences = append(differences, "issuer: EKS has "+c.Issuer+", the cluster "+h.Issuer)
@@ -59,7 +59,7 @@ func judgeHome(ix *index.Index) []diagnosis.Finding {
 		return nil
 	}
 	return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Certain, "the EKS cluster named %s is not the cluster of the kubeconfig: the cluster's name is set wrong, or the kubeconfig is for another cluster", ix.Evidence.Name).
-		With(differences...).With(ix.Evidence.Cluster.Source, ix.Evidence.Home.Source).Explaining(diagnosis.Unauthorized, diagnosis.Untrusted).
+		With(differences...).With(ix.Evidence.Cluster.Source, ix.Evidence.Identity.Source).Explaining(diagnosis.Unauthorized, diagnosis.Untrusted).
 		FixedBy(fix.Call("eks", "list-clusters",
 			ix.RegionParam()).With("set settings.clusterName (CLUSTER_NAME) to the name of the cluster with endpoint %s", h.Endpoint))}
 }
@@ -97,12 +97,12 @@ func judgeSameName(ix *index.Index) []diagnosis.Finding {
 	if gap, ok := ix.Evidence.Instances.Gap("the instances"); ok {
 		return []diagnosis.Finding{gap}
 	}
-	if gap, ok := ix.Evidence.Home.Gap("this cluster's UID"); ok {
+	if gap, ok := ix.Evidence.Identity.Gap("this cluster's UID"); ok {
 		return []diagnosis.Finding{gap}
 	}
 	others := map[string][]string{} // instance IDs by cluster UID
 	for _, i := range ix.Evidence.Instances.Value {
-		if i.UID != "" && i.UID != ix.Evidence.Home.Value.UID && i.Runs() {
+		if i.UID != "" && i.UID != ix.Evidence.Identity.Value.UID && i.Runs() {
 			others[i.UID] = append(others[i.UID], i.ID)
 		}
 	}
@@ -110,7 +110,7 @@ func judgeSameName(ix *index.Index) []diagnosis.Finding {
 	for _, uid := range slices.Sorted(maps.Keys(others)) {
 		out = append(out, diagnosis.ReportSuspicious("", diagnosis.Certain, "another cluster in this account and region has the name %s: the cluster with uid %s has %d instance%s", ix.Evidence.Name, uid, len(others[uid]), diagnosis.Plural(others[uid], "s")).
 			With(ix.Evidence.Instances.Source+": "+
-				strings.Join(others[uid][:min(3, len(others[uid]))], ", "), "this cluster's uid is "+ix.Evidence.Home.Value.UID).
+				strings.Join(others[uid][:min(3, len(others[uid]))], ", "), "this cluster's uid is "+ix.Evidence.Identity.Value.UID).
 			FixedBy(fix.Call("ec2", "create-tags", ix.RegionParam(), fix.P("--resources", instanceValues(others[uid])...),
 				fix.P("--tags", fix.Join(fix.Text("Key=eks:eks-cluster-name,Value="), fix.ClusterName(otherName(ix.Evidence.Name, uid))))).
 				With("use the other cluster's own name, also in settings.clusterName of its controller")))
@@ -192,7 +192,7 @@ func judgeGroupDrift(ix *index.Index) []diagnosis.Finding {
 	reported := map[string]bool{}
 	for _, i := range ix.Evidence.Instances.Value {
 		c, ok := ix.Evidence.Class(i.Class)
-		hasOtherUID := i.UID != "" && ix.Evidence.Home.Known() && i.UID != ix.Evidence.Home.Value.UID
+		hasOtherUID := i.UID != "" && ix.Evidence.Identity.Known() && i.UID != ix.Evidence.Identity.Value.UID
 		if !ok || !i.Runs() || len(c.Groups) == 0 || len(i.Groups) == 0 || hasOtherUID {
 			continue
 		}

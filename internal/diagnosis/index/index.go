@@ -44,7 +44,7 @@ func New(e diagnosis.Evidence) *Index {
 // IsForeign reports whether the instance does not belong to this cluster: it is tagged with another cluster's UID, or
 // no NodeClaim has its provider ID. Failures of such an instance are not judged.
 func (ix *Index) IsForeign(i diagnosis.Instance) bool {
-	hasOtherUID := i.UID != "" && ix.Evidence.Home.Known() && i.UID != ix.Evidence.Home.Value.UID
+	hasOtherUID := i.UID != "" && ix.Evidence.Identity.Known() && i.UID != ix.Evidence.Identity.Value.UID
 	return hasOtherUID || ix.Evidence.Claims.Known() && i.Claim == ""
 }
 

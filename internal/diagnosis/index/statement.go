@@ -138,7 +138,7 @@ func (ix *Index) StatementsWith(substrings ...string) []Statement {
 // and every instance may belong to this cluster.
 func (ix *Index) mayBeOurs(i diagnosis.Instance) bool {
 	onlyAWSRead := !ix.Evidence.Claims.Known() && !ix.Evidence.Classes.Known()
-	return onlyAWSRead || ix.Evidence.Home.Known() && i.UID == ix.Evidence.Home.Value.UID
+	return onlyAWSRead || ix.Evidence.Identity.Known() && i.UID == ix.Evidence.Identity.Value.UID
 }
 
 // isAnswer reports whether the message of a condition counts as an answer of EC2 or IAM in a search for the substrings.

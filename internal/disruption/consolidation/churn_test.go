@@ -98,7 +98,7 @@ func TestQuietPeriod(t *testing.T) {
 	}
 }
 
-// TestChurnIsHigh: churn is high after nine changes, with maxIntervals intervals between them, until it is low again.
+// TestChurnIsHigh: churn is high after nine changes, which have eight intervals (maxIntervals), until it is low again.
 // The pods of one scaled or updated workload come and go within a minute, and count as one change.
 func TestChurnIsHigh(t *testing.T) {
 	t.Parallel()

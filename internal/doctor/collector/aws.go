@@ -226,12 +226,12 @@ func (c *collector) roleARN(class diagnosis.Class) string {
 // controllerRole reads the controller's role from EKS, unless the annotation of the ServiceAccount names it.
 func (c *collector) controllerRole(ctx context.Context) {
 	controller := &c.e.Controller.Value
-	if !c.e.Controller.Known() || controller.Role != "" || controller.Account == "" {
+	if !c.e.Controller.Known() || controller.Role != "" || controller.ServiceAccount == "" {
 		return
 	}
 	role := ask(ctx, c, "eks:ListPodIdentityAssociations",
 		func(ctx context.Context) (string, error) {
-			return c.EKS.PodRole(ctx, controller.Namespace, controller.Account)
+			return c.EKS.PodRole(ctx, controller.Namespace, controller.ServiceAccount)
 		})
 	if role.Value != "" {
 		controller.Role, controller.RoleSource = role.Value, "pod identity"
@@ -243,7 +243,7 @@ func (c *collector) controllerRole(ctx context.Context) {
 // because a cluster may have hundreds of mappings. If it leaves out roles, it sets the Truncation of Entries.
 func (c *collector) roleNames() []string {
 	var names []string
-	add := func(arn string) { // ignores an ARN without /NAME, such as root's
+	add := func(arn string) { // an ARN without /NAME, such as root's, names no role
 		if name := arn[strings.LastIndexByte(arn, '/')+1:]; name != "" && !strings.Contains(name, ":") && !slices.Contains(names, name) {
 			names = append(names, name)
 		}

@@ -194,7 +194,7 @@ func (c *collector) kubernetesRequests(ctx context.Context) []func() {
 		e.UserData = ask(ctx, c, "spec.userData of ec2nodeclasses", c.UserData)
 	}
 	if kube == nil {
-		e.Home, e.AuthMap, e.Controller = notRequested[diagnosis.ClusterIdentity](c.NoKube), notRequested[diagnosis.AuthMap](c.NoKube),
+		e.Identity, e.AuthMap, e.Controller = notRequested[diagnosis.ClusterIdentity](c.NoKube), notRequested[diagnosis.AuthMap](c.NoKube),
 			notRequested[diagnosis.Controller](c.NoKube)
 		e.Classes, e.Pools, e.Claims = notRequested[[]diagnosis.Class](c.NoKube), notRequested[[]diagnosis.Pool](c.NoKube),
 			notRequested[[]diagnosis.Claim](c.NoKube)
@@ -204,7 +204,7 @@ func (c *collector) kubernetesRequests(ctx context.Context) []func() {
 		return nil
 	}
 	return []func(){
-		into(ctx, c, &e.Home, "namespace kube-system", kube.Home),
+		into(ctx, c, &e.Identity, "namespace kube-system", kube.Home),
 		into(ctx, c, &e.AuthMap, "configmap kube-system/aws-auth", kube.AuthMap),
 		listInto(ctx, c, &e.Classes, "ec2nodeclasses", kube.Classes),
 		listInto(ctx, c, &e.Pools, "nodepools", kube.Pools),

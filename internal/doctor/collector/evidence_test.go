@@ -24,7 +24,6 @@ import (
 	"github.com/joiner-sh/joiner/internal/emulator/world/identity"
 )
 
-// testAccount is an emulated AWS account with a cluster, its roles and its networks.
 type testAccount struct {
 	server  *emulator.Server
 	estate  world.ClusterResources
@@ -50,7 +49,7 @@ func newTestAccount(t *testing.T) testAccount {
 	}
 	_, err = estate.Region.EKS.CreateCluster(now,
 		ekscluster.Cluster{Name: "prod", Version: "1.33", Endpoint: "https://example.com", CA: "Q0E=", AuthMode: ekscluster.AuthBoth,
-			VPCID: estate.VPC.ID, ClusterGroupID: estate.ClusterGroup.ID})
+			VPCID: estate.VPC.ID, ClusterGroupID: estate.ClusterSG.ID})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,11 +117,11 @@ func TestCollect(t *testing.T) {
 			len(e.Subnets.Value), len(e.Routes.Value), e.NATAddresses.Value, e.Entries.Value)
 	}
 	if g := e.Groups.Value; !slices.ContainsFunc(g,
-		func(g diagnosis.Group) bool { return g.ID == s.estate.NodeGroup.ID && len(g.In) > 0 && len(g.Out) > 0 }) {
+		func(g diagnosis.Group) bool { return g.ID == s.estate.NodeSG.ID && len(g.In) > 0 && len(g.Out) > 0 }) {
 		t.Errorf("groups %+v, want that of the nodes with rules in both directions", g)
 	}
-	if !e.Home.Is(diagnosis.NotAsked) || e.Home.Why != "there is no kubeconfig" {
-		t.Errorf("home %+v, want it not asked because there is no kubeconfig", e.Home)
+	if !e.Identity.Is(diagnosis.NotAsked) || e.Identity.Why != "there is no kubeconfig" {
+		t.Errorf("identity %+v, want it not asked because there is no kubeconfig", e.Identity)
 	}
 	if findings := diagnosis.Actionable(checks.Diagnose(e)); len(findings) > 0 {
 		t.Errorf("findings %+v, want none", findings)

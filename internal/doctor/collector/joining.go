@@ -16,7 +16,7 @@ func (c *collector) collectForJoining(ctx context.Context) {
 	e, kube := &c.e, c.Kube
 	const unneeded = "it does not affect whether instances join"
 	e.NodeGroups, e.Fargate = notRequested[[]diagnosis.NodeGroup](unneeded), notRequested[[]diagnosis.FargateProfile](unneeded)
-	e.Home, e.Events = notRequested[diagnosis.ClusterIdentity](unneeded), notRequested[[]diagnosis.Event](unneeded)
+	e.Identity, e.Events = notRequested[diagnosis.ClusterIdentity](unneeded), notRequested[[]diagnosis.Event](unneeded)
 	e.Pods = notRequested[[]diagnosis.Pod](unneeded)
 	e.Daemons, e.Claims = notRequested[[]diagnosis.DaemonSet](unneeded), notRequested[[]diagnosis.Claim](unneeded)
 	e.UserData, e.Controller = notRequested[[]diagnosis.UserDataProblem](unneeded), notRequested[diagnosis.Controller](unneeded)

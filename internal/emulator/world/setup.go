@@ -76,8 +76,8 @@ type ClusterResources struct {
 	VPC            *network.VPC           // 10.0.0.0/16
 	PrivateSubnets []*network.Subnet      // one for each zone, with room for 8,187 addresses
 	PublicSubnets  []*network.Subnet      // one for each zone
-	NodeGroup      *network.SecurityGroup // for the nodes; tagged for discovery
-	ClusterGroup   *network.SecurityGroup // the cluster security group, which EKS creates
+	NodeSG         *network.SecurityGroup // for the nodes; tagged for discovery
+	ClusterSG      *network.SecurityGroup // the cluster security group, which EKS creates
 }
 
 // New returns a world with one region that is ready for a cluster: see CreateClusterResources.
@@ -158,18 +158,18 @@ func (r *Region) createNetwork(s Setup, e *ClusterResources) error {
 func (r *Region) createSecurityGroups(s Setup, e *ClusterResources) error {
 	var err error
 	owned := map[string]string{"kubernetes.io/cluster/" + s.Cluster: "owned"}
-	e.ClusterGroup, err = r.Network.CreateSecurityGroup(e.VPC.ID, "eks-cluster-sg-"+s.Cluster, "EKS created security group applied to ENI that is attached to EKS Control Plane master nodes, as well as any managed workloads.",
+	e.ClusterSG, err = r.Network.CreateSecurityGroup(e.VPC.ID, "eks-cluster-sg-"+s.Cluster, "EKS created security group applied to ENI that is attached to EKS Control Plane master nodes, as well as any managed workloads.",
 		site.WithTags(owned, map[string]string{"aws:eks:cluster-name": s.Cluster, "Name": "eks-cluster-sg-" + s.Cluster}, nil))
 	if err != nil {
 		return err
 	}
-	e.NodeGroup, err = r.Network.CreateSecurityGroup(e.VPC.ID, s.Cluster+"-node", "Communication between all nodes in the cluster",
+	e.NodeSG, err = r.Network.CreateSecurityGroup(e.VPC.ID, s.Cluster+"-node", "Communication between all nodes in the cluster",
 		site.WithTags(owned, map[string]string{"karpenter.sh/discovery": s.Cluster, "Name": s.Cluster + "-node"}, nil))
 	if err != nil {
 		return err
 	}
-	members := []network.Rule{{Protocol: "-1", From: -1, To: -1, Groups: []string{e.ClusterGroup.ID, e.NodeGroup.ID}}}
-	e.ClusterGroup.Ingress, e.NodeGroup.Ingress = members, members
+	members := []network.Rule{{Protocol: "-1", From: -1, To: -1, Groups: []string{e.ClusterSG.ID, e.NodeSG.ID}}}
+	e.ClusterSG.Ingress, e.NodeSG.Ingress = members, members
 	_, err = r.Network.CreateSecurityGroup(e.VPC.ID, "default", "default VPC security group", nil)
 	return err
 }

@@ -124,7 +124,7 @@ func trimRules(pod *corev1.Pod) {
 	if len(spec.SchedulingGates) > 1 { // one gate suffices for NeedsNode
 		spec.SchedulingGates = append([]corev1.PodSchedulingGate(nil), spec.SchedulingGates[0])
 	}
-	// Smaller labels stay, because selectors need them. A quarter leaves room for the requests and the owner.
+	// Labels that are not the cause of the size stay, because selectors need them.
 	if textSize(pod.Labels) > maxRulesSize/4 {
 		pod.Labels = nil
 	}
@@ -142,7 +142,7 @@ func trimRules(pod *corev1.Pod) {
 }
 
 // mergeContainers replaces all containers, including init containers, by one container with the sum of their requests.
-// The sum is at least what kube-scheduler counts for the pod. Only cpu, memory and maxResources resources are kept.
+// Only cpu, memory and maxResources resources are kept. For these, the sum is at least what kube-scheduler counts.
 func mergeContainers(pod *corev1.Pod) {
 	requests := corev1.ResourceList{}
 	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {

@@ -53,7 +53,7 @@ func (r *Reader) Controller(ctx context.Context, chosen string,
 		return r.fromServiceAccount(ctx, auth)
 	}
 	c.Namespace, c.Deployment, c.Others, c.Tolerates = d.Namespace, d.Name, others, toleratedTaints(&d.Spec.Template.Spec)
-	c.Account, c.Settings = serviceAccountOf(d), containerVariables(&d.Spec.Template.Spec, settingVariables()...)
+	c.ServiceAccount, c.Settings = serviceAccountOf(d), containerVariables(&d.Spec.Template.Spec, settingVariables()...)
 	for name, value := range electionArgs(&d.Spec.Template.Spec) { // flags override variables
 		if c.Settings == nil {
 			c.Settings = map[string]string{}
@@ -64,7 +64,7 @@ func (r *Reader) Controller(ctx context.Context, chosen string,
 		return c, "", false, err
 	}
 	account := &corev1.ServiceAccount{}
-	if err := r.objects.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: c.Account}, account); err != nil &&
+	if err := r.objects.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: c.ServiceAccount}, account); err != nil &&
 		kubeclient.Classify(err) != kubeclient.Gone {
 		return c, "", false, err
 	}
@@ -86,7 +86,7 @@ func (r *Reader) fromServiceAccount(ctx context.Context, auth authority) (c diag
 			fmt.Errorf("no Deployment is the controller, and several service accounts may be: %s/%s and %s/%s", first.Namespace, first.Name,
 				accounts[1].Namespace, accounts[1].Name)
 	}
-	c.Namespace, c.Account, c.Role = first.Namespace, first.Name, roleOf(first)
+	c.Namespace, c.ServiceAccount, c.Role = first.Namespace, first.Name, roleOf(first)
 	if c.Role != "" {
 		c.RoleSource = "annotation"
 	}

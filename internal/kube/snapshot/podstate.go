@@ -23,7 +23,7 @@ type podState struct {
 	waiting queue // the pods without a node: kube-scheduler could not bind them, or has nominated a node for them
 
 	users            map[dependency]map[*podEntry]struct{} // by dependency: the pods whose values are computed from it
-	staleSingleUsers map[string]bool                       // volume claims, "namespace/name"; refresh finds their single user again
+	staleSingleUsers map[string]bool                       // "namespace/name" of the volume claims whose only user refresh must find again
 	traits           conversion.TraitSet                   // parts of pods' values that several pods share
 
 	daemonPods      map[types.UID]map[*podEntry]struct{} // DaemonSet pods by UID of the DaemonSet
@@ -32,18 +32,16 @@ type podState struct {
 	isNewestChanged bool                                 // a pod was added that is the newest of its DaemonSet
 }
 
-// podEntry is a pod with its value and its location.
 type podEntry struct {
 	object *corev1.Pod
-	// value is computed on first use, and again when a dependency has changed. For a pod on a node, value points into
-	// the Pods of that node.
+	// value is computed on first use, and again when a dependency has changed. For a pod on a node, value is an
+	// element of cluster.Node.Pods.
 	value  *cluster.Pod
 	traits *conversion.SharedTraits // the parts of value that other pods share
 	host   *host                    // nil if the pod is not bound
 	queued queued                   // the pod's state in podState.waiting
 }
 
-// host is a Node with the pods that are bound to it.
 type host struct {
 	pods     []*podEntry // the bound pods, in no particular order
 	revision uint64      // grows when one of the pods changes
@@ -191,9 +189,9 @@ func (s *podState) invalidate(d dependency) {
 	}
 }
 
-// invalidatePod marks the value of the pod, so that it is computed again.
 func (s *podState) invalidatePod(p *podEntry) {
-	if p.value = nil; p.host != nil {
+	p.value = nil
+	if p.host != nil {
 		p.host.revision = s.nextRevision()
 	}
 }
@@ -220,14 +218,15 @@ func (s *podState) resolveSingleUser(id string) {
 	if user == s.references.Volumes.Single[id] {
 		return
 	}
-	if s.references.Volumes.Single[id] = user; user == "" {
+	s.references.Volumes.Single[id] = user
+	if user == "" {
 		delete(s.references.Volumes.Single, id)
 	}
 	s.invalidate(d)
 }
 
-// refresh finds the single user of each marked volume claim, and the newest pod of each DaemonSet that has lost its
-// newest pod. It reports whether the newest pod of any DaemonSet may have changed.
+// refresh finds the single user of each claim in staleSingleUsers, and the newest pod of each DaemonSet in newestLost.
+// It reports whether the newest pod of any DaemonSet may have changed.
 func (s *podState) refresh() (isNewestChanged bool) {
 	for id := range s.staleSingleUsers {
 		s.resolveSingleUser(id)
@@ -254,7 +253,8 @@ type queue struct {
 type queued struct{ in, listed bool }
 
 func (q *queue) add(p *podEntry) {
-	if p.queued.in = true; !p.queued.listed {
+	p.queued.in = true
+	if !p.queued.listed {
 		p.queued.listed = true
 		q.added = append(q.added, p)
 	}

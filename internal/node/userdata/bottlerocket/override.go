@@ -17,7 +17,7 @@ func reportOverridden(r *userdata.Reader, settings map[string]any, positions map
 	for _, l := range kubelet.Leaves("settings", own) {
 		// Without r.In.Endpoint, Joiner's values that identify the cluster are placeholders, and cannot be compared. An
 		// empty table sets nothing.
-		isPlaceholder := kubelet.IsIdentity(l.Path) && r.In.Endpoint == ""
+		isPlaceholder := kubelet.IsClusterIdentity(l.Path) && r.In.Endpoint == ""
 		if table, isTable := l.Value.(map[string]any); isPlaceholder || isTable && len(table) == 0 {
 			continue
 		}

@@ -29,9 +29,9 @@ func Leaves(path string, value any) []Leaf {
 	return out
 }
 
-// IsIdentity reports whether the setting at a path identifies the cluster. Joiner's values of these settings are
+// IsClusterIdentity reports whether the setting at a path identifies the cluster. Joiner's values of these settings are
 // placeholders if Input.Endpoint is unknown. Package reading compares the settings with the cluster.
-func IsIdentity(path string) bool {
+func IsClusterIdentity(path string) bool {
 	return strings.HasPrefix(path, "spec.cluster.") || path == "settings.kubernetes.api-server" ||
 		path == "settings.kubernetes.cluster-certificate" || path == "settings.kubernetes.cluster-name"
 }

@@ -14,7 +14,8 @@ func reportOverridden(r *userdata.Reader, all []configPart) {
 		spec, _ := part.doc["spec"].(map[string]any)
 		for _, l := range kubelet.Leaves("spec", spec) {
 			isFlags := strings.HasPrefix(l.Path, "spec.kubelet.flags") // the flags of all NodeConfigs take effect
-			isPlaceholder := kubelet.IsIdentity(l.Path) && r.In.Endpoint == ""
+			// without an endpoint, Joiner writes placeholders
+			isPlaceholder := kubelet.IsClusterIdentity(l.Path) && r.In.Endpoint == ""
 			if l.Value == nil || isFlags || isPlaceholder {
 				continue
 			}
