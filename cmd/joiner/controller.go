@@ -264,7 +264,6 @@ func wire(d dependencies) controller.Controllers {
 			Pods:          pods,
 			Pauses:        pauses,
 			Lock:          disruptionLock,
-			Batch:         batch,
 			Events:        recorder,
 			Metrics:       d.metrics,
 			Log:           d.log,

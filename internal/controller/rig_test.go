@@ -264,7 +264,7 @@ func (r *rig) createLoops(m *metrics.Metrics, awsClient *ec2.Client, profiles *i
 			Pauses: pauses, Stays: disruptable, Lock: lock, Ledger: ledger, Events: r.events, Metrics: m, Log: log},
 		Moves: &disruptor.Disruptor{Cluster: reader, Reader: reader, Market: market, Types: market, Solve: provisioner.Plan,
 			Claims: writer, Ledger: ledger, LaunchBackoff: launchBackoff, Objects: writer,
-			Pods: pods, Pauses: pauses, Lock: lock, Batch: batch, Events: r.events, Metrics: m, Log: log, Now: r.now,
+			Pods: pods, Pauses: pauses, Lock: lock, Events: r.events, Metrics: m, Log: log, Now: r.now,
 			Stays: disruptable, History: &disruptor.MoveHistory{Store: kubeclient.MoveStore{Live: r.api, Writer: api,
 				Namespace: "kube-system"}, Log: log}},
 		Sweeper: &gc.Collector{Cache: r.api, Live: r.api, Cluster: reader, Fleet: awsClient, Instances: awsClient,
