@@ -26,7 +26,8 @@ func reportOverridden(r *userdata.Reader, all []configPart) {
 				}
 				_, isTable := laterValue.(map[string]any)
 				isEqual := fmt.Sprint(userdata.List(laterValue)...) == fmt.Sprint(userdata.List(l.Value)...)
-				if laterValue == nil || isTable || isEqual { // tables are merged
+				// a table is merged, or invalid in place of a value
+				if laterValue == nil || isTable || isEqual {
 					continue
 				}
 				by := "a later NodeConfig"
