@@ -47,7 +47,7 @@ type renderFlags struct {
 func newRender() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "render",
-		Short: "Render what Joiner would send to AWS",
+		Short: "Print the user data of nodes and the controller's IAM policies",
 	}
 	cmd.AddCommand(newRenderUserData(), newRenderPolicy())
 	return cmd

@@ -57,7 +57,7 @@ func variants() []variant {
 		{name: "arm64", change: setRequirement(0, In(corev1.LabelArchStable, "arm64"))},
 		{name: "both-architectures", change: setRequirement(0, In(corev1.LabelArchStable, "amd64", "arm64"))},
 		{name: "spot", change: setRequirement(1, In(karpv1.LabelCapacityType, "spot"))},
-		{name: "devices", change: requestGPU("nvidia-device-plugin-of-all", corev1.Toleration{Operator: corev1.TolerationOpExists})},
+		{name: "devices", change: requestGPU("nvidia-device-plugin-tolerating-all", corev1.Toleration{Operator: corev1.TolerationOpExists})},
 		{name: "own-group", change: changeGroup(func(*network.SecurityGroup) {})},
 		{name: "own-subnet", change: changeSubnet(func(*Scene, *network.Subnet, *network.RouteTable) {})},
 		{name: "own-profile", change: func(_ context.Context, s *Scene) error {

@@ -122,8 +122,8 @@ func podSpec(cpu, memory string) corev1.PodSpec {
 	}
 }
 
-// pendingPod returns a pod that needs a new node: each copy has less than 1.5 of its 16 CPUs free, because its running
-// pods request 15.75.
+// pendingPod returns a pod that fits no copied node (see testCluster): it requests 1.5 CPUs, and the running pods
+// leave at most 0.25 of 16 CPUs free.
 func pendingPod(name string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{burstMark: "true"}},

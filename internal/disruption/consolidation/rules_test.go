@@ -95,7 +95,7 @@ func TestRules(t *testing.T) {
 		"equivalent replacement": {in: fleetOf(marketOf(onDemand, 2, 8),
 			nodeSpec{8, catalog.OnDemand, 8 * cent, []int64{5000}}, nodeSpec{2, catalog.OnDemand, 2 * cent, []int64{1500}}),
 			removed: []string{"n1"}, saving: 2 * cent},
-		"equivalent node that does not fit all pods": {in: fleetOf(marketOf(onDemand, 2, 8),
+		"equivalent replacement with a label that n0 lacks": {in: fleetOf(marketOf(onDemand, 2, 8),
 			nodeSpec{8, catalog.OnDemand, 8 * cent, []int64{5000}}, nodeSpec{2, catalog.OnDemand, 2 * cent, []int64{1500}}),
 			change: requireNewLabel, removed: []string{"n0", "n1"}, launches: 1, saving: 2 * cent},
 		"cheaper equivalent": {in: fleetOf(marketOf(onDemand, 2, 8),

@@ -131,7 +131,8 @@ func (pg *PlacementGroups) resolve(d TemplateData, s *OfferedType) (*PlacementGr
 	return g, g.checkPartition(p)
 }
 
-// checkTenancy rejects dedicated hosts, which are not emulated.
+// checkTenancy returns an error for tenancy host, which is not emulated, and for dedicated instances of a type that has
+// none.
 func checkTenancy(tenancy string, s *OfferedType) error {
 	switch tenancy {
 	case "", TenancyDefault:

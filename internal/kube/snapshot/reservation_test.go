@@ -39,7 +39,7 @@ func TestReservations(t *testing.T) {
 	}
 }
 
-// TestReservedClaim: a claim for a capacity reservation requires only that reservation. Before the launch, the
+// TestReservedClaim: a claim for a capacity reservation allows no other reservation. Before the launch, the
 // snapshot's node has the reservation as a label, but the claim has not.
 func TestReservedClaim(t *testing.T) {
 	t.Parallel()

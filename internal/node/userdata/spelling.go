@@ -11,8 +11,8 @@ func IsQuotable(name string) bool {
 	return name != "" && len(name) <= 60 && strings.Trim(name, Letters+"-_./") == ""
 }
 
-// Quoted returns the name in parentheses, with a leading space; empty unless IsQuotable accepts the name.
-func Quoted(name string) string {
+// InParentheses returns " (name)", or "" if IsQuotable rejects the name.
+func InParentheses(name string) string {
 	if !IsQuotable(name) {
 		return ""
 	}

@@ -12,7 +12,7 @@ import (
 // RemainingLimits has the amounts that the limits of a NodePool still allow.
 type RemainingLimits struct {
 	names []string // names of the limited resources, sorted
-	left  []int64  // as in names: the amount left, in the units of resources.Amounts; may be negative
+	left  []int64  // the amount left, by index in names, in the units of resources.Amounts; may be negative
 	nodes int      // number of further nodes allowed; math.MaxInt if unlimited
 }
 

@@ -104,7 +104,7 @@ func reportOtherTables(r *userdata.Reader, own userdata.Text, positions map[stri
 			continue
 		}
 		p := r.Report(userdata.SettingUnknown, userdata.Likely, userdata.JoinsDifferently, positions[name],
-			"Bottlerocket reads [settings] only, and ignores the table%s beside it", userdata.Quoted(name))
+			"Bottlerocket reads [settings] only, and ignores the table%s beside it", userdata.InParentheses(name))
 		p.Suggest("write it below [settings]", "")
 		if near := userdata.Nearest(name, []string{"settings"}); near != "" {
 			p.Suggest("write", near)

@@ -34,12 +34,12 @@ func (c *settingsCheck) reportContradictions(settings map[string]any) {
 	if total, part := kubelet.DurationOf(grace), kubelet.DurationOf(critical); part > total {
 		c.r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins,
 			c.positionOf("settings.kubernetes.shutdown-grace-period-for-critical-pods"),
-			"settings.kubernetes.shutdown-grace-period-for-critical-pods (%s) must be at most shutdown-grace-period (%s), and the kubelet does not start with it", part, total).
+			"settings.kubernetes.shutdown-grace-period-for-critical-pods (%s) must be at most shutdown-grace-period (%s); as it is, the kubelet does not start", part, total).
 			Suggest("raise shutdown-grace-period, which includes shutdown-grace-period-for-critical-pods", "")
 	}
 	if len(withoutPeriod) > 0 {
 		c.r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, c.positionOf("settings.kubernetes.eviction-soft"),
-			"settings.kubernetes.eviction-soft%s has no grace period, and the kubelet does not start with it", userdata.Quoted(withoutPeriod[0])).
+			"settings.kubernetes.eviction-soft%s has no grace period; as it is, the kubelet does not start", userdata.InParentheses(withoutPeriod[0])).
 			Suggest("write it into settings.kubernetes.eviction-soft-grace-period", "")
 	}
 }
@@ -189,7 +189,7 @@ func keyed(keyForm string, keyOK func(string) bool, entry rule) rule {
 				entryName = name + "." + key
 			}
 			if !keyOK(key) {
-				c.reject(below, "", "a key of %s%s must be %s", name, userdata.Quoted(key), keyForm)
+				c.reject(below, "", "%s has a key%s that is not %s", name, userdata.InParentheses(key), keyForm)
 				continue
 			}
 			entry(c, entryName, below, table[key])

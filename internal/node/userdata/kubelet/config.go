@@ -72,22 +72,22 @@ func (c *configCheck) positionOf(path string) userdata.Position {
 // reject reports a field with which the kubelet does not start. The text is format with args. fix may be empty.
 func (c *configCheck) reject(path, fix, format string, args ...any) {
 	c.r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, c.positionOf(path),
-		format+", and the kubelet does not start with it", args...).Suggest(fix, "")
+		format+"; as it is, the kubelet does not start", args...).Suggest(fix, "")
 }
 
-// checkTable checks the fields of the table at path; the path is empty for the whole configuration.
-func (c *configCheck) checkTable(path string, fields map[string]any) {
+// checkTable checks the fields of a table. table is its path, empty for the whole configuration.
+func (c *configCheck) checkTable(table string, fields map[string]any) {
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		below := strings.TrimPrefix(path+"."+name, ".")
-		kind, ok := kubeletFields[below]
+		path := strings.TrimPrefix(table+"."+name, ".")
+		kind, ok := kubeletFields[path]
 		switch value := fields[name]; {
 		case !ok:
-			c.reportUnknown(path, below, name)
+			c.reportUnknown(table, path, name)
 		case value == nil: // like a missing field
-		case below == "featureGates":
+		case path == "featureGates":
 			c.checkGates(value)
 		default:
-			c.checkValue(below, kind, value)
+			c.checkValue(path, kind, value)
 		}
 	}
 }
@@ -95,7 +95,7 @@ func (c *configCheck) checkTable(path string, fields map[string]any) {
 // checkValue checks one value against kind, the field's type in kubeletFieldTable.
 func (c *configCheck) checkValue(path, kind string, value any) {
 	rejectType := func(want string) {
-		got := jsonName(value)
+		got := jsonTypeName(value)
 		c.reject(path, quotesFix(want, got), "%s must be %s, but is %s", path, want, got)
 	}
 	switch kind {
@@ -158,7 +158,7 @@ func (c *configCheck) checkText(path string, value any, rejectType func(want str
 // checkDuration checks a value that must be text such as "30s", within durationBounds.
 func (c *configCheck) checkDuration(path string, value any) {
 	if s, ok := value.(string); !ok {
-		c.reject(path, "write the value in quotes, with a unit", `%s must be a duration such as "30s", but is %s`, path, jsonName(value))
+		c.reject(path, "write the value in quotes, with a unit", `%s must be a duration such as "30s", but is %s`, path, jsonTypeName(value))
 	} else if d, err := time.ParseDuration(s); err != nil {
 		c.reject(path, "", `%s must be a duration such as "30s" or "1m30s"`, path)
 	} else if bounds, ok := durationBounds[path]; ok && (d < bounds[0] || d > bounds[1]) {
@@ -179,7 +179,7 @@ func (c *configCheck) checkList(path, kind string, value any, rejectType func(wa
 	}
 	for _, entry := range all {
 		if _, ok := entry.(string); !ok && kind == "texts" {
-			c.reject(path, "write the value in quotes", "an entry of %s must be text, but is %s", path, jsonName(entry))
+			c.reject(path, "write the value in quotes", "an entry of %s must be text, but is %s", path, jsonTypeName(entry))
 		}
 	}
 }
@@ -218,15 +218,15 @@ func (c *configCheck) checkTexts(path string, table map[string]any) {
 		}
 		switch {
 		case !isText && table[key] != nil:
-			c.reject(path, "write the value in quotes", "%s must be text, but is %s", name, jsonName(table[key]))
+			c.reject(path, "write the value in quotes", "%s must be text, but is %s", name, jsonTypeName(table[key]))
 		case len(keys) > 0 && !slices.Contains(keys, key):
-			c.reject(path, "", "a key of %s%s must be one of %s", path, userdata.Quoted(key), strings.Join(keys, ", "))
+			c.reject(path, "", "%s has a key%s that is not one of %s", path, userdata.InParentheses(key), strings.Join(keys, ", "))
 		case len(keys) == 0: // any text is valid
 		case path == "evictionSoftGracePeriod":
 			if _, err := time.ParseDuration(s); err != nil {
 				c.reject(path, "", `%s must be a duration such as "1m30s"`, name)
 			}
-		case s == "100%": // as an eviction threshold, the kubelet ignores it
+		case s == "100%": // the kubelet ignores an eviction threshold of 100%
 		case strings.HasPrefix(path, "eviction") && IsThreshold(s):
 		case !Quantities.MatchString(s):
 			c.reject(path, "", `%s must be an amount such as "100Mi"`, name)
@@ -249,7 +249,7 @@ func (c *configCheck) reportUnknown(table, path, name string) {
 	}
 	slices.Sort(known)
 	p := c.r.Report(userdata.SettingUnknown, certainty, userdata.JoinsDifferently, c.positionOf(path),
-		"the kubelet's configuration has no field%s%s, and the kubelet ignores it", userdata.Quoted(name), userdata.InTable(table))
+		"the kubelet's configuration has no field%s%s, and the kubelet ignores it", userdata.InParentheses(name), userdata.InTable(table))
 	dashed := kebab(name)
 	otherCase := slices.IndexFunc(known, func(field string) bool { return kebab(field) == dashed || strings.EqualFold(field, name) })
 	near := userdata.Nearest(name, known)
@@ -279,14 +279,14 @@ var fieldsInstead = map[string]string{
 func (c *configCheck) checkGates(value any) {
 	table, ok := value.(map[string]any)
 	if !ok {
-		c.reject("featureGates", "", "featureGates must be a table, but is %s", jsonName(value))
+		c.reject("featureGates", "", "featureGates must be a table, but is %s", jsonTypeName(value))
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(table)) {
 		on, isBool := table[name].(bool)
 		if !isBool {
 			c.reject("featureGates."+name, "write the value without quotes",
-				"an entry of featureGates must be true or false, but is %s", jsonName(table[name]))
+				"an entry of featureGates must be true or false, but is %s", jsonTypeName(table[name]))
 			continue
 		}
 		judgeGate(c.r, name, on, c.positionOf("featureGates."+name), userdata.NeverJoins)
@@ -294,22 +294,22 @@ func (c *configCheck) checkGates(value any) {
 }
 
 // judgeGate reports a feature gate with which the kubelet does not start: a gate that is unknown, that belongs to
-// nodeadm, or whose fixed value differs from the given value on.
-func judgeGate(r *userdata.Reader, name string, on bool, position userdata.Position, harm userdata.Severity) {
+// nodeadm, or that has a fixed value other than given.
+func judgeGate(r *userdata.Reader, name string, given bool, position userdata.Position, harm userdata.Severity) {
 	fixed, known := KubeletGates[name]
 	minor := Minor(r)
 	switch {
 	case slices.Contains(NodeadmGates, name):
 		r.Report(userdata.SettingUnknown, userdata.Certain, harm, position,
-			"%s is a feature gate of nodeadm, not of the kubelet, and the kubelet does not start with it", name).
+			"%s is a feature gate of nodeadm, not of the kubelet; as it is, the kubelet does not start", name).
 			Suggest("write it into spec.featureGates of the NodeConfig", "")
 	case name == "AllAlpha" || name == "AllBeta": // not in the table
-	case known && fixed != "" && fixed != strconv.FormatBool(on) && (minor == 0 || minor >= newestMinor):
+	case known && fixed != "" && fixed != strconv.FormatBool(given) && (minor == 0 || minor >= newestMinor):
 		certainty := userdata.Likely // the kubelet may be of another version
 		if minor == newestMinor {
 			certainty = userdata.Certain
 		}
-		r.Report(userdata.SettingInvalid, certainty, harm, position, "the feature gate %s is always %s in Kubernetes 1.%d, and the kubelet does not start when it is set to %t", name, fixed, newestMinor, on).
+		r.Report(userdata.SettingInvalid, certainty, harm, position, "the feature gate %s is always %s in Kubernetes 1.%d, and the kubelet does not start when it is set to %t", name, fixed, newestMinor, given).
 			Suggest("remove it", "")
 	case known:
 	default:
@@ -317,7 +317,7 @@ func judgeGate(r *userdata.Reader, name string, on bool, position userdata.Posit
 		if minor == newestMinor {
 			certainty = userdata.Certain
 		}
-		p := r.Report(userdata.SettingUnknown, certainty, harm, position, "the kubelet of Kubernetes 1.%d knows no such feature gate%s, and does not start with an unknown one", newestMinor, userdata.Quoted(name))
+		p := r.Report(userdata.SettingUnknown, certainty, harm, position, "the kubelet of Kubernetes 1.%d knows no such feature gate%s, and does not start with an unknown one", newestMinor, userdata.InParentheses(name))
 		p.Suggest("remove it", "")
 		if near := userdata.Nearest(name, slices.Sorted(maps.Keys(KubeletGates))); near != "" {
 			p.Suggest("write", near)
@@ -331,10 +331,10 @@ func judgeGateFlag(r *userdata.Reader, a userdata.Argument, harm userdata.Severi
 		name, value, ok := strings.Cut(strings.TrimSpace(gate), "=")
 		on, err := strconv.ParseBool(strings.TrimSpace(value))
 		switch {
-		case gate == "" || strings.Contains(gate, "…"):
+		case gate == "" || strings.Contains(gate, "…"): // "…" stands for text that only the instance knows
 		case !ok || err != nil:
 			r.Report(userdata.SettingInvalid, userdata.Certain, harm, a.At,
-				"a feature gate of --feature-gates%s must be true or false, and the kubelet does not start with it", userdata.Quoted(name)).
+				"--feature-gates has a gate%s that is neither true nor false; as it is, the kubelet does not start", userdata.InParentheses(name)).
 				Suggest("write Name=true,Name=false", "")
 		default:
 			judgeGate(r, name, on, a.At, harm)
@@ -342,7 +342,7 @@ func judgeGateFlag(r *userdata.Reader, a userdata.Argument, harm userdata.Severi
 	}
 }
 
-func jsonName(value any) string {
+func jsonTypeName(value any) string {
 	if value == nil {
 		return "nothing"
 	}

@@ -122,7 +122,7 @@ func JudgeFlags(r *userdata.Reader, all []userdata.Argument, stray []userdata.Fl
 	for _, f := range stray {
 		if !strings.Contains(f.Text, "…") && f.Text != "" {
 			r.Report(userdata.FlagUnknown, userdata.Likely, harm, f.At,
-				"a word in the kubelet's arguments does not belong to a flag, and the kubelet does not start with it").
+				"a word in the kubelet's arguments does not belong to a flag; as it is, the kubelet does not start").
 				Suggest("write --flag=value, without blanks or quotes", "")
 		}
 	}
@@ -147,7 +147,7 @@ func JudgeFlags(r *userdata.Reader, all []userdata.Argument, stray []userdata.Fl
 			reportUnknownFlag(r, a, harm)
 		case !a.HasValue && !IsSwitch(a.Name):
 			r.Report(userdata.ValueMissing, userdata.Certain, harm, a.At,
-				"--%s has no value, and the kubelet does not start with it", a.Name).Suggest("give it one, or leave it out", "")
+				"--%s has no value; as it is, the kubelet does not start", a.Name).Suggest("give it one, or leave it out", "")
 		case a.Name == "feature-gates":
 			judgeGateFlag(r, a, harm)
 		default:
@@ -169,7 +169,7 @@ func judgeFlagWord(r *userdata.Reader, a userdata.Argument, harm userdata.Severi
 			fix = "write --" + a.Name + "=" + near
 		}
 		r.Report(userdata.SettingInvalid, userdata.Certain, harm, a.At,
-			"--%s must be one of %s, and the kubelet does not start with it", a.Name, strings.Join(words, ", ")).Suggest(fix, "")
+			"--%s must be one of %s; as it is, the kubelet does not start", a.Name, strings.Join(words, ", ")).Suggest(fix, "")
 	}
 }
 
@@ -186,7 +186,7 @@ func since(minor int) string {
 // the kubelet is not newer than newestMinor.
 func reportUnknownFlag(r *userdata.Reader, a userdata.Argument, harm userdata.Severity) {
 	p := r.Report(userdata.FlagUnknown, userdata.Likely, harm, a.At,
-		"the kubelet knows no such flag%s, and does not start with an unknown one", userdata.Quoted("--"+a.Name))
+		"the kubelet knows no such flag%s, and does not start with an unknown one", userdata.InParentheses("--"+a.Name))
 	p.Suggest("leave it out", "")
 	if near := userdata.Nearest(a.Name, strings.Fields(Switches+Values)); near != "" {
 		if version := Minor(r); version > 0 && version <= newestMinor { // a later kubelet may have a flag of this name

@@ -33,7 +33,7 @@ func (c *configCheck) reportContradictions() {
 	periods, _ := c.start.Config["evictionSoftGracePeriod"].(map[string]any)
 	for _, signal := range slices.Sorted(maps.Keys(soft)) {
 		if periods[signal] == nil {
-			c.reject("evictionSoft", "write it into evictionSoftGracePeriod", "evictionSoft%s has no grace period", userdata.Quoted(signal))
+			c.reject("evictionSoft", "write it into evictionSoftGracePeriod", "evictionSoft%s has no grace period", userdata.InParentheses(signal))
 		}
 	}
 }
@@ -87,7 +87,7 @@ func (c *configCheck) checkEnforcement() {
 				fix = "write " + near
 			}
 			c.reject("enforceNodeAllocatable", fix,
-				"an entry of enforceNodeAllocatable%s must be one of none, pods, system-reserved, kube-reserved", userdata.Quoted(name))
+				"enforceNodeAllocatable has an entry%s that is not one of none, pods, system-reserved, kube-reserved", userdata.InParentheses(name))
 		case needs != "" && !c.isSet(needs):
 			c.reject("enforceNodeAllocatable", "set "+needs, "enforceNodeAllocatable has %s without %s", name, needs)
 		case name == "none" && len(listed) > 1:

@@ -117,9 +117,9 @@ func reportInvalidTaint(r *userdata.Reader, text string, position userdata.Posit
 		name = "the taint " + key
 	}
 	p := r.Report(userdata.TaintInvalid, userdata.Certain, userdata.NeverJoins, position,
-		"%s cannot be read, and the kubelet does not start with it: the form is key=value:effect", name)
+		"%s cannot be read; as it is, the kubelet does not start: the form is key=value:effect", name)
 	if near := userdata.Nearest(effect, effects); near != "" {
-		p.Cause = fmt.Sprintf("the effect of %s is none of NoSchedule, PreferNoSchedule and NoExecute, and the kubelet does not start with it", name)
+		p.Cause = fmt.Sprintf("the effect of %s is none of NoSchedule, PreferNoSchedule and NoExecute; as it is, the kubelet does not start", name)
 		p.Suggest("write", near)
 	}
 	if meant, _ := isStartup(key); meant {
@@ -142,7 +142,7 @@ func addConfigTaints(r *userdata.Reader, s userdata.Start) {
 	position := s.Positions["registerWithTaints"]
 	all, ok := s.Config["registerWithTaints"].([]any)
 	if _, given := s.Config["registerWithTaints"]; given && !ok {
-		r.Report(userdata.TaintInvalid, userdata.Certain, userdata.NeverJoins, position, "registerWithTaints must be a list of tables with key, value and effect, and the kubelet does not start with it")
+		r.Report(userdata.TaintInvalid, userdata.Certain, userdata.NeverJoins, position, "registerWithTaints must be a list of tables with key, value and effect; as it is, the kubelet does not start")
 	}
 	for _, entry := range all {
 		table, _ := entry.(map[string]any)
@@ -237,7 +237,7 @@ func startupFix(r *userdata.Reader, s userdata.Start) (fix, write string) {
 // key is one of oldTaints.
 func reportMisspelt(r *userdata.Reader, t userdata.Taint, old bool) {
 	want := bootstrap.Unregistered()
-	kind, cause := userdata.TaintMisspelt, fmt.Sprintf("the startup taint is misspelt%s: it is %s", userdata.Quoted(t.Key), want)
+	kind, cause := userdata.TaintMisspelt, fmt.Sprintf("the startup taint is misspelt%s: it is %s", userdata.InParentheses(t.Key), want)
 	switch {
 	case old:
 		kind, cause = userdata.TaintOldName, fmt.Sprintf("%s is an older name: the startup taint is %s", t.Key, want)
@@ -270,7 +270,7 @@ func AddLabels(r *userdata.Reader, args []userdata.Argument, s userdata.Start) {
 			}
 			if !ok {
 				r.Report(userdata.LabelInvalid, userdata.Certain, userdata.NeverJoins, position,
-					"a label of --node-labels has no value, and the kubelet does not start with it").
+					"a label of --node-labels has no value; as it is, the kubelet does not start").
 					Suggest("write key=value,key=value, without blanks or quotes", "")
 			}
 		}
@@ -290,7 +290,7 @@ func judgeLabel(r *userdata.Reader, key, value string, position userdata.Positio
 	if userdata.IsQuotable(key) {
 		name = "the label " + key
 	}
-	const doesNotStart = ", and the kubelet does not start with it"
+	const doesNotStart = "; as it is, the kubelet does not start"
 	domain, _, _ := strings.Cut(key, "/")
 	switch {
 	case IsKubernetes(key) && !IsKubeletsOwn(key):

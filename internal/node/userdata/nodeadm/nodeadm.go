@@ -224,7 +224,7 @@ func reportUnknownFields(r *userdata.Reader, part configPart) {
 			path := strings.TrimPrefix(table+"."+name, ".")
 			p := r.Report(userdata.SettingUnknown, userdata.Certain, userdata.JoinsDifferently,
 				userdata.FirstKnown(part.positions[path], part.at), "nodeadm does not know this field%s%s of a NodeConfig, and ignores it",
-				userdata.Quoted(name), userdata.InTable(table))
+				userdata.InParentheses(name), userdata.InTable(table))
 			if near := userdata.Nearest(name, known); near != "" {
 				p.Suggest("write", near)
 			} else {
@@ -269,7 +269,7 @@ func judgeNodeadmGates(r *userdata.Reader, part configPart) {
 				Suggest("write it into spec.kubelet.config.featureGates", "")
 		default:
 			p := r.Report(userdata.SettingUnknown, userdata.Likely, userdata.JoinsDifferently, position,
-				"nodeadm knows no such feature gate%s, and ignores it", userdata.Quoted(name))
+				"nodeadm knows no such feature gate%s, and ignores it", userdata.InParentheses(name))
 			p.Suggest("remove it", "")
 			if near := userdata.Nearest(name, kubelet.NodeadmGates); near != "" {
 				p.Suggest("write", near)

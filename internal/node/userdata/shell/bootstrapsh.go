@@ -162,7 +162,7 @@ func (s *shCall) reportOutside(w userdata.Word) {
 // reportUnknownOption reports an unknown option, and returns the nearest option of ShOptions; empty if none is near.
 func (s *shCall) reportUnknownOption(w userdata.Word, name string) string {
 	p := s.r.Report(userdata.OptionUnknown, userdata.Certain, userdata.JoinsDifferently, w.At,
-		"%s has no option of this name and ignores it%s", userdata.BySh, userdata.Quoted(name))
+		"%s has no option of this name and ignores it%s", userdata.BySh, userdata.InParentheses(name))
 	near := userdata.Nearest(name, ShOptions)
 	if near != "" {
 		p.Suggest("write", near)

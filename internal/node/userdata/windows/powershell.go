@@ -143,7 +143,7 @@ func (p *psReader) call(words []userdata.Word) {
 		option := findParameter(name)
 		if option == "" {
 			problem := p.r.Report(userdata.OptionUnknown, userdata.Certain, userdata.NeverJoins, words[i].At,
-				"%s has no parameter of this name%s, and ends with an error", userdata.ByPS, userdata.Quoted("-"+name))
+				"%s has no parameter of this name%s, and ends with an error", userdata.ByPS, userdata.InParentheses("-"+name))
 			if near := userdata.Nearest(name, parameters); near != "" {
 				problem.Suggest("write", "-"+near)
 			}
