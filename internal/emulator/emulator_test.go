@@ -74,14 +74,14 @@ func newFixture(t *testing.T) *fixture {
 	web := httptest.NewServer(b.server)
 	t.Cleanup(web.Close)
 	b.url = web.URL
-	b.use(b.config(account, "secret", ""))
+	b.use(b.config(account, "secret", "")) // the key stands for the account's administrator
 	return b
 }
 
-func (b *fixture) config(key, secret, token string) aws.Config {
+func (b *fixture) config(accessKey, secret, token string) aws.Config {
 	return awserr.ClientConfig(aws.Config{
 		Region: region, BaseEndpoint: aws.String(b.url), RetryMaxAttempts: 1,
-		Credentials: credentials.NewStaticCredentialsProvider(key, secret, token),
+		Credentials: credentials.NewStaticCredentialsProvider(accessKey, secret, token),
 	})
 }
 

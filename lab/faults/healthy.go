@@ -25,7 +25,7 @@ type Healthy struct {
 	Alarms     []string // false alarms: findings of doctor, without duplicates
 }
 
-// variant is a healthy scene. It is the scene of NewScene with a change.
+// variant is the scene of NewScene with a change that is no fault.
 type variant struct {
 	name   string
 	mode   string // authentication mode; empty: ekscluster.AuthBoth
@@ -57,7 +57,7 @@ func variants() []variant {
 		{name: "arm64", change: setRequirement(0, In(corev1.LabelArchStable, "arm64"))},
 		{name: "both-architectures", change: setRequirement(0, In(corev1.LabelArchStable, "amd64", "arm64"))},
 		{name: "spot", change: setRequirement(1, In(karpv1.LabelCapacityType, "spot"))},
-		{name: "devices", change: requestGPU("nvidia-device-plugin-tolerating-all", corev1.Toleration{Operator: corev1.TolerationOpExists})},
+		{name: "devices", change: requestGPU("device-plugin-tolerating-all", corev1.Toleration{Operator: corev1.TolerationOpExists})},
 		{name: "own-group", change: changeGroup(func(*network.SecurityGroup) {})},
 		{name: "own-subnet", change: changeSubnet(func(*Scene, *network.Subnet, *network.RouteTable) {})},
 		{name: "own-profile", change: func(_ context.Context, s *Scene) error {
@@ -96,6 +96,7 @@ func (s *Stage) playHealthy(ctx context.Context, mode string, out *Healthy) erro
 			_ = scene.waitGone(context.WithoutCancel(ctx))
 		}
 	}()
+	const withoutPods = false // doctor runs first
 	for _, v := range variants() {
 		isDefaultMode := v.mode == "" && mode == ekscluster.AuthBoth
 		if v.mode != mode && !isDefaultMode {
@@ -104,7 +105,7 @@ func (s *Stage) playHealthy(ctx context.Context, mode string, out *Healthy) erro
 		s.sceneCount++
 		scene := NewScene(s.Lab, fmt.Sprintf("healthy-%s-%d", v.name, s.sceneCount))
 		scenes = append(scenes, scene)
-		if err := s.Break(ctx, scene, Fault{Name: v.name, AuthMode: mode, Break: v.change}, false); err != nil {
+		if err := s.Setup(ctx, scene, Fault{Name: v.name, AuthMode: mode, Break: v.change}, withoutPods); err != nil {
 			return fmt.Errorf("%s: %w", v.name, err)
 		}
 	}

@@ -56,7 +56,7 @@ func (s *Stage) PlayPair(ctx context.Context, p Pair) Pair {
 // playPair plays each fault in its scene, and sets BothFound and FoundAfter of p.
 func (s *Stage) playPair(ctx context.Context, scenes []*Scene, p *Pair) error {
 	for i, f := range []Fault{p.FaultA, p.FaultB} {
-		if err := s.Break(ctx, scenes[i], f, f.NeedsInstance); err != nil {
+		if err := s.Setup(ctx, scenes[i], f, f.NeedsInstance); err != nil {
 			return err
 		}
 	}

@@ -147,9 +147,9 @@ func (s *Stage) play(ctx context.Context, scene *Scene, f Fault, r *Result) erro
 	return err
 }
 
-// Break injects the fault and creates the scene's objects. It creates the pods only if withPods is true or the fault
+// Setup injects the fault and creates the scene's objects. It creates the pods only if withPods is true or the fault
 // needs them.
-func (s *Stage) Break(ctx context.Context, scene *Scene, f Fault, withPods bool) error {
+func (s *Stage) Setup(ctx context.Context, scene *Scene, f Fault, withPods bool) error {
 	mode := cmp.Or(f.AuthMode, ekscluster.AuthBoth)
 	if mode != s.mode {
 		// Wait until the old scenes are deleted. Otherwise doctor could report the roles of these scenes, because the
@@ -196,7 +196,7 @@ func (s *Stage) ensurePods(ctx context.Context, scene *Scene) error {
 
 // injectAndFind injects the fault, runs doctor until the expected finding is first, and returns the printed fix.
 func (s *Stage) injectAndFind(ctx context.Context, scene *Scene, f Fault, r *Result) (fix string, err error) {
-	if err := s.Break(ctx, scene, f, f.NeedsInstance); err != nil {
+	if err := s.Setup(ctx, scene, f, f.NeedsInstance); err != nil {
 		return "", err
 	}
 	started := time.Now()

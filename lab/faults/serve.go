@@ -19,10 +19,8 @@ import (
 // socketName is the file name, in the lab's folder, of the socket for the commands of `lab fault`.
 const socketName = "faults.sock"
 
-// requestTimeout is the time limit for injecting or undoing a fault.
 const requestTimeout = 2 * time.Minute
 
-// faultServer handles the requests of `lab fault`.
 type faultServer struct {
 	mu         sync.Mutex
 	stage      *Stage
@@ -85,7 +83,7 @@ func (s *faultServer) inject(ctx context.Context, name string) (string, error) {
 	}
 	// Create pods, so that users see pending pods.
 	f.NeedsPods = true
-	if err := stage.Break(ctx, scene, f, true); err != nil {
+	if err := stage.Setup(ctx, scene, f, true); err != nil {
 		return "", errors.Join(err, scene.revert(ctx), scene.remove(ctx))
 	}
 	s.scenes[name] = scene

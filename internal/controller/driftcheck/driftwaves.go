@@ -25,7 +25,7 @@ func (d *Reconciler) Waves(pool string, candidates, moving []string) (allowed []
 	if p.isHeld {
 		_, in.Held = p.holdCondition()
 	}
-	in.Moving = make([]string, p.countDeleting(moving)) // empty targets: those of deleted claims are not known
+	in.Moving = make([]string, p.countDeleting(moving)) // an empty target for each node whose claim is being deleted
 	for _, n := range p.nodes {
 		node := n.claim.Status.NodeName
 		if slices.Contains(moving, node) || n.isMoving() {
@@ -33,7 +33,7 @@ func (d *Reconciler) Waves(pool string, candidates, moving []string) (allowed []
 			continue
 		}
 		_, drifts := drift.First(n.verdicts)
-		if len(n.verdicts) == 0 && n.isYoung && !n.isFit { // the node tries its target
+		if len(n.verdicts) == 0 && n.isYoung && !n.isFit { // the node will show whether its target works
 			in.Trying = append(in.Trying, n.target)
 		}
 		isCandidate := node != "" && (candidates == nil || slices.Contains(candidates, node))
@@ -61,7 +61,7 @@ func (p poolDrift) countDeleting(moving []string) int {
 }
 
 // HoldReason returns why the user must approve a mass drift of the pool before its drifted nodes are replaced. It is
-// empty if no mass drift waits for approval, or before the first pass.
+// empty if no mass drift waits for approval, before the first pass, or if d is nil: then only budgets limit drift.
 func (d *Reconciler) HoldReason(pool string) string {
 	if d == nil {
 		return ""

@@ -131,14 +131,13 @@ func (pg *PlacementGroups) resolve(d TemplateData, s *OfferedType) (*PlacementGr
 	return g, g.checkPartition(p)
 }
 
-// checkTenancy returns an error for tenancy host, which is not emulated, and for dedicated instances of a type that has
-// none.
+// checkTenancy returns an error for tenancy host, which is not emulated, and for dedicated T2 instances: EC2 has none.
 func checkTenancy(tenancy string, s *OfferedType) error {
 	switch tenancy {
 	case "", TenancyDefault:
 		return nil
 	case TenancyDedicated:
-		if strings.HasPrefix(s.Facts.Name, "t2.") { // T2 has no dedicated instances
+		if strings.HasPrefix(s.Facts.Name, "t2.") {
 			return failure.New("Unsupported", "The requested configuration is currently not supported. Please check the documentation for supported configurations.")
 		}
 		return nil

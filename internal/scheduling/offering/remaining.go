@@ -16,7 +16,6 @@ type RemainingLimits struct {
 	nodes int      // number of further nodes allowed; math.MaxInt if unlimited
 }
 
-// limitNodes is the name of the limit on the number of nodes.
 const limitNodes = "nodes"
 
 // newRemainingLimits subtracts the usage of the pool in the snapshot from its limits.

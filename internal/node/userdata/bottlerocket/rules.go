@@ -39,7 +39,8 @@ func (c *settingsCheck) reportContradictions(settings map[string]any) {
 	}
 	if len(withoutPeriod) > 0 {
 		c.r.Report(userdata.SettingInvalid, userdata.Certain, userdata.NeverJoins, c.positionOf("settings.kubernetes.eviction-soft"),
-			"settings.kubernetes.eviction-soft%s has no grace period; as it is, the kubelet does not start", userdata.InParentheses(withoutPeriod[0])).
+			"settings.kubernetes.eviction-soft%s has no grace period; as it is, the kubelet does not start",
+			userdata.InParentheses(withoutPeriod[0])).
 			Suggest("write it into settings.kubernetes.eviction-soft-grace-period", "")
 	}
 }
@@ -189,7 +190,7 @@ func keyed(keyForm string, keyOK func(string) bool, entry rule) rule {
 				entryName = name + "." + key
 			}
 			if !keyOK(key) {
-				c.reject(below, "", "%s has a key%s that is not %s", name, userdata.InParentheses(key), keyForm)
+				c.reject(below, "", "a key%s of %s must be %s", userdata.InParentheses(key), name, keyForm)
 				continue
 			}
 			entry(c, entryName, below, table[key])

@@ -47,7 +47,6 @@ type configCheck struct {
 }
 
 // JudgeConfig reports fields in s.Config that the kubelet ignores, and fields with which the kubelet does not start.
-// JudgeConfig checks only the configuration of a NodeConfig.
 func JudgeConfig(r *userdata.Reader, s userdata.Start) {
 	if s.By != userdata.ByNodeadm {
 		return // Bottlerocket writes the configuration itself; bootstrap.sh takes flags
@@ -158,7 +157,8 @@ func (c *configCheck) checkText(path string, value any, rejectType func(want str
 // checkDuration checks a value that must be text such as "30s", within durationBounds.
 func (c *configCheck) checkDuration(path string, value any) {
 	if s, ok := value.(string); !ok {
-		c.reject(path, "write the value in quotes, with a unit", `%s must be a duration such as "30s", but is %s`, path, jsonTypeName(value))
+		c.reject(path, "write the value in quotes, with a unit", `%s must be a duration such as "30s", but is %s`,
+			path, jsonTypeName(value))
 	} else if d, err := time.ParseDuration(s); err != nil {
 		c.reject(path, "", `%s must be a duration such as "30s" or "1m30s"`, path)
 	} else if bounds, ok := durationBounds[path]; ok && (d < bounds[0] || d > bounds[1]) {
@@ -220,7 +220,7 @@ func (c *configCheck) checkTexts(path string, table map[string]any) {
 		case !isText && table[key] != nil:
 			c.reject(path, "write the value in quotes", "%s must be text, but is %s", name, jsonTypeName(table[key]))
 		case len(keys) > 0 && !slices.Contains(keys, key):
-			c.reject(path, "", "%s has a key%s that is not one of %s", path, userdata.InParentheses(key), strings.Join(keys, ", "))
+			c.reject(path, "", "a key%s of %s must be one of %s", userdata.InParentheses(key), path, strings.Join(keys, ", "))
 		case len(keys) == 0: // any text is valid
 		case path == "evictionSoftGracePeriod":
 			if _, err := time.ParseDuration(s); err != nil {
@@ -234,8 +234,7 @@ func (c *configCheck) checkTexts(path string, table map[string]any) {
 	}
 }
 
-// reportUnknown reports a field that the kubelet does not know. The kubelet ignores this field
-// and uses the others.
+// reportUnknown reports a field that the kubelet does not know, and ignores.
 func (c *configCheck) reportUnknown(table, path, name string) {
 	certainty := userdata.Likely // a kubelet of another version may have this field
 	if minor := Minor(c.r); minor == newestMinor {
@@ -334,7 +333,7 @@ func judgeGateFlag(r *userdata.Reader, a userdata.Argument, harm userdata.Severi
 		case gate == "" || strings.Contains(gate, "…"): // "…" stands for text that only the instance knows
 		case !ok || err != nil:
 			r.Report(userdata.SettingInvalid, userdata.Certain, harm, a.At,
-				"--feature-gates has a gate%s that is neither true nor false; as it is, the kubelet does not start", userdata.InParentheses(name)).
+				"a gate%s of --feature-gates must be true or false; as it is, the kubelet does not start", userdata.InParentheses(name)).
 				Suggest("write Name=true,Name=false", "")
 		default:
 			judgeGate(r, name, on, a.At, harm)

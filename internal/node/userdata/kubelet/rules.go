@@ -20,7 +20,6 @@ var durationBounds = map[string][2]time.Duration{
 	"imageMaximumGCAge":                          {0, forever},
 }
 
-// reportContradictions reports fields that contradict each other.
 func (c *configCheck) reportContradictions() {
 	c.checkAges()
 	c.checkEnforcement()
@@ -33,7 +32,8 @@ func (c *configCheck) reportContradictions() {
 	periods, _ := c.start.Config["evictionSoftGracePeriod"].(map[string]any)
 	for _, signal := range slices.Sorted(maps.Keys(soft)) {
 		if periods[signal] == nil {
-			c.reject("evictionSoft", "write it into evictionSoftGracePeriod", "evictionSoft%s has no grace period", userdata.InParentheses(signal))
+			c.reject("evictionSoft", "write it into evictionSoftGracePeriod", "evictionSoft%s has no grace period",
+				userdata.InParentheses(signal))
 		}
 	}
 }
@@ -87,7 +87,8 @@ func (c *configCheck) checkEnforcement() {
 				fix = "write " + near
 			}
 			c.reject("enforceNodeAllocatable", fix,
-				"enforceNodeAllocatable has an entry%s that is not one of none, pods, system-reserved, kube-reserved", userdata.InParentheses(name))
+				"an entry%s of enforceNodeAllocatable must be one of none, pods, system-reserved, kube-reserved",
+				userdata.InParentheses(name))
 		case needs != "" && !c.isSet(needs):
 			c.reject("enforceNodeAllocatable", "set "+needs, "enforceNodeAllocatable has %s without %s", name, needs)
 		case name == "none" && len(listed) > 1:
@@ -101,7 +102,6 @@ func (c *configCheck) checkEnforcement() {
 	}
 }
 
-// checkPulls reports a maxParallelImagePulls above 1 where serializeImagePulls is true.
 func (c *configCheck) checkPulls() {
 	serial, _ := c.start.Config["serializeImagePulls"].(bool)
 	if parallel, ok := c.start.Config["maxParallelImagePulls"].(float64); ok && serial && parallel > 1 {

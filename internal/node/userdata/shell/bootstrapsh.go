@@ -206,7 +206,6 @@ func (s *shCall) fill() {
 	}
 }
 
-// reportSwallowedOptions reports an option whose value is another option.
 func (s *shCall) reportSwallowedOptions() {
 	for _, option := range ShOptions {
 		if value, ok := s.options[option]; ok && slices.Contains(ShOptions, value.Text) {
