@@ -96,7 +96,7 @@ func (s *Stage) playHealthy(ctx context.Context, mode string, out *Healthy) erro
 			_ = scene.waitGone(context.WithoutCancel(ctx))
 		}
 	}()
-	const withoutPods = false // doctor runs first
+	const withPods = false // doctor runs before the pods are created
 	for _, v := range variants() {
 		isDefaultMode := v.mode == "" && mode == ekscluster.AuthBoth
 		if v.mode != mode && !isDefaultMode {
@@ -105,7 +105,7 @@ func (s *Stage) playHealthy(ctx context.Context, mode string, out *Healthy) erro
 		s.sceneCount++
 		scene := NewScene(s.Lab, fmt.Sprintf("healthy-%s-%d", v.name, s.sceneCount))
 		scenes = append(scenes, scene)
-		if err := s.Setup(ctx, scene, Fault{Name: v.name, AuthMode: mode, Break: v.change}, withoutPods); err != nil {
+		if err := s.Setup(ctx, scene, Fault{Name: v.name, AuthMode: mode, Break: v.change}, withPods); err != nil {
 			return fmt.Errorf("%s: %w", v.name, err)
 		}
 	}
