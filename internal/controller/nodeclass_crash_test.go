@@ -16,7 +16,8 @@ import (
 // resource is left.
 func TestCrashDuringFirstReconcileOfAClass(t *testing.T) {
 	t.Parallel()
-	crashAfterEachWrite(t, 4, createAndDeleteWithCrash)
+	const minWrites = 4 // the finalizer, the instance profile, its role, the status
+	crashAfterEachWrite(t, minWrites, createAndDeleteWithCrash)
 }
 
 // createAndDeleteWithCrash reconciles a new class in a process that ends after crashAfter writes. Then the class is

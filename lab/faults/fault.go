@@ -53,7 +53,7 @@ type Fault struct {
 // All returns all faults, in the order of the layers of diagnosis.
 func All() []Fault {
 	all := slices.Concat(mappingFaults(), roleFaults(), networkFaults(), endpointFaults(), planFaults(), bootFaults(),
-		armFaults(), classFaults(), fleetFaults(), daemonFaults(), publicFaults(),
+		armFaults(), classFaults(), fleetFaults(), daemonFaults(), routeFaults(),
 		launchFaults(), imageFaults(), scriptFaults(), instanceFaults(), aclFaults(), groupFaults())
 	layers := map[string]diagnosis.Layer{}
 	for _, c := range checks.Checks() {

@@ -94,7 +94,7 @@ func fleetFaults() []Fault {
 		{
 			Name:             "feature-gate-unknown",
 			What:             "custom image: the kubelet gets a feature gate that it does not know",
-			Check:            "TAINT-3",
+			Check:            "TAINT-3", // it also checks the kubelet's flags
 			Cause:            "knows no such feature gate",
 			ExpectSuspicious: true,
 			Break: breakUserData(func(text string) string {
@@ -196,8 +196,8 @@ func (s *Scene) authorities() (right, wrong string, err error) {
 	return right, wrong, err
 }
 
-// publicFaults are faults of subnets with a route to an internet gateway.
-func publicFaults() []Fault {
+// routeFaults are faults of the default route of the nodes' subnet: to an internet gateway or to a NAT gateway.
+func routeFaults() []Fault {
 	return []Fault{{
 		Name:  "public-subnet-without-address",
 		What:  "the nodes' subnet routes to an internet gateway, and nodes get no public address",

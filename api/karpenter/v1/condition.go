@@ -1,6 +1,6 @@
 package v1
 
-// ConditionReady summarizes the dependents of a ConditionSet, for NodePool, NodeClaim, EC2NodeClass and NodeOverlay.
+// ConditionReady is True if all conditions that it depends on are True, and False if one of them is False.
 const ConditionReady = "Ready"
 
 // Reasons of any condition. ConditionSet writes them itself. The reason of a condition that is True is the condition's type.
@@ -52,11 +52,11 @@ const (
 	// ConditionInitialized is True once the Node is ready and has the requested resources. It becomes False only if the kubelet
 	// creates a new Node.
 	ConditionInitialized = "Initialized"
-	// ConditionConsolidatable is True if no pod was bound to the node or left it for consolidateAfter.
+	// ConditionConsolidatable is True if no pod was bound to the node, and none left it, during the last consolidateAfter.
 	ConditionConsolidatable = "Consolidatable"
 	// ConditionDrifted is True if the node differs from its NodePool or EC2NodeClass; the reason names the part.
 	ConditionDrifted = "Drifted"
-	// ConditionDriftObserved takes the place of Drifted if the NodePool has joiner.sh/drift: observe: drifted nodes are not replaced.
+	// ConditionDriftObserved replaces Drifted if the NodePool's annotation joiner.sh/drift is observe. Drifted nodes are then not replaced.
 	ConditionDriftObserved = "DriftObserved"
 	// ConditionDrained is True once the pods of a deleted node are evicted.
 	ConditionDrained = "Drained"
@@ -85,6 +85,6 @@ const (
 	ReasonResourceNotRegistered         = "ResourceNotRegistered"         // a device plugin has not reported its devices yet
 	ReasonDRADriverPoolsNotPublished    = "DRADriverPoolsNotPublished"    // a DRA driver has not published its devices yet
 	ReasonDraining                      = "Draining"                      // pods are still on the node
-	ReasonTerminationGracePeriodElapsed = "TerminationGracePeriodElapsed" // the grace period ended first
+	ReasonTerminationGracePeriodElapsed = "TerminationGracePeriodElapsed" // the grace period ended before all volumes were detached
 	ReasonConsistencyCheckFailed        = "ConsistencyCheckFailed"        // the Node has less than its instance type promises
 )

@@ -28,7 +28,7 @@ func Checks() []index.Check {
 	return []index.Check{
 		{ID: "BOOT-1", Title: "the controller has the cluster's current endpoint", Layer: diagnosis.LayerBoot, Judge: judgeEndpointSetting},
 		symptomCheck("BOOT-2", "the cluster's certificate authority is trusted", consoleCheck{[]diagnosis.Symptom{diagnosis.Untrusted},
-			"the kubelet does not trust the API server's certificate: the user data has another cluster's certificate authority, or bootstraps twice",
+			"the kubelet does not trust the API server's certificate: the user data has another cluster's certificate authority, or starts the bootstrap a second time without a certificate authority",
 			func(ix *index.Index, class string) []fix.Step {
 				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("in spec.userData write the certificate authority of the cluster"),
 					fix.Call("eks", "describe-cluster", fix.P("--name", fix.ClusterName(ix.Evidence.Name)), ix.RegionParam(),
@@ -37,7 +37,7 @@ func Checks() []index.Check {
 		symptomCheck("BOOT-3", "the instance's clock is correct", consoleCheck{[]diagnosis.Symptom{diagnosis.ClockWrong},
 			"the instance's clock is wrong, so AWS and the API server refuse what it signs",
 			func(_ *index.Index, class string) []fix.Step {
-				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("remove changes of chrony from spec.userData, or select an image with chrony in spec.amiSelectorTerms: server 169.254.169.123")}
+				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("in spec.userData remove changes of chrony's configuration, or in spec.amiSelectorTerms select an image whose chrony uses the server 169.254.169.123")}
 			}}),
 		{ID: "BOOT-4", Title: "image and AMI family belong together", Layer: diagnosis.LayerBoot, Judge: judgeFamily},
 		symptomCheck("BOOT-5", "the image has nodeadm", consoleCheck{[]diagnosis.Symptom{diagnosis.NodeadmAbsent},
@@ -93,7 +93,7 @@ func Checks() []index.Check {
 						"the instance has no credentials, so it cannot read the configuration of its cluster",
 						func(_ *index.Index, class string) []fix.Step {
 							return []fix.Step{fix.Show("get", fix.NodeClass(class), "-o",
-								"jsonpath={.status.instanceProfile}").With("then: aws iam get-instance-profile: it must have the node role")}
+								"jsonpath={.status.instanceProfile}").With("then: aws iam get-instance-profile --instance-profile-name PROFILE; the profile must have the node role")}
 						}})
 			}},
 		{
@@ -244,7 +244,7 @@ func judgeFamily(ix *index.Index) []diagnosis.Finding {
 				certainty = diagnosis.Certain
 			}
 			out = append(out, diagnosis.ReportBroken(subject, certainty,
-				"its AMI family is %s, and its image %s is one of %s: the image does not understand the user data", c.Family, i.ID, family).
+				"its AMI family is %s, and its image %s is for %s: the image does not understand the user data", c.Family, i.ID, family).
 				With(ix.Evidence.Images.Source+": "+i.ID+" is "+
 					i.Name).With(index.Lines(seen)...).Explaining(diagnosis.UnknownPart, diagnosis.ScriptAbsent,
 				diagnosis.NodeadmFailed, diagnosis.ScriptFailed).FixedBy(setFamily(c, family)))
@@ -266,7 +266,7 @@ func setFamily(c diagnosis.Class, family string) fix.Step {
 // console shows, or else selects AWS's image for the current family of the class.
 func familyFix(c diagnosis.Class, seen []index.Occurrence) fix.Step {
 	if family := nodeclass.FamilyOnConsole(seen); family != "" && family != c.Family {
-		return setFamily(c, family).With("the console shows that the image is one of %s", family)
+		return setFamily(c, family).With("the console shows that the image is for %s", family)
 	}
 	edit := fix.Edit(fix.NodeClass(c.Name)).With("spec.amiFamily must be the family of the image; with Custom, spec.userData must start the kubelet itself")
 	return nodeclass.AWSImageOr(c, edit, func(s fix.Step) fix.Step {

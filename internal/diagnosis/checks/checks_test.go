@@ -234,7 +234,7 @@ func bootFaults() map[string][]fault {
 		"BOOT-3": {{breaks: line("SignatureDoesNotMatch: Signature expired"), cause: "clock is wrong", fix: "169.254.169.123"}},
 		"BOOT-4": {
 			{breaks: func(s *situation) { s.class().Family = "AL2" },
-				cause: "AMI family is AL2, and its image ami-1 is one of AL2023", fix: `"amiFamily":"AL2023"`},
+				cause: "AMI family is AL2, and its image ami-1 is for AL2023", fix: `"amiFamily":"AL2023"`},
 			{breaks: func(s *situation) {
 				s.class().Family = "Custom"
 				s.addConsoleLine("Unhandled unknown content-type (application/node.eks.aws) userdata: 'apiVersion'")

@@ -66,7 +66,7 @@ func anyObject(t *rapid.T, now time.Time) client.Object {
 	case 12:
 		return pick[client.Object](t, "pool", anyPool(t), anyNodeClass(t))
 	case 13:
-		return anyGroup(t)
+		return anySelectingObject(t)
 	}
 	return anyPod(t, now)
 }
@@ -109,6 +109,7 @@ func anyPod(t *rapid.T, now time.Time) *corev1.Pod {
 	return pod
 }
 
+// owner returns an owner reference with the UID of anyDaemonSet's objects: only DaemonSets are matched by UID.
 func owner(kind, name string) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{Kind: kind, Name: name, UID: types.UID("u1-kube-system" + name), Controller: ptr.To(true)}}
 }
@@ -214,7 +215,7 @@ func anyClaim(t *rapid.T, now time.Time) *karpv1.NodeClaim {
 			pods = append(pods, anyNamespace(t)+"/"+anyName(t, "p", 7))
 		}
 		c.Annotations = map[string]string{conversion.AnnotationPods: strings.Join(pods, ",")}
-		c.CreationTimestamp.Time = kubetest.Noon.Add(time.Minute)
+		c.CreationTimestamp.Time = kubetest.Noon.Add(time.Minute) // a pod younger than the claim is not the planned pod
 	}
 	return c
 }
@@ -267,6 +268,7 @@ func anyDaemonSet(t *rapid.T) *appsv1.DaemonSet {
 	return d
 }
 
+// anyCSINode has the name of a node, or of a claim: a claim without a Node is a node with the claim's name.
 func anyCSINode(t *rapid.T) *storagev1.CSINode {
 	n := &storagev1.CSINode{ObjectMeta: anyMeta(t, "", pick(t, "node", anyName(t, "n", 5), anyName(t, "k", 6)))}
 	if chance(t, "no drivers", 5) {
@@ -293,9 +295,10 @@ func anyNodeClass(t *rapid.T) *awsv1.EC2NodeClass {
 	return c
 }
 
-func anyGroup(t *rapid.T) client.Object {
+// anySelectingObject returns an object whose selector groups pods for the default spread constraints.
+func anySelectingObject(t *rapid.T) client.Object {
 	namespace := anyNamespace(t)
-	switch rapid.IntRange(0, 3).Draw(t, "group") {
+	switch rapid.IntRange(0, 3).Draw(t, "selecting kind") {
 	case 0:
 		return &corev1.Service{ObjectMeta: anyMeta(t, namespace, anyName(t, "svc", 2)), Spec: corev1.ServiceSpec{Selector: anyLabels(t)}}
 	case 1:

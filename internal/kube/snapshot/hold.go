@@ -199,11 +199,11 @@ func EvictionCost(pod *corev1.Pod) float64 {
 	cost := 1.0
 	if text, ok := pod.Annotations[corev1.PodDeletionCost]; ok {
 		if deletion, err := strconv.ParseInt(text, 10, 32); err == nil {
-			cost += float64(deletion) / (1 << 27) // Karpenter's divisor: at most 16
+			cost += float64(deletion) / (1 << 27) // Karpenter's divisor; adds from -16 to 16
 		}
 	}
 	if pod.Spec.Priority != nil {
-		cost += float64(*pod.Spec.Priority) / (1 << 25) // Karpenter's divisor: 30 for the highest priority of users
+		cost += float64(*pod.Spec.Priority) / (1 << 25) // Karpenter's divisor; adds 30 for the highest priority of users
 	}
 	return min(max(cost, 0), 10)
 }

@@ -3,7 +3,7 @@ package catalog
 import "testing"
 
 // TestAttachments compares the limits with the table in aws-ebs-csi-driver 1.5x, which was made from
-// DescribeInstanceTypes. The volumes that a node boots with are not subtracted yet.
+// DescribeInstanceTypes. The limits include the volumes that a node boots with.
 func TestAttachments(t *testing.T) {
 	t.Parallel()
 	const shared, alone = true, false // whether each further interface reduces the number
@@ -51,6 +51,7 @@ func TestAttachments(t *testing.T) {
 }
 
 // TestVolumes: Type.Volumes leaves out boot volumes, and further interfaces if they share the limit.
+// The VPC CNI adds one further interface.
 func TestVolumes(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -58,11 +59,11 @@ func TestVolumes(t *testing.T) {
 		set  Settings
 		want int64
 	}{
-		"one root, one spare interface": {"m5.large", Settings{}, 25},
-		"a local disk":                  {"m5d.large", Settings{}, 24},
-		"interfaces do not count":       {"m7i.large", Settings{}, 31},
-		"xen":                           {"t2.medium", Settings{}, 38},
-		"bottlerocket has two volumes":  {"m7i.large", Settings{Family: Bottlerocket}, 30},
+		"a root volume, one further interface": {"m5.large", Settings{}, 25},
+		"a local disk":                         {"m5d.large", Settings{}, 24},
+		"interfaces do not count":              {"m7i.large", Settings{}, 31},
+		"xen":                                  {"t2.medium", Settings{}, 38},
+		"bottlerocket has two volumes":         {"m7i.large", Settings{Family: Bottlerocket}, 30},
 		"bottlerocket's volumes are mapped": {"m7i.large",
 			Settings{Family: Bottlerocket, Volumes: []Volume{{Device: "/dev/xvda"}, {Device: "/dev/xvdb"}}}, 30},
 		"windows":                    {"m7i.large", Settings{Family: Windows2022, Volumes: []Volume{{Device: "/dev/sda1"}}}, 31},

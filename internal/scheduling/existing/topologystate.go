@@ -39,8 +39,8 @@ type TopologyState struct {
 // LabelDomains is the domains of one label.
 type LabelDomains struct {
 	Values  []string     // the domains, sorted
-	Offers  []bitset.Set // by domain: the offers in it; the last set has those without the label
-	Nodes   []bitset.Set // by domain: the nodes in it, as indices into Rooms.Nodes; the last set has those without the label
+	Offers  []bitset.Set // by domain: its offers, by index in Stock.Offers; the last set has those without the label
+	Nodes   []bitset.Set // by domain: its nodes, by index in Rooms.Nodes; the last set has those without the label
 	OfferAt []int        // by offer: its domain; len(Values) without the label
 	nodeAt  []int        // by node: its domain; len(Values) without the label
 }
@@ -90,7 +90,7 @@ func NewTopologyState(q *podgroup.Queue, a *offering.Acceptance, r *Rooms, all [
 		t.addResidents(q, n, i, &r.Hosts[i])
 	}
 	for i := range all {
-		if all[i].Leaving { // the residents that stay on the node still count in its zone
+		if all[i].Leaving { // the residents that stay on the node still count in its domains
 			t.addResidents(q, &all[i], -1, nil)
 			t.countClosedNode(q, &all[i])
 		}
@@ -216,8 +216,9 @@ func (t *TopologyState) addResidents(q *podgroup.Queue, n *cluster.Node, number 
 }
 
 // countClosedNode counts a node that accepts no new pods. If a pod that a spread counts stays on the node, the spread
-// counts the node's domain, or the node itself if the spread is over host names. A node on which no pod stays does not
-// count, as if it were removed already. Otherwise no pod could be moved off the last node of a zone.
+// counts the node's domain, or the node itself if the spread is over host names. A node on which no such pod stays does
+// not count, as if it were removed already. Otherwise its domain could have the minimum of 0 pods, and the spread would
+// reject the node's pods in other domains.
 func (t *TopologyState) countClosedNode(q *podgroup.Queue, n *cluster.Node) {
 	remaining := map[int]int{} // number of pods on the node, by group over host names
 	for _, resident := range n.Residents {

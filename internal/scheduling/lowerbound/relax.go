@@ -9,15 +9,16 @@ import (
 // relaxation is an upper bound on the worth of the pods on one instance of a kind, when pods may be fractional. The
 // worth of a pod is its dual price.
 //
-// It is a Lagrangian relaxation of the room. At any non-negative rates, pods that fit are worth at most the price of
-// the whole room plus the profits of the pods. The profit of a pod is its worth minus its payment for its requests at
-// the rates. The sum of the profits includes each class with a positive profit, with as many pods as its number of
-// pods, its size and its caps allow. Cutting planes find the rates that minimize the upper bound.
+// It is a Lagrangian relaxation of the room. A rate is the price of all of an instance's room for one resource. A pod
+// pays, for each resource, the rate times the part of the room that it requests. Its profit is its worth minus what it
+// pays. At any non-negative rates, pods that fit are worth at most the sum of the rates plus the profits of the pods.
+// The profits of each class with a positive profit are included, for as many pods as k.maxPods and the shared caps
+// allow. Cutting planes find the rates that minimize the upper bound.
 type relaxation struct {
 	kind    *kind
 	most    float64   // upper bound on the worth
-	rates   []float64 // by resource: price of the whole room; these rates prove most
-	profits []float64 // by position in kind.classes: worth minus payment at the rates
+	rates   []float64 // by resource: the rates at which the upper bound is most
+	profits []float64 // by position in kind.classes: profit of a pod at the rates
 	pods    []float64 // by position in kind.classes: the best fractional pods found
 	steps   int       // numbers read or written
 }
@@ -25,7 +26,7 @@ type relaxation struct {
 // gain has the pods of a class that are worth more than they pay.
 type gain struct {
 	at     int // position in kind.classes
-	shared int // class.shared
+	shared int // class.shared: index into Problem.Caps of a group that has other classes, too; -1: none
 	profit float64
 	n      int // number of pods
 }
@@ -41,12 +42,12 @@ func (p *part) relax(k *kind, dualPrice []float64, threshold float64, planes int
 	n := len(k.room)
 	s := newSimplex(n + 1)
 	for r := range n {
-		s.low[r], s.high[r] = -2*k.price, 0 // a rate is −price of its row: from 0 to twice the price of the node
+		s.low[r], s.high[r] = -2*k.price, 0 // a rate is −price of its row; any limit above 0 keeps the bound valid
 	}
 	s.low[n], s.high[n] = -1e6*k.price, 1e6*k.price // the row that makes the weights of the vertices add up to 1
 	s.columns = append(s.columns, column{rows: []int32{int32(n)}, values: []float64{1}})
 	s.reprice()
-	vertices := [][]gain{nil} // by column; the first has no pods
+	vertices := [][]gain{nil} // by column: its pods; the first column has none
 	rates := slices.Clone(k.rates)
 	for range planes {
 		profits, gains := p.gains(k, dualPrice, rates)
@@ -64,7 +65,7 @@ func (p *part) relax(k *kind, dualPrice []float64, threshold float64, planes int
 		if out.most <= threshold {
 			break
 		}
-		s.columns, vertices = append(s.columns, p.plane(k, dualPrice, gains)), append(vertices, gains)
+		s.columns, vertices = append(s.columns, p.columnOf(k, dualPrice, gains)), append(vertices, gains)
 		s.solve()
 		if out.most+s.value() < planesTolerance*k.price { // no rates prove less than −value
 			break
@@ -107,9 +108,9 @@ func (p *part) mix(k *kind, s *simplex, vertices [][]gain) []float64 {
 	return pods
 }
 
-// plane returns the column of these pods: their worth as a negative cost and, by resource, the part of the room that
-// they request.
-func (p *part) plane(k *kind, dualPrice []float64, pods []gain) column {
+// columnOf returns the column of these pods, which is a cutting plane for the rates: their worth as a negative cost
+// and, by resource, the part of the room that they request.
+func (p *part) columnOf(k *kind, dualPrice []float64, pods []gain) column {
 	n := len(k.room)
 	c := column{rows: make([]int32, n+1), values: make([]float64, n+1)}
 	for r := range c.rows {
@@ -128,9 +129,9 @@ func (p *part) plane(k *kind, dualPrice []float64, pods []gain) column {
 	return c
 }
 
-// gains returns the profit of a pod of each class, which is its worth minus its payment at these rates. For the classes
-// with a positive profit, it also returns how many pods one instance could hold if it had only pods of the class. The
-// classes of a shared group divide the cap of the group, highest profit first.
+// gains returns the profit of a pod of each class at these rates. For the classes with a positive profit, it also
+// returns how many pods one instance could hold if it had only pods of the class. The classes of a shared group divide
+// the cap of the group, highest profit first.
 func (p *part) gains(k *kind, dualPrice, rates []float64) ([]float64, []gain) {
 	perUnit := make([]float64, len(rates)) // by resource: price of one unit
 	for r, rate := range rates {

@@ -88,7 +88,7 @@ func demoCommand() *cobra.Command {
 	keep := false
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "show the main job: pods go from Pending to Running on new nodes, and empty nodes are removed",
+		Short: "show what Joiner does: pods go from Pending to Running on new nodes, and empty nodes are removed",
 		Args:  withJoiner(&o.Joiner),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if keep {
