@@ -20,8 +20,7 @@ func TestCrashDuringFirstReconcileOfAClass(t *testing.T) {
 	crashAfterEachWrite(t, minWrites, createAndDeleteWithCrash)
 }
 
-// createAndDeleteWithCrash reconciles a new class in a process that ends after crashAfter writes. Then the class is
-// deleted, and the next process removes its resources. It returns the number of writes of the first process.
+// createAndDeleteWithCrash ends the first process after crashAfter writes, and returns the number of its writes.
 func createAndDeleteWithCrash(t *testing.T, crashAfter int) int {
 	t.Helper()
 	r := newRig(t, "t3.medium")

@@ -178,8 +178,8 @@ const (
 	ReasonRunInstancesAuthCheckFailed         = "RunInstancesAuthCheckFailed"         // IAM denies RunInstances
 	ReasonUserDataSizeLimitExceeded           = "UserDataSizeLimitExceeded"           // the user data is larger than EC2 accepts
 	ReasonInvalidKubeletConfiguration         = "InvalidKubeletConfiguration"         // the kubelet does not know the setting or value
-	ReasonUnsupportedKubeletConfiguration     = "UnsupportedKubeletConfiguration"     // user data of the AMI family cannot express the setting
-	ReasonPreflightInvalid                    = "PreflightInvalid"                    // the annotation joiner.sh/preflight has an unknown value
+	ReasonUnsupportedKubeletConfiguration     = "UnsupportedKubeletConfiguration"     // the AMI family's user data cannot express the setting
+	ReasonPreflightInvalid                    = "PreflightInvalid"                    // AnnotationPreflight has an unknown value
 )
 
 // StatusConditions returns the conditions of the EC2NodeClass. Ready depends on the six conditions listed below and on

@@ -3,7 +3,7 @@ package v1
 // ConditionReady is True if all conditions that it depends on are True, and False if one of them is False.
 const ConditionReady = "Ready"
 
-// Reasons of any condition. ConditionSet writes them itself. The reason of a condition that is True is the condition's type.
+// Reasons of any condition. ConditionSet writes them itself. The reason of a True condition is its type.
 const (
 	// ReasonAwaitingReconciliation is the reason of a condition that no controller has set yet.
 	ReasonAwaitingReconciliation = "AwaitingReconciliation"
@@ -52,11 +52,12 @@ const (
 	// ConditionInitialized is True once the Node is ready and has the requested resources. It becomes False only if the kubelet
 	// creates a new Node.
 	ConditionInitialized = "Initialized"
-	// ConditionConsolidatable is True if no pod was bound to the node, and none left it, during the last consolidateAfter.
+	// ConditionConsolidatable is True if in the last consolidateAfter no pod was bound to the node and none left it.
 	ConditionConsolidatable = "Consolidatable"
 	// ConditionDrifted is True if the node differs from its NodePool or EC2NodeClass; the reason names the part.
 	ConditionDrifted = "Drifted"
-	// ConditionDriftObserved replaces Drifted if the NodePool's annotation joiner.sh/drift is observe. Drifted nodes are then not replaced.
+	// ConditionDriftObserved replaces Drifted if the NodePool's annotation joiner.sh/drift is observe. Drifted
+	// nodes are then not replaced.
 	ConditionDriftObserved = "DriftObserved"
 	// ConditionDrained is True once the pods of a deleted node are evicted.
 	ConditionDrained = "Drained"

@@ -25,6 +25,11 @@ func Checks() []index.Check {
 			return append(nodeclass.Problems(ix, id), judgeSymptom(ix, id, c)...)
 		}}
 	}
+	fallbackCheck := func(id, title string, c consoleCheck) index.Check {
+		return index.Check{ID: id, Title: title, Layer: diagnosis.LayerBoot, Fallback: true, Judge: func(ix *index.Index) []diagnosis.Finding {
+			return judgeSymptom(ix, id, c)
+		}}
+	}
 	return []index.Check{
 		{ID: "BOOT-1", Title: "the controller has the cluster's current endpoint", Layer: diagnosis.LayerBoot, Judge: judgeEndpointSetting},
 		symptomCheck("BOOT-2", "the cluster's certificate authority is trusted", consoleCheck{[]diagnosis.Symptom{diagnosis.Untrusted},
@@ -46,19 +51,12 @@ func Checks() []index.Check {
 				return []fix.Step{fix.Merge(fix.NodeClass(class),
 					fix.At(fix.List{fix.At(fix.Text("al2023@latest"), "alias")}, "spec", "amiSelectorTerms"))}
 			}}),
-		{
-			ID:       "BOOT-6",
-			Title:    "nodeadm configures the node",
-			Layer:    diagnosis.LayerBoot,
-			Fallback: true,
-			Judge: func(ix *index.Index) []diagnosis.Finding {
-				return judgeSymptom(ix, "BOOT-6",
-					consoleCheck{[]diagnosis.Symptom{diagnosis.NodeadmFailed}, "nodeadm fails on the instance before it has configured the kubelet",
-						func(_ *index.Index, class string) []fix.Step {
-							return []fix.Step{fix.Edit(fix.NodeClass(class)).With("correct the part of the NodeConfig in spec.userData that the console names"),
-								renderUserData(class)}
-						}})
-			}},
+		fallbackCheck("BOOT-6", "nodeadm configures the node", consoleCheck{[]diagnosis.Symptom{diagnosis.NodeadmFailed},
+			"nodeadm fails on the instance before it has configured the kubelet",
+			func(_ *index.Index, class string) []fix.Step {
+				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("correct the part of the NodeConfig in spec.userData that the console names"),
+					renderUserData(class)}
+			}}),
 		symptomCheck("BOOT-7", "the image accepts its user data and joins this cluster with it", consoleCheck{
 			[]diagnosis.Symptom{diagnosis.BadSettings},
 			"Bottlerocket refuses the settings in the user data, so no kubelet starts",
@@ -82,33 +80,18 @@ func Checks() []index.Check {
 			func(_ *index.Index, class string) []fix.Step {
 				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("remove the creation of swap from spec.userData; in the NodePool exclude the types that come with swap, m1 and c1")}
 			}}),
-		{
-			ID:       "BOOT-12",
-			Title:    "instances have credentials",
-			Layer:    diagnosis.LayerBoot,
-			Fallback: true,
-			Judge: func(ix *index.Index) []diagnosis.Finding {
-				return judgeSymptom(ix, "BOOT-12",
-					consoleCheck{[]diagnosis.Symptom{diagnosis.NoCredentials},
-						"the instance has no credentials, so it cannot read the configuration of its cluster",
-						func(_ *index.Index, class string) []fix.Step {
-							return []fix.Step{fix.Show("get", fix.NodeClass(class), "-o",
-								"jsonpath={.status.instanceProfile}").With("then: aws iam get-instance-profile --instance-profile-name PROFILE; the profile must have the node role")}
-						}})
-			}},
-		{
-			ID:       "BOOT-13",
-			Title:    "scripts of the user data succeed",
-			Layer:    diagnosis.LayerBoot,
-			Fallback: true,
-			Judge: func(ix *index.Index) []diagnosis.Finding {
-				return judgeSymptom(ix, "BOOT-13",
-					consoleCheck{[]diagnosis.Symptom{diagnosis.ScriptFailed}, "a script of the user data fails before the kubelet starts",
-						func(_ *index.Index, class string) []fix.Step {
-							return []fix.Step{fix.Edit(fix.NodeClass(class)).With("in spec.userData correct the script that the console names"),
-								renderUserData(class)}
-						}})
-			}},
+		fallbackCheck("BOOT-12", "instances have credentials", consoleCheck{[]diagnosis.Symptom{diagnosis.NoCredentials},
+			"the instance has no credentials, so it cannot read the configuration of its cluster",
+			func(_ *index.Index, class string) []fix.Step {
+				return []fix.Step{fix.Show("get", fix.NodeClass(class), "-o", "jsonpath={.status.instanceProfile}").
+					With("then: aws iam get-instance-profile --instance-profile-name PROFILE; the profile must have the node role")}
+			}}),
+		fallbackCheck("BOOT-13", "scripts of the user data succeed", consoleCheck{[]diagnosis.Symptom{diagnosis.ScriptFailed},
+			"a script of the user data fails before the kubelet starts",
+			func(_ *index.Index, class string) []fix.Step {
+				return []fix.Step{fix.Edit(fix.NodeClass(class)).With("in spec.userData correct the script that the console names"),
+					renderUserData(class)}
+			}}),
 		{ID: "BOOT-16", Title: "EC2's status checks pass", Layer: diagnosis.LayerBoot, Judge: judgeStatus},
 		{ID: "IMDS-2", Title: "instances can read their own metadata", Layer: diagnosis.LayerBoot, Judge: judgeMetadata},
 		symptomCheck("BOOT-17", "requests to the cluster's own addresses bypass the proxy", consoleCheck{[]diagnosis.Symptom{diagnosis.Proxied},
@@ -141,8 +124,7 @@ func renderUserData(class string) fix.Step {
 		fix.Text("--instance-type"), fix.Text("m5.large"))
 }
 
-// consequences returns further symptoms that the cause may lead to: with a wrong clock, an instance may get no
-// credentials.
+// consequences returns NoCredentials for a wrong clock, which may cause it.
 func (c consoleCheck) consequences() []diagnosis.Symptom {
 	if slices.Contains(c.symptoms, diagnosis.ClockWrong) {
 		return []diagnosis.Symptom{diagnosis.NoCredentials}
@@ -196,8 +178,8 @@ func judgeEndpointSetting(ix *index.Index) []diagnosis.Finding {
 		FixedBy(fix.UnsetEnv(ix.ControllerDeployment(), "CLUSTER_ENDPOINT").With("the controller then reads the endpoint from EKS"))}
 }
 
-// familyOf returns the AMI family in the name of an image; empty if the name shows none. isOfficial is true if the name
-// has the form of AWS's own images.
+// familyOf returns the AMI family in the name of an image; empty if the name shows none. isOfficial: the name has the
+// form of AWS's own images.
 func familyOf(name string) (family string, isOfficial bool) {
 	lower := strings.ToLower(name)
 	isOfficial = strings.HasPrefix(lower, "amazon-eks-") || strings.HasPrefix(lower, "bottlerocket-aws-") ||
@@ -262,8 +244,7 @@ func setFamily(c diagnosis.Class, family string) fix.Step {
 	return fix.Merge(fix.NodeClass(c.Name), fix.At(fix.Family(family), "spec", "amiFamily"))
 }
 
-// familyFix returns the step after which the AMI family of a class matches its image. The step sets the family that the
-// console shows, or else selects AWS's image for the current family of the class.
+// familyFix returns a step that sets the AMI family that the console shows, or else selects AWS's image for the family.
 func familyFix(c diagnosis.Class, seen []index.Occurrence) fix.Step {
 	if family := nodeclass.FamilyOnConsole(seen); family != "" && family != c.Family {
 		return setFamily(c, family).With("the console shows that the image is for %s", family)
@@ -275,7 +256,7 @@ func familyFix(c diagnosis.Class, seen []index.Occurrence) fix.Step {
 }
 
 // minorOf returns the Kubernetes minor version in the name of an image, for example 33 in
-// amazon-eks-node-al2023-x86_64-standard-1.33-v20250501; false if the name has none.
+// amazon-eks-node-1.33-v20250501; false if the name has none.
 func minorOf(name string) (int, bool) {
 	for _, part := range strings.Split(name, "-") {
 		major, minor, ok := strings.Cut(part, ".")

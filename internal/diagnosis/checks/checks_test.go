@@ -10,10 +10,8 @@ import (
 	. "github.com/joiner-sh/joiner/internal/diagnosis/checks"
 )
 
-// unauthorized is a line of a console with the symptom Unauthorized.
 const unauthorized = `[   31.7] kubelet[1893]: E0501 12:00:00.1 1893 kubelet_node_status.go:116] "Unable to register node with API server" err="Unauthorized" node="ip-10-0-0-2.ec2.internal"`
 
-// timeout is a line of a console with the symptom TimedOut.
 const timeout = `[   31.7] kubelet[1893]: E0501 12:00:00.1 1893 kubelet_node_status.go:116] "Unable to register node with API server" err="Post \"https://abc.eks.amazonaws.com/api/v1/nodes\": dial tcp 10.0.1.5:443: i/o timeout"`
 
 // fault is a problem of the healthy cluster, and the finding that its check must return. The finding must come first,

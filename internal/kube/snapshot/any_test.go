@@ -28,14 +28,13 @@ import (
 // The any functions return random objects. These share a few names, so that they often refer to each other, and
 // sometimes to a missing object.
 
-// pick returns one of the choices. The parameter what names the choice in rapid's output, here and below.
+// pick returns one of the choices. Here and below, what names the choice in rapid's output.
 func pick[T any](t *rapid.T, what string, choices ...T) T {
 	return choices[rapid.IntRange(0, len(choices)-1).Draw(t, what)]
 }
 
 func chance(t *rapid.T, what string, n int) bool { return rapid.IntRange(1, n).Draw(t, what) == 1 }
 
-// anyName returns one of count names.
 func anyName(t *rapid.T, prefix string, count int) string {
 	return fmt.Sprint(prefix, rapid.IntRange(0, count-1).Draw(t, prefix))
 }
@@ -109,7 +108,7 @@ func anyPod(t *rapid.T, now time.Time) *corev1.Pod {
 	return pod
 }
 
-// owner returns an owner reference with the UID of anyDaemonSet's objects: only DaemonSets are matched by UID.
+// owner uses UIDs of anyDaemonSet: only DaemonSets are matched by UID.
 func owner(kind, name string) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{Kind: kind, Name: name, UID: types.UID("u1-kube-system" + name), Controller: ptr.To(true)}}
 }
@@ -133,17 +132,21 @@ func addConstraints(t *rapid.T, pod *corev1.Pod) {
 	term := corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: anySelector(t),
 		NamespaceSelector: pick(t, "namespaces", nil, &metav1.LabelSelector{},
 			&metav1.LabelSelector{MatchLabels: map[string]string{"team": "x"}})}
-	preferred := []corev1.WeightedPodAffinityTerm{{Weight: 10, PodAffinityTerm: term}}
+	required, preferred := []corev1.PodAffinityTerm{term}, []corev1.WeightedPodAffinityTerm{{Weight: 10, PodAffinityTerm: term}}
+	a := &corev1.Affinity{}
 	switch rapid.IntRange(0, 9).Draw(t, "affinity") {
 	case 0:
-		pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}}}
+		a.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required}
 	case 1:
-		pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: preferred}}
+		a.PodAntiAffinity = &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: preferred}
 	case 2:
-		pod.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}}}
+		a.PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required}
 	case 3:
-		pod.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: preferred}}
+		a.PodAffinity = &corev1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: preferred}
+	default:
+		return
 	}
+	pod.Spec.Affinity = a
 }
 
 // setPlacement binds the pod, nominates a node or leaves it pending, and sometimes protects it from disruption.
@@ -215,7 +218,7 @@ func anyClaim(t *rapid.T, now time.Time) *karpv1.NodeClaim {
 			pods = append(pods, anyNamespace(t)+"/"+anyName(t, "p", 7))
 		}
 		c.Annotations = map[string]string{conversion.AnnotationPods: strings.Join(pods, ",")}
-		c.CreationTimestamp.Time = kubetest.Noon.Add(time.Minute) // a pod younger than the claim is not the planned pod
+		c.CreationTimestamp.Time = kubetest.Noon.Add(time.Minute) // planned pods are older than the claim
 	}
 	return c
 }
@@ -268,7 +271,7 @@ func anyDaemonSet(t *rapid.T) *appsv1.DaemonSet {
 	return d
 }
 
-// anyCSINode has the name of a node, or of a claim: a claim without a Node is a node with the claim's name.
+// anyCSINode: a claim without a Node is a node with the claim's name.
 func anyCSINode(t *rapid.T) *storagev1.CSINode {
 	n := &storagev1.CSINode{ObjectMeta: anyMeta(t, "", pick(t, "node", anyName(t, "n", 5), anyName(t, "k", 6)))}
 	if chance(t, "no drivers", 5) {
@@ -295,7 +298,7 @@ func anyNodeClass(t *rapid.T) *awsv1.EC2NodeClass {
 	return c
 }
 
-// anySelectingObject returns an object whose selector groups pods for the default spread constraints.
+// anySelectingObject: its selector groups pods for the default spread constraints.
 func anySelectingObject(t *rapid.T) client.Object {
 	namespace := anyNamespace(t)
 	switch rapid.IntRange(0, 3).Draw(t, "selecting kind") {

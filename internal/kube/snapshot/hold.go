@@ -62,7 +62,7 @@ func (h BlockingPod) String() string {
 	return text
 }
 
-// joined returns "remark; owner", or the remark alone if owner is empty.
+// joined returns "remark; owner", or the remark without an owner.
 func joined(remark, owner string) string {
 	if owner == "" {
 		return remark
@@ -145,16 +145,14 @@ func isPodReady(pod *corev1.Pod) bool {
 	return false
 }
 
-// isEvicted reports whether the pod is evicted when its node is drained. Static pods, and pods that tolerate the
-// disruption taint, are not evicted.
+// isEvicted reports whether a drain evicts the pod: not if it is static or tolerates the disruption taint.
 func isEvicted(pod *corev1.Pod) bool {
 	taint := karpv1.DisruptedTaint()
 	disrupted := requirements.Taint{Key: taint.Key, Effect: requirements.Effect(taint.Effect)}
 	return !conversion.IsStatic(pod) && !requirements.Tolerated(disrupted, conversion.Tolerations(pod.Spec.Tolerations))
 }
 
-// protectedUntil returns when the duration in the pod's annotation ends. It returns zero if the annotation has no
-// duration or the pod has not started.
+// protectedUntil returns when the duration in the pod's annotation ends; zero without a duration or start.
 func protectedUntil(pod *corev1.Pod) time.Time {
 	span, err := time.ParseDuration(pod.Annotations[karpv1.AnnotationDoNotDisrupt])
 	if err != nil || pod.Status.StartTime == nil {

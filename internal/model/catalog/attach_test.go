@@ -51,7 +51,6 @@ func TestAttachments(t *testing.T) {
 }
 
 // TestVolumes: Type.Volumes leaves out boot volumes, and further interfaces if they share the limit.
-// The VPC CNI adds one further interface.
 func TestVolumes(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -59,11 +58,11 @@ func TestVolumes(t *testing.T) {
 		set  Settings
 		want int64
 	}{
-		"a root volume, one further interface": {"m5.large", Settings{}, 25},
-		"a local disk":                         {"m5d.large", Settings{}, 24},
-		"interfaces do not count":              {"m7i.large", Settings{}, 31},
-		"xen":                                  {"t2.medium", Settings{}, 38},
-		"bottlerocket has two volumes":         {"m7i.large", Settings{Family: Bottlerocket}, 30},
+		"a root volume, the CNI's interface": {"m5.large", Settings{}, 25},
+		"a local disk":                       {"m5d.large", Settings{}, 24},
+		"interfaces do not count":            {"m7i.large", Settings{}, 31},
+		"xen":                                {"t2.medium", Settings{}, 38},
+		"bottlerocket has two volumes":       {"m7i.large", Settings{Family: Bottlerocket}, 30},
 		"bottlerocket's volumes are mapped": {"m7i.large",
 			Settings{Family: Bottlerocket, Volumes: []Volume{{Device: "/dev/xvda"}, {Device: "/dev/xvdb"}}}, 30},
 		"windows":                    {"m7i.large", Settings{Family: Windows2022, Volumes: []Volume{{Device: "/dev/sda1"}}}, 31},

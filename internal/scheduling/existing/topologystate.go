@@ -51,9 +51,8 @@ type FewestPods struct {
 	Nodes int // number of nodes among which the minimum is taken
 }
 
-// NewTopologyState computes the domains for the rules of the queue, and counts the residents of nodes, in the domain
-// counts and in r.Hosts. No pods may be added to r afterwards. all are the nodes of the snapshot, including leaving
-// ones.
+// NewTopologyState computes the domains for the rules of the queue, and counts the residents of nodes in DomainCounts
+// and r.Hosts. No pods may be added to r afterwards. all has the nodes of the snapshot, also leaving ones.
 func NewTopologyState(q *podgroup.Queue, a *offering.Acceptance, r *Rooms, all []cluster.Node) *TopologyState {
 	t := &TopologyState{
 		Keys:          map[string]*LabelDomains{},
@@ -101,7 +100,7 @@ func NewTopologyState(q *podgroup.Queue, a *offering.Acceptance, r *Rooms, all [
 	return t
 }
 
-// valuesOf returns the values of a label on the leaving nodes that have residents.
+// valuesOf returns the label's values on leaving nodes with residents.
 func valuesOf(key string, nodes []cluster.Node) []string {
 	var out []string
 	for i := range nodes {
@@ -112,8 +111,8 @@ func valuesOf(key string, nodes []cluster.Node) []string {
 	return out
 }
 
-// newLabelDomains returns the domains of a label. offers and nodes have the offers and the nodes by their value of the
-// label, and more has the values of leaving nodes.
+// newLabelDomains returns the domains of a label. offers and nodes are by value of the label; more has the values on
+// leaving nodes.
 func newLabelDomains(offers, nodes *bitset.Column, more []string, offerCount, nodeCount int) *LabelDomains {
 	f := &LabelDomains{nodeAt: make([]int, nodeCount), OfferAt: make([]int, offerCount)}
 	f.Values = slices.Compact(slices.Sorted(slices.Values(slices.Concat(offers.Values, nodes.Values, more))))

@@ -26,7 +26,7 @@ type relaxation struct {
 // gain has the pods of a class that are worth more than they pay.
 type gain struct {
 	at     int // position in kind.classes
-	shared int // class.shared: index into Problem.Caps of a group that has other classes, too; -1: none
+	shared int // class.shared: index in Problem.Caps of a group with further classes; -1: none
 	profit float64
 	n      int // number of pods
 }
@@ -34,9 +34,8 @@ type gain struct {
 // planesTolerance is the accepted distance of the bound from its optimum, as a part of the instance's price.
 const planesTolerance = 1e-4
 
-// relax returns the relaxation for the dual prices. It stops when it has proved that the pods on an instance are
-// worth at most threshold, or after the given number of cutting planes. It starts at k.rates, and sets them to the
-// best rates.
+// relax returns the relaxation for the dual prices. It stops when the upper bound is at most threshold, or
+// after the given number of cutting planes. It starts at k.rates, and sets them to the best rates.
 func (p *part) relax(k *kind, dualPrice []float64, threshold float64, planes int) relaxation {
 	out := relaxation{kind: k, most: math.Inf(1)}
 	n := len(k.room)
@@ -47,7 +46,7 @@ func (p *part) relax(k *kind, dualPrice []float64, threshold float64, planes int
 	s.low[n], s.high[n] = -1e6*k.price, 1e6*k.price // the row that makes the weights of the vertices add up to 1
 	s.columns = append(s.columns, column{rows: []int32{int32(n)}, values: []float64{1}})
 	s.reprice()
-	vertices := [][]gain{nil} // by column: its pods; the first column has none
+	vertices := [][]gain{nil} // by column: its pods, a vertex; the first has none
 	rates := slices.Clone(k.rates)
 	for range planes {
 		profits, gains := p.gains(k, dualPrice, rates)
@@ -80,8 +79,7 @@ func (p *part) relax(k *kind, dualPrice []float64, threshold float64, planes int
 	return out
 }
 
-// mix returns the pods of the vertices, weighted as in the solution of the program and scaled down to fit the room. A
-// vertex is the pods of one column.
+// mix returns the pods of the vertices, weighted as in the solution of the program and scaled down to fit the room.
 func (p *part) mix(k *kind, s *simplex, vertices [][]gain) []float64 {
 	pods, used := make([]float64, len(k.classes)), make([]float64, len(k.room))
 	for i, j := range s.basis {

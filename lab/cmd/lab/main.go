@@ -31,7 +31,7 @@ func main() {
 	if code, ok := component.Run(os.Args[1:]); ok {
 		os.Exit(code)
 	}
-	// Silence the logs of client libraries in this process: the lab reports errors itself.
+	// Client libraries do not log: the lab reports errors itself.
 	klog.SetLogger(klog.Logger{})
 	ctrl.SetLogger(klog.Logger{})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -58,7 +58,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	return exitBadInput
 }
 
-// rootCommand returns the command lab. The command sets isParsed after it has parsed a valid command line.
+// rootCommand returns the command lab, which sets isParsed after it has parsed a valid command line.
 func rootCommand(isParsed *bool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "lab", Short: "A Kubernetes control plane beside an emulated AWS, on this host",
