@@ -255,8 +255,8 @@ func familyFix(c diagnosis.Class, seen []index.Occurrence) fix.Step {
 	})
 }
 
-// minorOf returns the Kubernetes minor version in the name of an image, for example 33 in
-// amazon-eks-node-1.33-v20250501; false if the name has none.
+// minorOf returns the Kubernetes minor version in the name of an image, for example 31 in
+// amazon-eks-node-1.31-v20250501; false if the name has none.
 func minorOf(name string) (int, bool) {
 	for _, part := range strings.Split(name, "-") {
 		major, minor, ok := strings.Cut(part, ".")
