@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-const unprivilegedID = 65534 // user and group nobody
+const unprivilegedID = 65534 // of the user and the group
 
 // TestUnprivileged runs TestSealedIRSA once more as the user `nobody`, if the test runs as root. Root runs the program
 // in the sandbox with the host's user ids. Any other user needs a user namespace, in which the program has the pod's

@@ -50,7 +50,7 @@ type EC2NodeClassSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!self.all(x, has(x.name) && (has(x.tags) || has(x.id)))",message="a term with name must not have other fields"
 	SecurityGroupSelectorTerms []SecurityGroupSelectorTerm `json:"securityGroupSelectorTerms" hash:"ignore"`
 	// CapacityReservationSelectorTerms select the capacity reservations to launch into. A reservation is used if any term
-	// selects it. Omitted: none. The last rule rejects an empty list.
+	// selects it. Omitted: none. The schema rejects an empty list.
 	// +kubebuilder:validation:MaxItems=30
 	// +kubebuilder:validation:XValidation:rule="self.all(x, has(x.tags) || has(x.id) || has(x.instanceMatchCriteria))",message="each term needs tags, id or instanceMatchCriteria"
 	// +kubebuilder:validation:XValidation:rule="!self.all(x, has(x.id) && (has(x.tags) || has(x.ownerID) || has(x.instanceMatchCriteria)))",message="a term with id must not have other fields"
@@ -128,7 +128,7 @@ type EC2NodeClassSpec struct {
 	// ConnectionTracking sets the idle timeouts of tracked connections.
 	// +optional
 	ConnectionTracking *ConnectionTracking `json:"connectionTracking,omitempty"`
-	// Context is the parameter Context of CreateFleet, which AWS documents as reserved.
+	// Context is passed to CreateFleet, which reserves it for AWS.
 	// +optional
 	Context *string `json:"context,omitempty"`
 	// CPUOptions are the CPU options of the instance.

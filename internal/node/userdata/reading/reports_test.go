@@ -144,7 +144,7 @@ func TestBottlerocketSettings(t *testing.T) {
 		"[settings.kernel]\nlockdown = \"strict\"":              "settings.kernel.lockdown must be one of none, integrity, confidentiality",
 		"[settings.kernel]\nlockdown = true":                    "lockdown must be text, but is true or false",
 		"[settings.kernel.sysctl]\n\"vm.max_map_count\" = true": "settings.kernel.sysctl.vm.max_map_count must be text",
-		"[settings.kernel.sysctl]\n\"../etc\" = \"1\"":          "a key of settings.kernel.sysctl",
+		"[settings.kernel.sysctl]\n\"../etc\" = \"1\"":          ") of settings.kernel.sysctl must be a name",
 		"[settings.kernel.sysctl.net.core]\nsomaxconn = \"1\"":  "settings.kernel.sysctl.net must be text, but is a table",
 		"[settings.kernel.modules.udf]\nallowed = \"false\"":    "settings.kernel.modules.udf.allowed must be true or false, but is text",
 		"[settings.kernel.modules.udf]\nallow = false":          "settings.kernel.modules.udf.allow is unknown to Bottlerocket",
