@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// roundTypes is the number of instance types in the market of the speed rows.
+// roundTypes is the number of instance types, at rounded prices, in the market of the speed rows.
 const roundTypes = 700
 
 func speed() []Workload {

@@ -80,7 +80,7 @@ func TestSweep(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		instances, claims []string
-		ready             string       // provider IDs of ready Nodes, as instance IDs
+		ready             string       // IDs of the instances whose Nodes are ready
 		breaker           loop.Breaker // zero fields have their defaults
 
 		wantInstances, wantClaims, wantHeld, wantSameName, wantLegacy string

@@ -22,8 +22,8 @@ cluster_state_node_count
 cluster_state_synced | plans use the informer caches directly, so no second state must be synchronized
 cluster_state_unsynced_time_seconds | as above
 cluster_utilization_percent resource_type
-consolidation_moves_total decision nodepool policy|in each scan, at most one move per node
-consolidation_score decision nodepool policy|of all candidate nodes, not of one NodePool; also for WhenEmptyOrUnderutilized
+consolidation_moves_total decision nodepool policy|counts at most one move per node in each scan
+consolidation_score decision nodepool policy|compares the saving with the price of all candidate nodes, not of one NodePool; also for WhenEmptyOrUnderutilized
 ec2nodeclasses_userdata_bytes nodeclass
 interruption_deleted_messages_total
 interruption_instance_status_unhealthy_total category

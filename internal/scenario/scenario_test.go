@@ -72,7 +72,7 @@ func TestErrorsNameTheLine(t *testing.T) {
 		"pods\n  web\n    spread app":                 "line 3: want SELECTOR over KEY",
 		"pods\n  web\n    spread a=b by rack":         "line 3: want SELECTOR over KEY, but the selector is followed by \"by rack\"",
 		"pods\n  web\n    spread = over rack":         "line 3: \"= over rack\" is not a selector: want KEY=VALUE",
-		"pods\n  web\n    spread a in (b over k":      "line 3: a in: want values with commas",
+		"pods\n  web\n    spread a in (b over k":      "line 3: a in: want values with commas between them",
 		"pods\n  web\n    spread a>b over rack":       "line 3: invalid operator or values: Gt [\"b\"]",
 		"pods\n  web\n    spread a over k far":        "line 3: far: want max-skew=N",
 		"pods\n  web\n    spread a over k max-skew=x": "line 3: max-skew=x: strconv.Atoi",

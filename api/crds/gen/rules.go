@@ -165,7 +165,7 @@ func rejectDomain(key, domain string, allowed []string) apiextensionsv1.Validati
 	return apiextensionsv1.ValidationRule{
 		Rule: fmt.Sprintf(`%s in [%s] || !%s.find("^([^/]+)").endsWith(%q)`,
 			key, strings.Join(quoted, ", "), key, domain),
-		Message: fmt.Sprintf("labels under %s are set for you; use one that is well known, or another domain", domain),
+		Message: fmt.Sprintf("labels under %s must be well-known labels: use one of these, or another domain", domain),
 	}
 }
 
@@ -173,7 +173,7 @@ func rejectDomain(key, domain string, allowed []string) apiextensionsv1.Validati
 func rejectKey(key, label string) apiextensionsv1.ValidationRule {
 	return apiextensionsv1.ValidationRule{
 		Rule:    fmt.Sprintf(`%s != %q`, key, label),
-		Message: fmt.Sprintf("the label %s is set for you; leave it out", label),
+		Message: fmt.Sprintf("the label %s is set for you: leave it out", label),
 	}
 }
 

@@ -67,8 +67,8 @@ type NodeClaimTemplate struct {
 
 // ObjectMeta is the metadata that a NodePool copies to its NodeClaims and Nodes.
 type ObjectMeta struct {
-	// Labels of the NodeClaim and the Node. kubernetes.io/hostname and keys of karpenter.sh are rejected, and
-	// keys of karpenter.k8s.aws except the well-known ones.
+	// Labels of the NodeClaim and the Node. Under karpenter.sh, only karpenter.sh/capacity-type is allowed; under
+	// karpenter.k8s.aws, only the well-known labels. kubernetes.io/hostname is rejected.
 	// +kubebuilder:validation:MaxProperties=100
 	// +mapType=atomic
 	// +optional
@@ -111,7 +111,7 @@ type NodeClaimTemplateSpec struct {
 
 // Disruption defines when and how many nodes of a NodePool may be disrupted voluntarily.
 type Disruption struct {
-	// ConsolidateAfter is how long no pod may have been bound to a node, or have left it, before it is consolidated.
+	// ConsolidateAfter is how long a node must be unchanged before it is consolidated: no pod was bound, and none left.
 	// "Never" disables consolidation, of empty nodes too.
 	ConsolidateAfter NillableDuration `json:"consolidateAfter"`
 	// ConsolidationPolicy defines which nodes may be consolidated.

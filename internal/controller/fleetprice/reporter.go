@@ -19,7 +19,7 @@ import (
 const (
 	// Interval is the shortest time between two comparisons.
 	Interval = 15 * time.Second
-	// pauseFactor times its duration is the pause after a comparison: the loop works at most 1 % of the time.
+	// The pause after a comparison is pauseFactor times as long as the comparison: the loop works at most 1 % of the time.
 	pauseFactor = 100
 	// logInterval is the shortest time between two log lines.
 	logInterval = 5 * time.Minute

@@ -16,7 +16,7 @@ func policy(t *testing.T, statements ...string) Policy {
 }
 
 // TestConditions checks the operators against IAM's rules: absent keys, several values in the policy or the request,
-// prefixes and suffixes.
+// and ForAllValues:, ForAnyValue: and IfExists around operators.
 func TestConditions(t *testing.T) {
 	t.Parallel()
 	const tag = "aws:ResourceTag/team"

@@ -20,8 +20,8 @@ import (
 	karpv1alpha1 "github.com/joiner-sh/joiner/api/karpenter/v1alpha1"
 )
 
-// Scheme returns a new scheme with every kind that Joiner reads or writes: Kubernetes kinds and the kinds of
-// Karpenter's two groups.
+// Scheme returns a new scheme with every kind that Joiner reads from or writes to the Kubernetes API: Kubernetes kinds
+// and the kinds of Karpenter's two groups.
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	err := errors.Join(

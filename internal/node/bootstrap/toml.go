@@ -14,7 +14,7 @@ import (
 // Values keep their text. Comments are lost.
 type tomlDoc struct {
 	tables  []*tomlTable
-	blocked []string // first path that must be a table for set, but has another value; nil: none
+	blocked []string // first parent of a key that set was given, if it is not a table; nil: none
 }
 
 type tomlTable struct {

@@ -15,8 +15,8 @@ import (
 )
 
 // foreignHint returns a hint to replace a foreign label by the standard label; empty if the label is not foreign.
-// Another system sets a foreign label on its nodes. A NodePool must not set a foreign label, because its value may be
-// wrong for the nodes of the NodePool.
+// A label is foreign if another system sets it on its nodes, or if its value names a capacity type. A NodePool must not
+// set a foreign label, because its value may be wrong for the nodes of the NodePool.
 func (e *explanation) foreignHint(key string, ask requirements.Values, pool *offering.Pool) string {
 	value, _ := ask.Single()
 	foreign, ok := catalog.ForeignLabelOf(key, value)
@@ -68,8 +68,8 @@ func (e *explanation) noPoolHint(asks string, ask requirements.Values) string {
 }
 
 // nearestType returns the instance type that the user probably meant: the type of the same family with the most similar
-// name. The result is empty if some instance type has the required size, because the required type may exist in other
-// regions.
+// name. The result is empty if the name of any type ends with the same size, such as xlarge: then the name is probably
+// correct, and the type may exist in other regions.
 func (e *explanation) nearestType(ask requirements.Values) string {
 	value, _ := ask.Single()
 	family, size, ok := strings.Cut(value, ".")
