@@ -59,7 +59,8 @@ func judgeHome(ix *index.Index) []diagnosis.Finding {
 		return nil
 	}
 	return []diagnosis.Finding{diagnosis.ReportBroken("", diagnosis.Certain, "the EKS cluster named %s is not the cluster of the kubeconfig: the cluster's name is set wrong, or the kubeconfig is for another cluster", ix.Evidence.Name).
-		With(differences...).With(ix.Evidence.Cluster.Source, ix.Evidence.Identity.Source).Explaining(diagnosis.Unauthorized, diagnosis.Untrusted).
+		With(differences...).With(ix.Evidence.Cluster.Source, ix.Evidence.Identity.Source).
+		Explaining(diagnosis.Unauthorized, diagnosis.Untrusted).
 		FixedBy(fix.Call("eks", "list-clusters",
 			ix.RegionParam()).With("set settings.clusterName (CLUSTER_NAME) to the name of the cluster with endpoint %s", h.Endpoint))}
 }
