@@ -93,7 +93,7 @@ func hostileTerms(i int) []corev1.PodAffinityTerm {
 func TestHostileTenant(t *testing.T) {
 	hostile, ordinary := int(numberFrom(t, "LAB_HOSTILE", defaultHostile)), int(numberFrom(t, "LAB_ORDINARY", defaultOrdinary))
 	l := newLab(t, lab.Options{Cluster: "hostile"})
-	disableSchedulerEvents(t, l)
+	denyResource(t, l, "system:kube-scheduler", "events")
 	c := restartController(t, l)
 	for _, kind := range []string{"preferred-anti-affinity", "required-anti-affinity", "host-ports", "own-resources",
 		"topology-constraints", "long-selectors"} {

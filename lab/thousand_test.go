@@ -29,7 +29,8 @@ const defaultNodes = 100
 
 // TestThousandNodes, with LAB_NODES=1000, starts the controller with ten thousand pending pods, in an account with the
 // default limits of API calls. The controller must plan a thousand nodes at once and launch exactly those. All of them
-// join, and EC2 throttles almost none of the calls.
+// join, and EC2 throttles almost none of the calls. LAB_NOMINATIONS=0 takes the permission for nominations from the
+// controller, to compare the API server's response times.
 //
 // The pods exist before the controller starts. Otherwise kube-scheduler would limit the speed: a pod must be
 // unschedulable before a node is launched for it, and kube-scheduler tries a few hundred pods per second here.
@@ -38,7 +39,11 @@ func TestThousandNodes(t *testing.T) {
 	pods := 10 * nodes
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // etcd and a thousand kubelets run in this process, and memory is cheaper than CPU time
 	l := newLab(t, lab.Options{Cluster: "thousand", Throttle: world.EC2Throttle(), TokenCache: 10 * time.Minute})
-	disableSchedulerEvents(t, l)
+	// kube-scheduler's events are not needed. The two events per pod would be a fifth of all writes.
+	denyResource(t, l, "system:kube-scheduler", "events")
+	if numberFrom(t, "LAB_NOMINATIONS", 1) == 0 {
+		denyResource(t, l, lab.ControllerAccount, "pods/status") // the controller opens nodes without nominations
+	}
 	name := newTestNamespace(t, l)
 	apply(t, l,
 		class(l, name, "amiSelectorTerms: [{alias: al2023@latest}]"),
@@ -53,10 +58,15 @@ func TestThousandNodes(t *testing.T) {
 	createPods(t, l, name, pods, "177m", "128Mi")
 	watched.wait(t, l, 5*time.Minute, fmt.Sprintf("kube-scheduler to find no node for %d pods", pods),
 		func(s podCounts) bool { return s.unschedulable == pods })
+	before := readRequestTimes(t, l)
 	c := restartController(t, l)
 	watched.wait(t, l, 12*time.Minute, fmt.Sprintf("%d pods to run on %d nodes", pods, nodes), func(s podCounts) bool {
 		return s == podCounts{pods: pods, running: pods, usedNodes: nodes, nodes: nodes, ready: nodes}
 	})
+	answered := readRequestTimes(t, l).since(before)
+	t.Logf("the API server answered %d requests, half within %.0f ms and 99 %% within %.0f ms", answered.count(),
+		1000*answered.quantile(0.5), 1000*answered.quantile(0.99))
+	checkWrites(t, l, pods)
 	checkThrottling(t, l)
 	claims, providerIDs := claimsOf(t, l, name)
 	all := instancesOf(l, name)
@@ -71,17 +81,43 @@ func TestThousandNodes(t *testing.T) {
 	t.Logf("the controller took at most %d MiB of memory", peakMemory(t, c.PID())>>20)
 }
 
-// disableSchedulerEvents turns off kube-scheduler's events, which the test does not need. The two events per pod would
-// be a fifth of all writes.
-func disableSchedulerEvents(t *testing.T, l *lab.Lab) {
+// maxWritesPerPod is the maximum number of writes of the controller to the API server, divided by the number of pods.
+// There are ten pods per node.
+const maxWritesPerPod = 1.2
+
+// checkWrites counts the controller's writes to the API server in the audit log.
+func checkWrites(t *testing.T, l *lab.Lab, pods int) {
 	t.Helper()
-	roles := l.Kube.RbacV1().ClusterRoles()
-	role, err := roles.Get(t.Context(), "system:kube-scheduler", metav1.GetOptions{})
+	requests, err := l.ServiceAccounts.Requests(metav1.NamespaceSystem, lab.ControllerAccount)
 	if err != nil {
 		t.Fatal(err)
 	}
-	role.Rules = slices.DeleteFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "events") })
-	if _, err := roles.Update(t.Context(), role, metav1.UpdateOptions{}); err != nil {
+	total, byKind := 0, map[string]int{}
+	for r, n := range requests {
+		if slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, r.Verb) {
+			total += n
+			byKind[r.Verb+" "+r.Resource] += n
+		}
+	}
+	t.Logf("the controller wrote %d times, %.2f times per pod: %v", total, float64(total)/float64(pods), byKind)
+	if total == 0 || float64(total) > maxWritesPerPod*float64(pods) {
+		t.Errorf("the controller wrote %d times for %d pods, want at most %.1f times per pod", total, pods, maxWritesPerPod)
+	}
+}
+
+// denyResource removes the rules for a resource from a ClusterRole.
+func denyResource(t *testing.T, l *lab.Lab, role, resource string) {
+	t.Helper()
+	roles := l.Kube.RbacV1().ClusterRoles()
+	r, err := roles.Get(t.Context(), role, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range r.Rules {
+		r.Rules[i].Resources = slices.DeleteFunc(r.Rules[i].Resources, func(s string) bool { return s == resource })
+	}
+	r.Rules = slices.DeleteFunc(r.Rules, func(p rbacv1.PolicyRule) bool { return len(p.Resources) == 0 && len(p.NonResourceURLs) == 0 })
+	if _, err := roles.Update(t.Context(), r, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
