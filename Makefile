@@ -68,8 +68,8 @@ bin/karpenter:
 	@mkdir -p bin && hack/build bin/karpenter hack/karpenter github.com/aws/karpenter-provider-aws/cmd/controller
 
 .PHONY: bench-live
-bench-live: bin/joiner bin/lab bin/karpenter ## Joiner and Karpenter's own controller in the lab: prices, waiting times and evictions, to docs/benchmarks/live.md (SEEDS, SCRIPTS; PARALLEL: runs at the same time, default 1; ten minutes for each side of each seed and script)
-	@bin/lab live --joiner bin/joiner --karpenter bin/karpenter --seeds $(or $(SEEDS),101,102,103) --scripts $(or $(SCRIPTS),scale) --parallel $(or $(PARALLEL),1) --keep bin/live -o docs/benchmarks/live.md
+bench-live: bin/joiner bin/lab bin/karpenter ## Joiner and Karpenter's own controller in the lab: prices, waiting times and evictions, to docs/benchmarks/live.md (SEEDS, SCRIPTS; PARALLEL: runs at the same time, default 1; about a day)
+	@bin/lab live --joiner bin/joiner --karpenter bin/karpenter --vary --seeds $(or $(SEEDS),101,102,103,104,105,106,107,108,109,110,111,112) --scripts $(or $(SCRIPTS),scale,roll,waves,slow,reclaim,price,drift) --parallel $(or $(PARALLEL),1) --keep bin/live -o docs/benchmarks/live.md
 
 .PHONY: race
 race: ## parallel code of decisions under the race detector (needs a C compiler)

@@ -15,7 +15,6 @@ type Sample struct {
 	Pending   int           // pods of the workloads that have not run yet
 	CPU       time.Duration // CPU time of the controller since its start
 	Memory    int64         // resident memory of the controller, in bytes
-	AWSCalls  int           // calls to AWS since the start of the lab
 }
 
 // Phase has the figures of one phase of a script.

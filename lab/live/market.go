@@ -2,7 +2,10 @@ package live
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/joiner-sh/joiner/lab"
 )
 
 // Market has the capacity types and architectures that the NodePool of a run allows.
@@ -14,6 +17,31 @@ type Market struct {
 // OnDemand returns the market of most runs: on-demand instances of amd64.
 func OnDemand() Market {
 	return Market{CapacityTypes: []string{"on-demand"}, Architectures: []string{"amd64"}}
+}
+
+// AllowSpot adds spot instances to the market.
+func (m *Market) AllowSpot() {
+	if !slices.Contains(m.CapacityTypes, "spot") {
+		m.CapacityTypes = append(slices.Clip(m.CapacityTypes), "spot")
+	}
+}
+
+// Varied returns a spec without script and side. Twelve consecutive seeds have each combination of mix, capacity types
+// (on-demand, spot, both) and boot times once. A quarter of them allow both architectures.
+func Varied(seed uint64) Spec {
+	capacityTypes := [][]string{{"on-demand"}, {"spot"}, {"on-demand", "spot"}}
+	s := Spec{Mix: Constrained, Seed: seed, Boots: lab.BootEven,
+		Market: Market{CapacityTypes: capacityTypes[seed%3], Architectures: []string{"amd64"}}}
+	if seed%2 == 0 {
+		s.Mix = Plain
+	}
+	if seed/2%2 == 1 {
+		s.Boots = lab.BootStragglers
+	}
+	if seed%4 == 1 {
+		s.Market.Architectures = []string{"amd64", "arm64"}
+	}
+	return s
 }
 
 // String returns, for example, "on-demand, amd64".

@@ -117,7 +117,6 @@ func (r *run) sample() error {
 		return err
 	}
 	s := Sample{CPU: usage.CPU, Memory: usage.Memory}
-	s.AWSCalls, _ = r.lab.AWSCalls()
 	instances := r.lab.Instances()
 	for _, i := range instances {
 		if i.Alive() {

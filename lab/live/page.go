@@ -9,15 +9,14 @@ import (
 	"unicode"
 )
 
-// pair has the results of both sides for the same script, mix, market, boot times and seed.
+// pair has the results of both sides for the same script, mix and seed.
 type pair struct{ joiner, upstream Result }
 
 // key returns what all runs of a Kind have in common, as text.
-func (s Spec) key() string {
-	return fmt.Sprintf("%s, %s, %s, boot times %s", s.Script, s.Mix, s.Market, s.Boots)
-}
+func (s Spec) key() string { return fmt.Sprintf("%s, %s", s.Script, s.Mix) }
 
-// Kind is a kind of run: the pairs of all seeds with the same script, mix, market and boot times.
+// Kind is a kind of run: the pairs of all seeds with the same script and mix. Markets and boot times may differ between
+// the seeds, but not between the sides of a pair.
 type Kind struct {
 	Title string
 	pairs []pair // sorted by seed
@@ -136,23 +135,30 @@ func percent(a, b float64) float64 {
 func writeTable(b *strings.Builder, k Kind, plot string) {
 	var seeds []string
 	for _, p := range k.pairs {
-		seeds = append(seeds, fmt.Sprint(p.joiner.Seed))
+		s := p.joiner.Spec
+		seeds = append(seeds, fmt.Sprintf("%d (%s, boot times %s)", s.Seed, s.Market, s.Boots))
 	}
 	fmt.Fprintf(b, "## %s\n\n", k.Title)
 	if plot != "" {
 		fmt.Fprintf(b, "![Price over time with Joiner and with Karpenter, and the lower bound](%s)\n\n", plot)
 	}
-	fmt.Fprintf(b, "Seeds: %s. Each cell: median / worst.\n\n", strings.Join(seeds, ", "))
-	fmt.Fprintln(b, "| phase | figure | Joiner | Karpenter |")
-	fmt.Fprintln(b, "|---|---|---:|---:|")
+	fmt.Fprintf(b, "Seeds: %s.\n\nJoiner and Karpenter: median / worst. Last column: number of seeds for which the figure is higher with Joiner.\n\n",
+		strings.Join(seeds, "; "))
+	fmt.Fprintln(b, "| phase | figure | Joiner | Karpenter | higher |")
+	fmt.Fprintln(b, "|---|---|---:|---:|---:|")
 	for i, phase := range k.pairs[0].joiner.Phases {
 		for _, f := range figures() {
 			var joiner, upstream []float64
+			higher := 0
 			for _, p := range k.pairs {
-				joiner, upstream = append(joiner, f.value(p.joiner.Phases[i])), append(upstream, f.value(p.upstream.Phases[i]))
+				j, u := f.value(p.joiner.Phases[i]), f.value(p.upstream.Phases[i])
+				joiner, upstream = append(joiner, j), append(upstream, u)
+				if j > u {
+					higher++
+				}
 			}
-			row := "| %s | %s | " + f.format + " / " + f.format + " | " + f.format + " / " + f.format + " |\n"
-			fmt.Fprintf(b, row, phase.Name, f.name, median(joiner), worst(joiner), median(upstream), worst(upstream))
+			row := "| %s | %s | " + f.format + " / " + f.format + " | " + f.format + " / " + f.format + " | %d |\n"
+			fmt.Fprintf(b, row, phase.Name, f.name, median(joiner), worst(joiner), median(upstream), worst(upstream), higher)
 		}
 	}
 	var overpaid []float64

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"os/exec"
 	"time"
 
@@ -85,16 +86,18 @@ func (r *run) waitForPods(ctx context.Context, n int) (bool, error) {
 
 // counts are totals from the start of the run until the start or the end of a phase.
 type counts struct {
-	pods, instances int    // pods and instances that were seen
-	requests        int    // requests to the API server
+	pods, instances int // pods and instances that were seen
+	requests        int // requests to the API server
+	awsCalls        int
 	last            Sample // last sample
 }
 
 func (r *run) currentCounts(ctx context.Context) (counts, error) {
 	requests, err := r.requests(ctx)
+	calls, _ := r.lab.AWSCalls()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return counts{pods: len(r.pods), instances: len(r.instances), requests: requests, last: r.samples[len(r.samples)-1]}, err
+	return counts{pods: len(r.pods), instances: len(r.instances), requests: requests, awsCalls: calls, last: r.samples[len(r.samples)-1]}, err
 }
 
 // fill computes the figures of a phase, except those of plan. ran is the time when all pods ran.
@@ -107,7 +110,7 @@ func (r *run) fill(f *Phase, phaseStart, ran time.Time, before, after counts) {
 	f.Price15, f.Price = sampleAt(r.samples, ran.Sub(r.started)+15*time.Second).Price, end.Price
 	f.Paid, f.Instances = paid(r.samples, from, to), end.Instances
 	f.Launched = after.instances - before.instances
-	f.CPU, f.AWSCalls, f.Requests = end.CPU-before.last.CPU, end.AWSCalls-before.last.AWSCalls, after.requests-before.requests
+	f.CPU, f.AWSCalls, f.Requests = end.CPU-before.last.CPU, after.awsCalls-before.awsCalls, after.requests-before.requests
 	f.Restarted = max(0, after.pods-before.pods-r.expected)
 	for _, s := range r.samples {
 		if s.At >= from {
@@ -128,7 +131,8 @@ func (r *run) fill(f *Phase, phaseStart, ran time.Time, before, after counts) {
 	f.Waits = waitsOf(waits)
 }
 
-// plan returns the lower bound and the price of a fresh plan for the current workloads, in dollars per hour.
+// plan returns the lower bound and the price of a fresh plan for the current workloads, in dollars per hour. The prices
+// are those of the emulated AWS.
 func (r *run) plan(ctx context.Context) (bound, price float64, err error) {
 	var manifests bytes.Buffer
 	manifests.WriteString(r.Market.manifest("KarpenterNodeRole", r.lab.Cluster))
@@ -148,8 +152,9 @@ func (r *run) plan(ctx context.Context) (bound, price float64, err error) {
 			return 0, 0, err
 		}
 	}
-	cmd := exec.CommandContext(ctx, r.joiner, "plan", "-f", "-", "--region", r.lab.Region, "-o", "json")
+	cmd := exec.CommandContext(ctx, r.joiner, "plan", "-f", "-", "--from", "aws", "--region", r.lab.Region, "-o", "json")
 	cmd.Stdin = &manifests
+	cmd.Env = append(os.Environ(), r.lab.Environment()...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

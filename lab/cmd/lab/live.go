@@ -27,6 +27,7 @@ type liveFlags struct {
 	spot     bool
 	arm      bool
 	boots    string
+	vary     bool
 	keep     string
 	parallel int
 	out      string
@@ -49,6 +50,7 @@ func liveCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&f.spot, "spot", false, "also allow spot instances; the scripts reclaim and price always do")
 	cmd.Flags().BoolVar(&f.arm, "arm64", false, "also allow arm64")
 	cmd.Flags().StringVar(&f.boots, "boots", string(lab.BootEven), "boot times: even, stragglers")
+	cmd.Flags().BoolVar(&f.vary, "vary", false, "let the seed select mix, capacity types, architectures and boot times, instead of the flags for them")
 	cmd.Flags().StringVar(&f.keep, "keep", "", "folder for the results; a run with a result in the folder is not repeated; empty: results are not kept")
 	cmd.Flags().IntVar(&f.parallel, "parallel", 1, "runs at the same time, each in a process of its own; more than 1 needs --keep, and a core for each run")
 	cmd.Flags().StringVarP(&f.out, "output", "o", "", "write the tables into this page, between the two marker comments, and plots beside it; empty: print the tables")
@@ -100,7 +102,8 @@ func (f liveFlags) runInProcesses(cmd *cobra.Command) error {
 		group.Go(func() error {
 			run := exec.CommandContext(ctx, program, "live", "--joiner", f.programs.Joiner, "--karpenter", f.programs.Upstream,
 				"--scripts", spec.Script, "--mixes", string(spec.Mix), "--seeds", fmt.Sprint(spec.Seed), "--sides", string(spec.Side),
-				"--boots", string(spec.Boots), fmt.Sprint("--spot=", f.spot), fmt.Sprint("--arm64=", f.arm), "--keep", f.keep)
+				"--boots", string(spec.Boots), fmt.Sprint("--spot=", f.spot), fmt.Sprint("--arm64=", f.arm), fmt.Sprint("--vary=", f.vary),
+				"--keep", f.keep)
 			run.Stderr = cmd.ErrOrStderr()
 			run.Cancel = func() error { return run.Process.Signal(os.Interrupt) }
 			if err := run.Run(); err != nil {
@@ -134,20 +137,39 @@ func writePlots(page string, kinds []live.Kind) (map[string]string, error) {
 func (f liveFlags) specs() []live.Spec {
 	var out []live.Spec
 	for _, script := range f.scripts {
-		for _, mix := range f.mixes {
-			for _, seed := range f.seeds {
-				for _, side := range f.sides {
-					market := live.OnDemand()
-					if f.spot || script == "reclaim" || script == "price" {
-						market.CapacityTypes = []string{"on-demand", "spot"}
-					}
-					if f.arm {
-						market.Architectures = append(market.Architectures, "arm64")
-					}
-					out = append(out, live.Spec{Side: live.Side(side), Script: script, Mix: live.Mix(mix), Market: market,
-						Seed: uint64(seed), Boots: lab.BootTimes(f.boots)})
-				}
+		for _, spec := range f.workloads() {
+			spec.Script = script
+			if script == "reclaim" || script == "price" {
+				spec.Market.AllowSpot()
 			}
+			for _, side := range f.sides {
+				spec.Side = live.Side(side)
+				out = append(out, spec)
+			}
+		}
+	}
+	return out
+}
+
+// workloads returns the specs without script and side.
+func (f liveFlags) workloads() []live.Spec {
+	var out []live.Spec
+	if f.vary {
+		for _, seed := range f.seeds {
+			out = append(out, live.Varied(uint64(seed)))
+		}
+		return out
+	}
+	for _, mix := range f.mixes {
+		for _, seed := range f.seeds {
+			market := live.OnDemand()
+			if f.spot {
+				market.AllowSpot()
+			}
+			if f.arm {
+				market.Architectures = append(market.Architectures, "arm64")
+			}
+			out = append(out, live.Spec{Mix: live.Mix(mix), Market: market, Seed: uint64(seed), Boots: lab.BootTimes(f.boots)})
 		}
 	}
 	return out
