@@ -166,7 +166,7 @@ func (r *run) last() (Sample, error) {
 func (r *run) result() Result {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return Result{Spec: r.Spec, Phases: r.phases, Samples: r.samples}
+	return Result{Spec: r.Spec, Phases: r.phases, Samples: r.samples, Log: r.controller.Tail(maxLogLines)}
 }
 
 // requests returns the number of requests that all clients have sent to the API server since its start. It does not

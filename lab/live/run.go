@@ -38,7 +38,10 @@ type Result struct {
 	Spec
 	Phases  []Phase
 	Samples []Sample
+	Log     string `json:"-"` // the last maxLogLines lines of the controller's log
 }
+
+const maxLogLines = 20000
 
 // Run starts a lab and the controller, plays the script, and measures. log receives progress lines.
 func Run(ctx context.Context, p Programs, s Spec, log func(string)) (Result, error) {

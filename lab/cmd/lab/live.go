@@ -51,7 +51,7 @@ func liveCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&f.arm, "arm64", false, "also allow arm64")
 	cmd.Flags().StringVar(&f.boots, "boots", string(lab.BootEven), "boot times: even, stragglers")
 	cmd.Flags().BoolVar(&f.vary, "vary", false, "let the seed select mix, capacity types, architectures and boot times, instead of the flags for them")
-	cmd.Flags().StringVar(&f.keep, "keep", "", "folder for the results; a run with a result in the folder is not repeated; empty: results are not kept")
+	cmd.Flags().StringVar(&f.keep, "keep", "", "folder for the results and the controllers' logs; a run with a result in the folder is not repeated; empty: results are not kept")
 	cmd.Flags().IntVar(&f.parallel, "parallel", 1, "runs at the same time, each in a process of its own; more than 1 needs --keep, and a core for each run")
 	cmd.Flags().StringVarP(&f.out, "output", "o", "", "write the tables into this page, between the two marker comments, and plots beside it; empty: print the tables")
 	return cmd
@@ -206,5 +206,6 @@ func (f liveFlags) resultOf(cmd *cobra.Command, s live.Spec) (live.Result, error
 	if err != nil {
 		return r, err
 	}
-	return r, errors.Join(os.MkdirAll(f.keep, 0o755), os.WriteFile(path, data, 0o644))
+	logPath := strings.TrimSuffix(path, ".json") + ".log"
+	return r, errors.Join(os.MkdirAll(f.keep, 0o755), os.WriteFile(logPath, []byte(r.Log), 0o644), os.WriteFile(path, data, 0o644))
 }
