@@ -70,6 +70,24 @@ func (r *rig) clearNominations(t *testing.T) {
 	}
 }
 
+// addRules gives the pod anti-affinity and a spread over zones to pods with its labels.
+func (r *rig) addRules(t *testing.T, pod string) {
+	t.Helper()
+	var p corev1.Pod
+	if err := r.api.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: pod}, &p); err != nil {
+		t.Fatal(err)
+	}
+	p.Labels = map[string]string{"app": pod}
+	selector := &metav1.LabelSelector{MatchLabels: p.Labels}
+	p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: corev1.LabelHostname, LabelSelector: selector}}}}
+	p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{
+		{TopologyKey: corev1.LabelTopologyZone, MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: selector}}
+	if err := r.api.Update(t.Context(), &p); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // nominationRig has one claim with a launched instance, for the pods web and db.
 func nominationRig(t *testing.T, objects ...client.Object) *rig {
 	t.Helper()
@@ -80,6 +98,7 @@ func nominationRig(t *testing.T, objects ...client.Object) *rig {
 	r.reconcileClassAndPool(t)
 	r.addPendingPod(t, "web", "500m", "512Mi")
 	r.addPendingPod(t, "db", "500m", "512Mi")
+	r.addRules(t, "db")
 	r.plan(t)
 	r.reconcileClaims(t)
 	if n := len(r.claims(t)); n != 1 {

@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
@@ -66,7 +67,23 @@ func (c *Reconciler) actOnRegistered(ctx context.Context, v View, step lifecycle
 
 // open nominates the pods that the Node was launched for, and then removes the taint that kept other pods off it.
 func (c *Reconciler) open(ctx context.Context, v View, now time.Time) (*karpv1.NodeClaim, error) {
+	changed, err := c.assigned.exchange(ctx, c.Cache, v.Claim, v.node(), now)
+	if err != nil {
+		return nil, err
+	}
+	for _, claim := range changed {
+		pods := c.assigned.podsOf(claim)
+		if _, err := c.Objects.PatchClaim(ctx, claim, func(claim *karpv1.NodeClaim) { conversion.SetPods(claim, pods) }); err != nil {
+			c.Log.Warn("cannot write the pods of a NodeClaim: a plan may launch nodes for pods that have a place", "NodeClaim", claim.Name,
+				"error", err, "hint", kubeclient.Hint(err))
+		}
+	}
 	pods := c.waitingPods(ctx, v)
+	if c.Pods != nil {
+		for _, p := range pods {
+			c.Pods.Expect(types.UID(p.UID), v.node().Name) // exchanged pods were expected on another Node
+		}
+	}
 	nominated, err := c.nominate(ctx, pods, v.node().Name)
 	if err != nil {
 		// Open the Node all the same: the pods may still be bound as planned, and a closed Node helps no pod.
@@ -75,6 +92,7 @@ func (c *Reconciler) open(ctx context.Context, v View, now time.Time) (*karpv1.N
 	}
 	_, err = c.Objects.PatchNode(ctx, v.node(), removeTaint)
 	c.openings.done(v.Claim.UID, c.Now.Now())
+	c.assigned.forget(v.Claim.UID)
 	if err != nil {
 		return nil, err
 	}
@@ -119,11 +137,11 @@ type waitingPod struct {
 	nominated string // name of the node that the pod is nominated to; may be empty
 }
 
-// waitingPods returns the pending pods that the claim was created for.
+// waitingPods returns the pending pods that are planned for the claim.
 func (c *Reconciler) waitingPods(ctx context.Context, v View) []waitingPod {
 	var pods []waitingPod
 	for _, pod := range c.plannedPods(ctx, v.Claim) {
-		if pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && len(pod.Spec.SchedulingGates) == 0 {
+		if isWaiting(pod) {
 			ref := writer.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}
 			pods = append(pods, waitingPod{ref, pod.Status.NominatedNodeName})
 		}

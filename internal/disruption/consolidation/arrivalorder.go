@@ -53,18 +53,22 @@ func (sim *simulation) maxTries() int {
 	return 1
 }
 
-// orderCount returns the number of orders in which the simulation schedules this number of pods. Each order must
-// succeed.
-func (sim *simulation) orderCount(pods int) int {
-	if sim.order == smallFirst || pods <= maxUnorderedPods {
-		return 1
+// orderCount returns the number of orders in which the simulation schedules the pods. Each order must succeed. For pods
+// with rules, no order is always the worst, so these are scheduled in the drain orders too.
+func (sim *simulation) orderCount(arrivals []incomingPod) int {
+	switch {
+	case sim.order != smallFirst && len(arrivals) > maxUnorderedPods:
+		return drainOrderCount
+	case slices.ContainsFunc(arrivals, func(a incomingPod) bool { return isConstrained(a.pod) && followsRules(a.pod) }):
+		return drainOrderCount + 1
 	}
-	return drainOrderCount
+	return 1
 }
 
-// sort sorts the pods into order n. If there is only one order, constrained pods come first, then small pods.
-func (sim *simulation) sort(arrivals []incomingPod, n int) {
-	if sim.orderCount(len(arrivals)) > 1 {
+// sort sorts the pods into order n of count. If there is only one order, small pods come first; so they do in the order
+// after the drain orders.
+func sort(arrivals []incomingPod, n, count int) {
+	if count > 1 && n < drainOrderCount {
 		sortAsDrained(arrivals, n)
 		return
 	}
@@ -76,10 +80,10 @@ func (sim *simulation) sort(arrivals []incomingPod, n int) {
 
 // allOrders returns the pods in each of the orders in which the simulation schedules them.
 func (sim *simulation) allOrders(arrivals []incomingPod) [][]incomingPod {
-	out := make([][]incomingPod, sim.orderCount(len(arrivals)))
+	out := make([][]incomingPod, sim.orderCount(arrivals))
 	for n := range out {
 		out[n] = slices.Clone(arrivals)
-		sim.sort(out[n], n)
+		sort(out[n], n, len(out))
 	}
 	return out
 }
@@ -121,7 +125,7 @@ func pseudoRandom(id string, n int) float64 {
 	return float64(h.Sum64()>>11) / (1 << 53)
 }
 
-// rank returns 0 for constrained pods, which arrive first because they have only one possible node, and 1 for others.
+// rank returns 0 for constrained pods, which arrive first because package drain evicts them first, and 1 for others.
 func rank(p *cluster.Pod) int {
 	if isConstrained(p) {
 		return 0

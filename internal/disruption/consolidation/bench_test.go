@@ -40,6 +40,20 @@ func BenchmarkFindNothing(b *testing.B) {
 	}
 }
 
+// BenchmarkFindConstrained is like BenchmarkFind, but half of the pods have a topology spread or anti-affinity.
+func BenchmarkFindConstrained(b *testing.B) {
+	for _, pods := range []int{6_000, 30_000} {
+		b.Run(fmt.Sprint(pods/2, "-pods"), func(b *testing.B) {
+			d := dice(1)
+			mixed := mixedPods(pods, pods/200, &d)
+			constrainHalf(mixed)
+			in := fleet(b, []cluster.Pool{{Name: "general", NodeClass: "default"}}, mixed, realMarket(b, 48, 64))
+			scaleDown(&in, 50, &d)
+			measure(b, in)
+		})
+	}
+}
+
 func measure(b *testing.B, in consolidation.Input) {
 	b.Helper()
 	var out consolidation.Result

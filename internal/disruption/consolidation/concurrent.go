@@ -84,21 +84,27 @@ func (p *problem) newConcurrentMoves(moves []Move) concurrentMoves {
 // failingTogether returns the moves in left that have an unschedulable pod if all moves in left are made at once. left
 // and the result have indices into all.moves.
 func (p *problem) failingTogether(all concurrentMoves, left []int) map[int]bool {
-	removed, isLeft, pods := map[string]bool{}, map[string]bool{}, 0
+	removed, isLeft := map[string]bool{}, map[string]bool{}
+	var pods []incomingPod
 	smallest := resources.Amounts{CPU: math.MaxInt64, Memory: math.MaxInt64}
 	for _, i := range left {
 		isLeft[strconv.Itoa(i)] = true
 		for _, name := range all.moves[i].Nodes {
 			removed[name] = true
 		}
-		pods += len(all.incoming[i].pods)
+		pods = append(pods, all.incoming[i].pods...)
 		for _, a := range all.incoming[i].pods {
 			smallest.CPU, smallest.Memory = min(smallest.CPU, a.pod.Requests.CPU), min(smallest.Memory, a.pod.Requests.Memory)
 		}
 	}
-	sim := newSimulation(p.in.Snapshot.Nodes, drainOrders, func(i int) bool {
-		n := &p.in.Snapshot.Nodes[i]
-		return removed[n.Name] || !smallest.Fits(n.Allocatable.Sub(n.Requested)) // no pod fits a node without room for smallest
+	sim := newSimulation(p.kinds, drainOrders, func(i int) nodeRole {
+		switch n := &p.in.Snapshot.Nodes[i]; {
+		case removed[n.Name]:
+			return drained
+		case !smallest.Fits(n.Allocatable.Sub(n.Requested)):
+			return full
+		}
+		return receives
 	})
 	p.reservePending(sim)
 	for _, i := range left {

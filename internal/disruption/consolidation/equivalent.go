@@ -97,7 +97,7 @@ func (s *search) firstUnschedulable(moves []Move) int {
 			gone[name] = true
 		}
 	}
-	sim := newSimulation(s.p.in.Snapshot.Nodes, s.arrivalOrder, func(i int) bool { return gone[s.p.in.Snapshot.Nodes[i].Name] })
+	sim := newSimulation(s.p.kinds, s.arrivalOrder, func(i int) nodeRole { return roleOf(gone[s.p.in.Snapshot.Nodes[i].Name]) })
 	s.p.reservePending(sim)
 	for i := range moves {
 		if !s.p.schedule(sim, &moves[i]) {
@@ -149,7 +149,7 @@ func (p *problem) hasRoomForAll(c *candidate, planned *packing.PlannedNode) bool
 		}
 		n := p.candidates[from].node
 		at := slices.IndexFunc(n.Pods, func(p cluster.Pod) bool { return p.ID() == id })
-		if at < 0 || isNotSimulated(n.Pods[at]) {
+		if at < 0 || isConstrained(&n.Pods[at]) {
 			return false
 		}
 		if n == c.node {

@@ -47,9 +47,12 @@ func (s *search) newExtension(best attempt, removable []int) *extension {
 	for _, c := range removable {
 		excluded[c] = true
 	}
-	x.sim = newSimulation(s.p.in.Snapshot.Nodes, s.arrivalOrder, func(i int) bool {
+	x.sim = newSimulation(s.p.kinds, s.arrivalOrder, func(i int) nodeRole {
 		c, ok := s.p.byNode[s.p.in.Snapshot.Nodes[i].Name]
-		return ok && (excluded[c] || base.removed[c])
+		if ok && excluded[c] && !base.removed[c] {
+			return full
+		}
+		return roleOf(ok && base.removed[c])
 	})
 	s.p.reservePending(x.sim)
 	for i := range best.moves {
@@ -256,9 +259,9 @@ func (x *extension) cordon(group []int, cordoned bool) {
 // these candidates. confirm drops the added moves whose pods are not schedulable in the new simulation. A move that
 // cannot be completed would be started and undone again and again. baseMoves are the moves of the attempt.
 func (x *extension) confirm(baseMoves []Move) {
-	sim := newSimulation(x.p.in.Snapshot.Nodes, x.s.arrivalOrder, func(i int) bool {
+	sim := newSimulation(x.p.kinds, x.s.arrivalOrder, func(i int) nodeRole {
 		c, ok := x.p.byNode[x.p.in.Snapshot.Nodes[i].Name]
-		return ok && x.removed[c]
+		return roleOf(ok && x.removed[c])
 	})
 	x.p.reservePending(sim)
 	for i := range baseMoves {

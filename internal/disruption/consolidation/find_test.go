@@ -287,8 +287,9 @@ func afterMoves(tb rapid.TB, in consolidation.Input, moves []consolidation.Move,
 	return out
 }
 
-// emptiestNode returns the node on which kube-scheduler would place an unconstrained pod. kube-scheduler prefers the
-// emptiest nodes, and even use of CPU and memory. Of equal nodes, emptiestNode returns the first by name.
+// emptiestNode returns the node on which kube-scheduler would place an unconstrained pod without an owner. kube-scheduler
+// prefers the emptiest nodes, and nodes on which the pod makes the use of CPU and memory more even. Of equal nodes,
+// emptiestNode returns the first by name.
 func emptiestNode(tb rapid.TB, nodes map[string]*cluster.Node, p cluster.Pod) string {
 	tb.Helper()
 	best, highest := "", 0.0
@@ -297,9 +298,13 @@ func emptiestNode(tb rapid.TB, nodes map[string]*cluster.Node, p cluster.Pod) st
 		if !p.Requests.Fits(n.Allocatable.Sub(n.Requested)) {
 			continue
 		}
-		cpu := float64(n.Requested.CPU+p.Requests.CPU) / float64(n.Allocatable.CPU)
-		memory := float64(n.Requested.Memory+p.Requests.Memory) / float64(n.Allocatable.Memory)
-		if score := (1-cpu+1-memory)/2 + 1 - math.Abs(cpu-memory)/2; score > highest+1e-9 {
+		shares := func(r resources.Amounts) (cpu, memory float64) {
+			return float64(r.CPU) / float64(n.Allocatable.CPU), float64(r.Memory) / float64(n.Allocatable.Memory)
+		}
+		cpu, memory := shares(n.Requested.Add(p.Requests))
+		cpuBefore, memoryBefore := shares(n.Requested)
+		balance := (math.Abs(cpuBefore-memoryBefore) - math.Abs(cpu-memory)) / 4
+		if score := (1-cpu+1-memory)/2 + balance + 1; score > highest+1e-9 {
 			best, highest = name, score
 		}
 	}

@@ -3,7 +3,9 @@ package consolidation_test
 import (
 	"fmt"
 	"slices"
+	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
 	"github.com/joiner-sh/joiner/internal/disruption/consolidation"
@@ -51,6 +53,40 @@ func mixedPods(podCount, deployments int, d *dice) []cluster.Pod {
 		}
 	}
 	return out
+}
+
+// constrainHalf adds a rule to the pods of every second Deployment: in turn spread over zones, spread over hosts and
+// anti-affinity. The pods must be those of mixedPods. At most 20 pods per Deployment have anti-affinity.
+func constrainHalf(pods []cluster.Pod) {
+	type rules struct {
+		spread []cluster.Spread
+		apart  []cluster.Term
+		pods   int
+	}
+	known := map[string]*rules{}
+	for i := range pods {
+		p := &pods[i]
+		app := p.Labels["app"]
+		r := known[app]
+		if r == nil {
+			r = &rules{}
+			selector := cluster.Selector{Labels: requirements.Exactly(p.Labels)}
+			switch n := len(known); {
+			case n%2 == 1:
+			case n%6 == 0:
+				r.spread = []cluster.Spread{{Key: catalog.LabelZone, MaxSkew: 1, Selector: selector}}
+			case n%6 == 2:
+				r.spread = []cluster.Spread{{Key: corev1.LabelHostname, MaxSkew: 5, Selector: selector}}
+			default:
+				r.apart = []cluster.Term{{Key: corev1.LabelHostname, Namespaces: []string{p.Namespace}, Selector: selector}}
+			}
+			known[app] = r
+		}
+		p.Spread = r.spread
+		if r.pods++; r.pods <= 20 {
+			p.AntiAffinity = r.apart
+		}
+	}
 }
 
 // fleet returns a cluster in which the pods run on the nodes that packing.Solve plans for them. All nodes are
@@ -109,16 +145,24 @@ func recount(n *cluster.Node) {
 		n.Requested = n.Requested.Add(p.Requests)
 		at := slices.IndexFunc(n.Residents, func(r cluster.Resident) bool { return r.Labels["app"] == p.Labels["app"] })
 		if at < 0 {
-			kind := &cluster.PodKind{Namespace: p.Namespace, Labels: p.Labels}
-			for _, term := range p.AntiAffinity {
-				if term.Weight == 0 {
-					kind.RequiredAntiAffinity = append(kind.RequiredAntiAffinity, term)
-				}
-			}
-			at, n.Residents = len(n.Residents), append(n.Residents, cluster.Resident{PodKind: kind})
+			at, n.Residents = len(n.Residents), append(n.Residents, cluster.Resident{PodKind: kindOf(p)})
 		}
 		n.Residents[at].Count++
 	}
+}
+
+var podKinds sync.Map // *cluster.PodKind by kind, as text
+
+// kindOf returns the kind of the pod. Equal pods share one kind.
+func kindOf(p *cluster.Pod) *cluster.PodKind {
+	kind := &cluster.PodKind{Namespace: p.Namespace, Labels: p.Labels}
+	for _, term := range p.AntiAffinity {
+		if term.Weight == 0 {
+			kind.RequiredAntiAffinity = append(kind.RequiredAntiAffinity, term)
+		}
+	}
+	shared, _ := podKinds.LoadOrStore(fmt.Sprintf("%+v", *kind), kind)
+	return shared.(*cluster.PodKind)
 }
 
 // scaleDown removes roughly this percentage of all pods, at random.

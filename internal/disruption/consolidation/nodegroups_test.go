@@ -28,7 +28,7 @@ func TestNodeGroupsConverge(t *testing.T) {
 		maxGap     float64            // in percent above the lower bound, on average
 		change     func(*cluster.Pod) // changes the pod so that it cannot be evicted in a given order
 	}{
-		"together":                    {families: []string{"g4dn."}, maxGap: 0.62}, // 0.73 without node groups
+		"together":                    {families: []string{"g4dn."}, maxGap: 0.63}, // 0.73 without node groups
 		"one after the other":         {families: []string{"g4dn."}, maxGap: 0.62, oneAtATime: true},
 		"uneven":                      {families: []string{"m5.", "c5.", "r5."}, uneven: true, maxGap: 5.7},                   // measured: 5.2
 		"uneven, one after the other": {families: []string{"m5.", "c5.", "r5."}, uneven: true, maxGap: 4.7, oneAtATime: true}, // measured: 4.2

@@ -25,6 +25,7 @@ type problem struct {
 
 	pendingPlan packing.Plan // of the pending pods, while all candidates stay
 
+	kinds    *podKinds
 	cheapest map[nodeKey]catalog.Price // cache of cheapestNode
 }
 
@@ -44,6 +45,7 @@ type candidatePod struct {
 // newProblem returns the problem without pendingPlan, which newSearch sets.
 func newProblem(in Input) *problem {
 	p := &problem{in: in, pools: map[string]int{}, byNode: map[string]int{}, byPod: map[string]int{}, cheapest: map[nodeKey]catalog.Price{}}
+	p.kinds = newPodKinds(in.Snapshot.Nodes)
 	for i := range in.Snapshot.Pools {
 		p.pools[in.Snapshot.Pools[i].Name] = i
 	}

@@ -72,7 +72,9 @@ func (x *extension) removeOntoOthers(order []int) {
 }
 
 // isNotSimulated reports whether the simulation cannot predict the pod's node.
-func isNotSimulated(p cluster.Pod) bool { return isConstrained(&p) || p.Unplannable != "" }
+func isNotSimulated(p cluster.Pod) bool {
+	return isConstrained(&p) && !followsRules(&p) || p.Unplannable != ""
+}
 
 // placeOnExisting schedules the move's pods on existing nodes, and returns their placements, sorted by pod. It returns
 // nil if a pod would go to a planned node, or to no node. It also returns nil if capacity is scarce and the used room

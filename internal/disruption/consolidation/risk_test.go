@@ -15,8 +15,8 @@ func TestMovesOfConstrainedPods(t *testing.T) {
 	const cent = catalog.Dollar / 100
 	market := marketOf(map[string]catalog.Price{catalog.OnDemand: 3 * cent}, 1)
 	term := cluster.Term{Key: "kubernetes.io/hostname", Namespaces: []string{"x"}, Selector: cluster.Selector{MatchesNothing: true}}
-	preference := term
-	preference.Weight = 1
+	preference, zonal := term, term
+	preference.Weight, zonal.Key = 1, catalog.LabelZone
 	for name, c := range map[string]struct {
 		price  catalog.Price // of the node
 		change func(*cluster.Pod)
@@ -26,6 +26,7 @@ func TestMovesOfConstrainedPods(t *testing.T) {
 		"preference":                  {price: 4 * cent, change: func(p *cluster.Pod) { p.AntiAffinity = []cluster.Term{preference} }, moves: 1},
 		"anti-affinity":               {price: 4 * cent, change: func(p *cluster.Pod) { p.AntiAffinity = []cluster.Term{term} }},
 		"anti-affinity, large saving": {price: 6 * cent, change: func(p *cluster.Pod) { p.AntiAffinity = []cluster.Term{term} }, moves: 1},
+		"in zones":                    {price: 4 * cent, change: func(p *cluster.Pod) { p.AntiAffinity = []cluster.Term{zonal} }},
 		"volume":                      {price: 4 * cent, change: func(p *cluster.Pod) { p.Volumes = []string{"x/data"} }},
 	} {
 		t.Run(name, func(t *testing.T) {

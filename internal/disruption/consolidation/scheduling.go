@@ -19,11 +19,12 @@ func (sim *simulation) scheduleIf(arrivals []incomingPod, allowed func(*simNode)
 	if sim.order == oneAtATime {
 		return sim.scheduleOneAtATime(arrivals, allowed)
 	}
-	for n := range sim.orderCount(len(arrivals)) {
+	count := sim.orderCount(arrivals)
+	for n := range count {
 		if n > 0 {
 			sim.unbind(arrivals)
 		}
-		sim.sort(arrivals, n)
+		sort(arrivals, n, count)
 		if p := sim.bindAll(arrivals, allowed); p != nil {
 			return p
 		}
@@ -68,7 +69,8 @@ func (sim *simulation) bind(a *incomingPod, allowed func(*simNode) bool) bool {
 		return false
 	}
 	sim.setFree(at, sim.nodes[at].free.Sub(a.pod.Requests))
-	sim.nodes[at].newPods++
+	sim.nodes[at].newPods = append(slices.Clip(sim.nodes[at].newPods), a.pod)
+	sim.countPod(a.pod, at, 1)
 	a.node = at
 	return true
 }
@@ -77,8 +79,15 @@ func (sim *simulation) unbind(arrivals []incomingPod) {
 	for i := range arrivals {
 		at := arrivals[i].node
 		sim.setFree(at, sim.nodes[at].free.Add(arrivals[i].pod.Requests))
-		sim.nodes[at].newPods--
+		sim.removePod(at, arrivals[i].pod)
 	}
+}
+
+// removePod removes a new pod from its node, without freeing its room.
+func (sim *simulation) removePod(at int, p *cluster.Pod) {
+	s := &sim.nodes[at]
+	s.newPods = slices.DeleteFunc(slices.Clone(s.newPods), func(other *cluster.Pod) bool { return other == p })
+	sim.countPod(p, at, -1)
 }
 
 // unschedulable returns, by group, the ID of a pod that cannot be scheduled in one of the orders. It unbinds the other
@@ -150,9 +159,9 @@ func (sim *simulation) placeOnExisting(pods []cluster.Pod) []incomingPod {
 	return arrivals
 }
 
-// releaseReserved frees the room that other nodes reserve for pods of the removed nodes, because the simulation
-// schedules these pods itself. It returns the names of the nodes with reserved room, by pod ID. all are the nodes of
-// the snapshot; nodes are the names of the removed nodes.
+// releaseReserved makes the room that other nodes reserve for pods of the removed nodes free for all pods, because the
+// simulation schedules these pods itself. It returns the names of the nodes with reserved room, by pod ID. all are the
+// nodes of the snapshot; nodes are the names of the removed nodes.
 func (sim *simulation) releaseReserved(all []cluster.Node, nodes []string, byName map[string]*cluster.Node) map[string]string {
 	reserved := map[string]string{}
 	moved := map[string]bool{} // by pod ID
@@ -169,9 +178,15 @@ func (sim *simulation) releaseReserved(all []cluster.Node, nodes []string, byNam
 			continue
 		}
 		for k := range all[i].Pods {
-			if p := &all[i].Pods[k]; moved[p.ID()] {
+			p := &all[i].Pods[k]
+			if !moved[p.ID()] {
+				continue
+			}
+			reserved[p.ID()] = all[i].Name
+			if isExpectedFromOther(p, &all[i]) {
+				sim.nodes[at].reserved = sim.nodes[at].reserved.Sub(p.Requests)
+			} else {
 				sim.setFree(at, sim.nodes[at].free.Add(p.Requests))
-				reserved[p.ID()] = all[i].Name
 			}
 		}
 	}
@@ -184,8 +199,7 @@ func (sim *simulation) releaseReserved(all []cluster.Node, nodes []string, byNam
 // that was launched for them, or to their node in plan, which is a plan for the snapshot. Terminating nodes and nodes
 // that are not ready take no pods.
 func Unschedulable(s cluster.Snapshot, plan packing.Plan, nodes, evictionOrder []string) []string {
-	isRemoved := func(i int) bool { return slices.Contains(nodes, s.Nodes[i].Name) }
-	sim := newSimulation(s.Nodes, drainOrders, isRemoved)
+	sim := newSimulation(newPodKinds(s.Nodes), drainOrders, func(i int) nodeRole { return roleOf(slices.Contains(nodes, s.Nodes[i].Name)) })
 	byName := map[string]*cluster.Node{}
 	for i := range s.Nodes {
 		byName[s.Nodes[i].Name] = &s.Nodes[i]
@@ -223,9 +237,9 @@ func Unschedulable(s cluster.Snapshot, plan packing.Plan, nodes, evictionOrder [
 // moves one after the other, the best first. Candidates that stay may take pods. keepSchedulable recomputes the score
 // with the threshold of the search, also for moves to which evaluate applies MinWorthExchange.
 func (s *search) keepSchedulable(t *attempt) {
-	sim := newSimulation(s.p.in.Snapshot.Nodes, s.arrivalOrder, func(i int) bool {
+	sim := newSimulation(s.p.kinds, s.arrivalOrder, func(i int) nodeRole {
 		c, ok := s.p.byNode[s.p.in.Snapshot.Nodes[i].Name]
-		return ok && t.removed[c]
+		return roleOf(ok && t.removed[c])
 	})
 	s.p.reservePending(sim)
 	slices.SortFunc(t.moves, bySavingPerCost)

@@ -1,6 +1,7 @@
 package consolidation_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -111,6 +112,48 @@ func TestLargePodsComeFirst(t *testing.T) {
 		in.Snapshot.Nodes[0].Pods[0].Owner = owner
 		if got := consolidation.Unschedulable(in.Snapshot, packing.Plan{}, []string{"n0"}, nil); !slices.Equal(got, want) {
 			t.Errorf("large pod of %s: %v have no node, want %v", owner, got, want)
+		}
+	}
+}
+
+// TestSpreadHasMoreWeightThanRoom: kube-scheduler puts a pod of a ReplicaSet on a node without pods of its kind, although
+// another node has more free room. Then that node keeps the room for the large pod.
+func TestSpreadHasMoreWeightThanRoom(t *testing.T) {
+	t.Parallel()
+	const cent = catalog.Dollar / 100
+	market := marketOf(map[string]catalog.Price{catalog.OnDemand: cent}, 4)
+	node := func(pods ...int64) nodeSpec { return nodeSpec{4, catalog.OnDemand, 4 * cent, pods} }
+	for owner, want := range map[string][]string{"ReplicaSet/a": nil, "": {"x/p0-1"}} {
+		in := fleetOf(market, node(500, 1000), node(100, 2900), node(3400))
+		for i := range in.Snapshot.Nodes {
+			n := &in.Snapshot.Nodes[i]
+			for k := range n.Pods {
+				n.Pods[k].Labels = requirements.Labels{"app": fmt.Sprint("other-", i)}
+			}
+			if i < 2 {
+				n.Pods[0].Owner, n.Pods[0].Labels = owner, requirements.Labels{"app": "a"}
+			}
+			recount(n)
+		}
+		if got := consolidation.Unschedulable(in.Snapshot, packing.Plan{}, []string{"n0"}, nil); !slices.Equal(got, want) {
+			t.Errorf("pods of %q: %v have no node, want %v", owner, got, want)
+		}
+	}
+}
+
+// TestRoomOfOtherMoves: n2 was launched for a pod of another move, which is still on n9. kube-scheduler would put the pod
+// of n0 on n2, which has most free room. That is allowed only if n2 has room for both.
+func TestRoomOfOtherMoves(t *testing.T) {
+	t.Parallel()
+	const cent = catalog.Dollar / 100
+	market := marketOf(map[string]catalog.Price{catalog.OnDemand: cent}, 4)
+	node := func(pods ...int64) nodeSpec { return nodeSpec{4, catalog.OnDemand, 4 * cent, pods} }
+	for expected, want := range map[int64][]string{3000: nil, 3200: {"x/p0-0"}} {
+		in := fleetOf(market, node(1000), node(2500), node(expected))
+		n := &in.Snapshot.Nodes[2]
+		n.Pods[0].Node = "n9"
+		if got := consolidation.Unschedulable(in.Snapshot, packing.Plan{}, []string{"n0"}, nil); !slices.Equal(got, want) {
+			t.Errorf("with an expected pod of %d millicores: %v have no node, want %v", expected, got, want)
 		}
 	}
 }

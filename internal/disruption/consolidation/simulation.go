@@ -2,6 +2,7 @@ package consolidation
 
 import (
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/joiner-sh/joiner/internal/model/catalog"
@@ -12,15 +13,25 @@ import (
 )
 
 // simulation models kube-scheduler with its default scoring: it schedules one pod after the other, each on the node
-// with most free room (LeastAllocated of NodeResourcesFit, and NodeResourcesBalancedAllocation). kube-scheduler does
+// with the highest score: most free room (LeastAllocated of NodeResourcesFit, and NodeResourcesBalancedAllocation), and
+// few pods of the same kind (PodTopologySpread). kube-scheduler does
 // not know the plan. So a plan that fills nodes completely can be correct and still leave a pod unschedulable.
 //
-// Constrained pods (isConstrained) go to the node of their plan, because few other nodes are possible for them.
+// Pods with spread and anti-affinity go to the node with most free room that their rules allow (topologyRule), if the
+// simulation knows their rules (followsRules). Other constrained pods (isConstrained) go to the node of their plan,
+// because few other nodes are possible for them.
 type simulation struct {
 	nodes    []simNode
 	free     []freeRoom                 // by index into nodes
 	byName   map[string]int             // index into nodes; planned nodes have the names of their plan
 	accepted map[nodeRequirements][]int // cache of acceptingNodes
+	rules    map[ruleKey]*topologyRule  // cache of spreadRule and termRule
+	matchers map[ruleKey]*ruleMatcher   // of all rules so far; shared with clones
+	others   []simNode                  // nodes that take no pods; drained nodes have no residents
+	kinds    *podKinds
+	indexOf  []int                            // by index into kinds.nodes: index into nodes, or -1-i for others[i]
+	counts   map[*cluster.PodKind]*kindCounts // cache of countsOf
+	feasible []int                            // scratch space of nodeFor
 
 	order arrivalOrder
 }
@@ -29,12 +40,16 @@ type simNode struct {
 	name        string // key in byName
 	isPlanned   bool   // not launched yet
 	labels      requirements.Labels
+	zone        string
 	taints      []requirements.Taint
 	avoids      []cluster.Term // required anti-affinity of pods on the node
+	residents   []cluster.Resident
 	allocatable resources.Amounts
 	free        resources.Amounts
-	newPods     int // number of pods scheduled in the simulation
+	reserved    resources.Amounts // part of free: for pods of other moves that are still on their old nodes
+	newPods     []*cluster.Pod    // pods scheduled in the simulation
 	cordoned    bool
+	isDrained   bool // see nodeRole
 }
 
 // freeRoom is the free CPU and memory of a node, negative if the node is cordoned. It is separate from simNode because
@@ -47,28 +62,72 @@ type nodeRequirements struct {
 	tolerates *requirements.Toleration
 }
 
-// newSimulation returns a simulation with the nodes that are ready for pods. It leaves out the nodes for whose index
-// skip returns true.
-func newSimulation(nodes []cluster.Node, order arrivalOrder, skip func(i int) bool) *simulation {
-	sim := &simulation{byName: map[string]int{}, accepted: map[nodeRequirements][]int{}, order: order}
-	for i := range nodes {
-		n := &nodes[i]
-		if n.Leaving || !n.Initialized || n.Cordoned() || skip(i) {
+// nodeRole is what a node does in a simulation.
+type nodeRole int
+
+const (
+	receives nodeRole = iota // the node takes pods
+	full                     // the node takes no pods, and its pods stay
+	drained                  // the node's pods move, and it exists until they have moved
+)
+
+// roleOf returns the role drained if the node is removed, else receives.
+func roleOf(removed bool) nodeRole {
+	if removed {
+		return drained
+	}
+	return receives
+}
+
+// newSimulation returns a simulation. role returns the role of the node with the index i. Nodes that are not ready for
+// pods receive none.
+func newSimulation(kinds *podKinds, order arrivalOrder, role func(i int) nodeRole) *simulation {
+	sim := &simulation{
+		byName: map[string]int{}, accepted: map[nodeRequirements][]int{}, rules: map[ruleKey]*topologyRule{},
+		matchers: map[ruleKey]*ruleMatcher{}, kinds: kinds, counts: map[*cluster.PodKind]*kindCounts{}, order: order,
+	}
+	sim.indexOf = make([]int, len(kinds.nodes))
+	for i := range kinds.nodes {
+		n := &kinds.nodes[i]
+		if role := role(i); role != receives || n.Leaving || !n.Initialized || n.Cordoned() {
+			other := simNode{name: n.Name, labels: n.Labels, isDrained: role == drained || n.Leaving}
+			if !other.isDrained {
+				other.residents = n.Residents
+			}
+			sim.others = append(sim.others, other)
+			sim.indexOf[i] = -len(sim.others)
 			continue
 		}
-		s := simNode{labels: n.Labels, taints: n.Taints, allocatable: n.Allocatable, free: n.Allocatable.Sub(n.Requested)}
+		s := simNode{labels: n.Labels, taints: n.Taints, residents: n.Residents, allocatable: n.Allocatable, free: n.Allocatable.Sub(n.Requested)}
 		for _, r := range n.Residents {
 			s.avoids = append(s.avoids, r.RequiredAntiAffinity...)
 		}
+		for k := range n.Pods {
+			if p := &n.Pods[k]; isExpectedFromOther(p, n) {
+				s.free, s.reserved = s.free.Add(p.Requests), s.reserved.Add(p.Requests)
+			}
+		}
+		sim.indexOf[i] = len(sim.nodes)
 		sim.add(n.Name, s)
 	}
 	return sim
 }
 
+// isExpectedFromOther reports whether the pod is expected on the node n, because of a move, and still on another node.
+func isExpectedFromOther(p *cluster.Pod, n *cluster.Node) bool {
+	return p.Node != "" && p.Node != n.Name
+}
+
 func (sim *simulation) add(name string, s simNode) {
-	s.name, sim.byName[name] = name, len(sim.nodes)
+	s.name, s.zone, sim.byName[name] = name, s.labels[catalog.LabelZone], len(sim.nodes)
 	sim.nodes, sim.free = append(sim.nodes, s), append(sim.free, freeRoom{s.free.CPU, s.free.Memory})
 	clear(sim.accepted)
+	for _, r := range sim.rules {
+		r.add(&s)
+	}
+	for _, c := range sim.counts {
+		c.onNode = append(c.onNode, 0)
+	}
 }
 
 // truncate removes all nodes but the first n.
@@ -78,6 +137,8 @@ func (sim *simulation) truncate(n int) {
 	}
 	sim.nodes, sim.free = sim.nodes[:n], sim.free[:n]
 	clear(sim.accepted)
+	clear(sim.rules)
+	clear(sim.counts)
 }
 
 func (sim *simulation) setFree(at int, free resources.Amounts) {
@@ -121,15 +182,39 @@ func labelsOf(t *catalog.Type, pool requirements.Labels, zone, capacityType stri
 
 func (sim *simulation) hasNewPods(name string) bool {
 	at, ok := sim.byName[name]
-	return ok && sim.nodes[at].newPods > 0
+	return ok && len(sim.nodes[at].newPods) > 0
 }
 
 // cordon excludes the node from scheduling, or includes it again if cordoned is false.
 func (sim *simulation) cordon(name string, cordoned bool) {
-	if at, ok := sim.byName[name]; ok {
-		sim.nodes[at].cordoned = cordoned
-		sim.setFree(at, sim.nodes[at].free)
+	at, ok := sim.byName[name]
+	if !ok {
+		sim.drainOther(name, cordoned)
+		return
 	}
+	if sim.nodes[at].cordoned == cordoned {
+		return
+	}
+	sim.nodes[at].cordoned = cordoned
+	sim.setFree(at, sim.nodes[at].free)
+	if cordoned {
+		sim.countResidents(at, -1) // its pods are evicted
+	} else {
+		sim.countResidents(at, 1)
+	}
+}
+
+// drainOther excludes the pods of a node that takes no pods from the counts of rules, because they are evicted, or
+// includes them again.
+func (sim *simulation) drainOther(name string, drained bool) {
+	i := slices.IndexFunc(sim.others, func(n simNode) bool { return n.name == name })
+	if i < 0 || sim.others[i].cordoned == drained {
+		return
+	}
+	sim.others = slices.Clone(sim.others) // a clone of the simulation may use it
+	sim.others[i].cordoned = drained
+	clear(sim.rules)
+	clear(sim.counts)
 }
 
 func (sim *simulation) clone() *simulation {
@@ -138,6 +223,12 @@ func (sim *simulation) clone() *simulation {
 		free:     slices.Clone(sim.free),
 		byName:   maps.Clone(sim.byName),
 		accepted: maps.Clone(sim.accepted),
+		rules:    map[ruleKey]*topologyRule{},
+		matchers: sim.matchers,
+		others:   sim.others,
+		kinds:    sim.kinds,
+		indexOf:  sim.indexOf,
+		counts:   map[*cluster.PodKind]*kindCounts{},
 		order:    sim.order,
 	}
 }
@@ -174,32 +265,55 @@ func isConstrained(p *cluster.Pod) bool {
 // nodeFor returns the index of the node on which kube-scheduler puts the pod; -1 for none.
 func (sim *simulation) nodeFor(a *incomingPod) int {
 	p := a.pod
-	if isConstrained(p) {
+	constrained := isConstrained(p)
+	if constrained && !followsRules(p) {
 		if at, ok := sim.byName[a.planned]; ok && !sim.nodes[at].cordoned && p.Requests.Fits(sim.nodes[at].free) {
 			return at
 		}
 		return -1
 	}
-	best, highest := -1, -1.0
+	feasible := sim.feasible[:0]
 	for _, at := range sim.acceptingNodes(p) {
-		if !sim.mayFit(at, p) {
-			continue
-		}
 		s := &sim.nodes[at]
+		if sim.mayFit(at, p) && p.Requests.Fits(s.free) && !s.repels(p) && !(constrained && sim.violates(p, at)) {
+			feasible = append(feasible, at)
+		}
+	}
+	sim.feasible = feasible
+	best := sim.highestScore(p, feasible)
+	if best >= 0 {
+		if s := &sim.nodes[best]; !s.reserved.Fits(s.free.Sub(p.Requests)) {
+			return -1 // kube-scheduler does not know the other move: the pod would take the room of its pods
+		}
+	}
+	return best
+}
+
+// highestScore returns the feasible node with kube-scheduler's highest score for the pod; -1 if there is none.
+func (sim *simulation) highestScore(p *cluster.Pod, feasible []int) int {
+	spread := sim.spreadScores(p, feasible)
+	best, highest := -1, -1.0
+	for i, at := range feasible {
 		const rounding = 1e-9 // of nodes with equal scores, the first is chosen
-		if score := s.score(&p.Requests); score > highest+rounding && p.Requests.Fits(s.free) && !s.repels(p) {
+		score := sim.nodes[at].score(&p.Requests)
+		if spread != nil {
+			score += float64(spreadWeight * spread[i])
+		}
+		if score > highest+rounding {
 			best, highest = at, score
 		}
 	}
 	return best
 }
 
-// score returns the smaller of the free shares of CPU and of memory after the pod is added. The scores of
-// NodeResourcesFit (mean) and NodeResourcesBalancedAllocation (1 − half of the difference) add up to 1 more.
+// score returns the sum of kube-scheduler's scores for resources, each from 0 to 100: LeastAllocated of
+// NodeResourcesFit, and NodeResourcesBalancedAllocation, which is 75 if the pod does not change how different the used
+// shares of CPU and memory are.
 func (s *simNode) score(ask *resources.Amounts) float64 {
-	cpu := float64(s.free.CPU-ask.CPU) / float64(max(s.allocatable.CPU, 1))
-	memory := float64(s.free.Memory-ask.Memory) / float64(max(s.allocatable.Memory, 1))
-	return min(cpu, memory)
+	share := func(free, allocatable int64) float64 { return float64(free) / float64(max(allocatable, 1)) }
+	cpuBefore, memoryBefore := share(s.free.CPU, s.allocatable.CPU), share(s.free.Memory, s.allocatable.Memory)
+	cpu, memory := share(s.free.CPU-ask.CPU, s.allocatable.CPU), share(s.free.Memory-ask.Memory, s.allocatable.Memory)
+	return 100*(cpu+memory)/2 + 75 + 25*(math.Abs(cpuBefore-memoryBefore)-math.Abs(cpu-memory))
 }
 
 // acceptingNodes returns the indices of the nodes whose labels and taints fit the pod.
@@ -224,14 +338,19 @@ func (sim *simulation) acceptingNodes(p *cluster.Pod) []int {
 	return out
 }
 
-// repels reports whether a pod that was on the node from the start has required anti-affinity with p.
+// repels reports whether a pod on the node has required anti-affinity with p.
 func (s *simNode) repels(p *cluster.Pod) bool {
-	return slices.ContainsFunc(s.avoids, func(t cluster.Term) bool { return t.Matches(p.Namespace, p.Labels) })
+	return slices.ContainsFunc(s.avoids, func(t cluster.Term) bool { return t.Matches(p.Namespace, p.Labels) }) ||
+		slices.ContainsFunc(s.newPods, func(other *cluster.Pod) bool {
+			return slices.ContainsFunc(other.AntiAffinity, func(t cluster.Term) bool {
+				return t.Weight == 0 && t.Key == labelHostname && t.Matches(p.Namespace, p.Labels)
+			})
+		})
 }
 
 func (s *simNode) accepts(p *cluster.Pod) bool {
 	if _, bad := requirements.Untolerated(s.taints, p.Tolerations); bad {
 		return false
 	}
-	return len(p.Required) == 0 || slices.ContainsFunc(p.Required, func(r requirements.Requirements) bool { return r.Accepts(s.labels) })
+	return s.satisfies(p)
 }

@@ -61,16 +61,16 @@ func (p *problem) costShare(cost float64) float64 {
 	return cost / p.cost
 }
 
-// riskOf returns the minimum saving of a move with pods whose nodes the simulation cannot predict (isNotSimulated).
-// kube-scheduler may leave such a pod pending, and a node is launched for the pod. riskOf returns the price of the
-// cheapest node for the pod; of several such pods, the highest of these prices; 0 without such pods.
+// riskOf returns the minimum saving of a move with constrained pods that launches nodes, or with pods whose nodes the
+// simulation cannot predict (isNotSimulated): the price of the cheapest node for one of these pods, the most expensive
+// one. kube-scheduler may leave such a pod pending, and a node is launched for it. riskOf returns 0 for other moves.
 func (p *problem) riskOf(m *Move) catalog.Price {
 	var risk catalog.Price
 	for _, name := range m.Nodes {
 		n := p.candidates[p.byNode[name]].node
 		for i := range n.Pods {
-			if isNotSimulated(n.Pods[i]) {
-				risk = max(risk, p.cheapestNode(n, &n.Pods[i]))
+			if pod := &n.Pods[i]; isNotSimulated(*pod) || len(m.PlannedNodes) > 0 && isConstrained(pod) {
+				risk = max(risk, p.cheapestNode(n, pod))
 			}
 		}
 	}

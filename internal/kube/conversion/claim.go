@@ -255,6 +255,14 @@ func podsText(pods []string) string {
 	return strings.Join(pods, ",")
 }
 
+// SetPods changes the pods that the claim is for. pods are "namespace/name".
+func SetPods(claim *karpv1.NodeClaim, pods []string) {
+	if claim.Annotations == nil {
+		claim.Annotations = map[string]string{}
+	}
+	claim.Annotations[AnnotationPods] = podsText(pods)
+}
+
 // PodsOf returns the pods that the claim was created for, as "namespace/name".
 func PodsOf(claim *karpv1.NodeClaim) []string {
 	text := claim.Annotations[AnnotationPods]
