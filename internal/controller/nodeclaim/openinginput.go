@@ -91,7 +91,8 @@ func spareRoom(claim *karpv1.NodeClaim) resources.Amounts {
 // laterClaims returns the claims of the claim's NodePool whose nodes are not open yet.
 func (r *openingReader) laterClaims(ctx context.Context, zones map[string]string, closed map[string]bool) ([]*karpv1.NodeClaim, error) {
 	var list karpv1.NodeClaimList
-	err := r.cache.List(ctx, &list, client.MatchingLabels{karpv1.LabelNodePool: r.claim.Labels[karpv1.LabelNodePool]}, client.UnsafeDisableDeepCopy)
+	samePool := client.MatchingLabels{karpv1.LabelNodePool: r.claim.Labels[karpv1.LabelNodePool]}
+	err := r.cache.List(ctx, &list, samePool, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, err
 	}
