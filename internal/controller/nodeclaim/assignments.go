@@ -22,9 +22,15 @@ import (
 // concurrent use.
 type assignments struct {
 	mu      sync.Mutex
-	byClaim map[types.UID][]string  // the pods of claims with exchanges, as "namespace/name"
+	byClaim map[types.UID]claimPods // claims with recent exchanges
 	granted map[string]grant        // by pod ID: recent nominations
 	opened  map[types.UID]time.Time // claims whose Nodes opened recently: the cache may show them as closed
+}
+
+// claimPods has the pods of a claim after an exchange.
+type claimPods struct {
+	pods []string // "namespace/name"
+	at   time.Time
 }
 
 // grant is the nomination of a pod to an open Node.
@@ -33,7 +39,8 @@ type grant struct {
 	at   time.Time
 }
 
-// bindTime is how long a nominated pod counts as bound to its Node, although the cache does not show it as bound.
+// bindTime is how long a nominated pod counts as bound to its Node, although the cache does not show it as bound. It is
+// also how long the cache may lack a write of this process.
 const bindTime = 10 * time.Second
 
 // podsOf returns the pods that are planned for the claim, as "namespace/name".
@@ -44,8 +51,8 @@ func (a *assignments) podsOf(claim *karpv1.NodeClaim) []string {
 }
 
 func (a *assignments) lockedPodsOf(claim *karpv1.NodeClaim) []string {
-	if pods, ok := a.byClaim[claim.UID]; ok {
-		return pods
+	if after, ok := a.byClaim[claim.UID]; ok {
+		return after.pods
 	}
 	return conversion.PodsOf(claim)
 }
@@ -64,7 +71,7 @@ func (a *assignments) exchange(
 	var changed []*karpv1.NodeClaim
 	for _, e := range nomination.Exchanges(in) {
 		later := claims[e.Claim]
-		a.apply(claim, later, e)
+		a.apply(claim, later, e, now)
 		if !slices.Contains(changed, later) {
 			changed = append(changed, later)
 		}
@@ -72,6 +79,7 @@ func (a *assignments) exchange(
 	if len(changed) > 0 {
 		changed = append(changed, claim)
 	}
+	maps.DeleteFunc(a.byClaim, func(_ types.UID, c claimPods) bool { return now.Sub(c.at) > bindTime }) // the annotation has them by now
 	maps.DeleteFunc(a.granted, func(_ string, g grant) bool { return now.Sub(g.at) > bindTime })
 	maps.DeleteFunc(a.opened, func(_ types.UID, at time.Time) bool { return now.Sub(at) > bindTime })
 	if a.granted == nil {
@@ -107,15 +115,15 @@ func (a *assignments) input(
 	return in, reader.claims, err
 }
 
-func (a *assignments) apply(claim, later *karpv1.NodeClaim, e nomination.Exchange) {
+func (a *assignments) apply(claim, later *karpv1.NodeClaim, e nomination.Exchange, now time.Time) {
 	if a.byClaim == nil {
-		a.byClaim = map[types.UID][]string{}
+		a.byClaim = map[types.UID]claimPods{}
 	}
 	without := func(pods []string, gone ...string) []string {
 		return slices.DeleteFunc(slices.Clone(pods), func(id string) bool { return slices.Contains(gone, id) })
 	}
-	a.byClaim[claim.UID] = append(without(a.lockedPodsOf(claim), e.Out), e.In...)
-	a.byClaim[later.UID] = append(without(a.lockedPodsOf(later), e.In...), e.Out)
+	a.byClaim[claim.UID] = claimPods{append(without(a.lockedPodsOf(claim), e.Out), e.In...), now}
+	a.byClaim[later.UID] = claimPods{append(without(a.lockedPodsOf(later), e.In...), e.Out), now}
 }
 
 // forget drops the exchanges of a claim whose Node is open.
