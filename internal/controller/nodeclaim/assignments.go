@@ -92,14 +92,6 @@ func (a *assignments) exchange(
 	return changed, nil
 }
 
-// isBlocked reports whether pods of the claim would lose their places if its Node opened now.
-func (a *assignments) isBlocked(ctx context.Context, cache client.Reader, claim *karpv1.NodeClaim, node *corev1.Node, now time.Time) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	in, _, err := a.input(ctx, cache, claim, node, now)
-	return err == nil && nomination.Blocked(in) > 0
-}
-
 // input returns the input of package nomination, and the claims of in.Later by name. If the claim has no pods with a
 // spread over zones, or very many nodes are not open yet, the input has only the Node.
 func (a *assignments) input(

@@ -67,7 +67,7 @@ func (c *Reconciler) observe(ctx context.Context, claim *karpv1.NodeClaim, now t
 		v.seen.Node = nodeSeen(claim, v.nodes)
 		v.seen.Node.Strays = len(v.strays)
 	}
-	c.seeHeld(ctx, &v, now)
+	c.seeHeld(&v, now)
 	v.noteRefused()
 	s.Unlabelled = s.Launched && isUnlabelled(claim, v.nodes)
 	// Use the time of this process, not the API server's deletion time. If the API server's clock were ahead, a tainted
@@ -92,18 +92,11 @@ func (c *Reconciler) observe(ctx context.Context, claim *karpv1.NodeClaim, now t
 	return v, nil
 }
 
-// blockedPoll is how often the controller checks whether the pods of a closed Node can be bound.
-const blockedPoll = 100 * time.Millisecond
-
 // seeHeld reads, for a Node with the taint TaintNominations, since when the Node is ready and when it may be opened.
-func (c *Reconciler) seeHeld(ctx context.Context, v *View, now time.Time) {
+func (c *Reconciler) seeHeld(v *View, now time.Time) {
 	n := &v.seen.Node
 	n.ReadySince = c.openable.Note(v.Claim.UID, n.HasNominationTaint && n.Ready, now)
-	switch {
-	case n.ReadySince.IsZero() || n.Startup != "" || n.Ephemeral != "":
-	case c.assigned.isBlocked(ctx, c.Cache, v.Claim, v.node(), now):
-		n.OpenAt = now.Add(blockedPoll)
-	default:
+	if !n.ReadySince.IsZero() && n.Startup == "" && n.Ephemeral == "" {
 		n.OpenAt = c.openings.turn(v.Claim.UID, len(conversion.PodsOf(v.Claim)), c.Pods.LastAttempt(), now)
 	}
 }

@@ -45,18 +45,6 @@ type Exchange struct {
 // be left in this zone. So such a pod exchanges its place with pods without rules that are planned for a later node of
 // the zone. A pod without such an exchange stays.
 func Exchanges(in Input) []Exchange {
-	out, _ := exchanges(in)
-	return out
-}
-
-// Blocked returns the number of pods that would fail if the Node opened now, after Exchanges.
-func Blocked(in Input) int {
-	done, blocked := exchanges(in)
-	return blocked - len(done)
-}
-
-// exchanges returns the exchanges, and the number of blocked pods before them.
-func exchanges(in Input) ([]Exchange, int) {
 	blocked := blockedPods(in)
 	slices.SortStableFunc(blocked, func(a, b *cluster.Pod) int { return cmp.Compare(b.Requests.Bulk(), a.Requests.Bulk()) })
 	later := slices.Clone(in.Later)
@@ -87,7 +75,7 @@ func exchanges(in Input) ([]Exchange, int) {
 			break
 		}
 	}
-	return out, len(blocked)
+	return out
 }
 
 // podsFor returns the indices of pods of the node, in ascending order, and their total requests: without them p fits on
