@@ -113,7 +113,7 @@ func (p *problem) failingTogether(all concurrentMoves, left []int) map[int]bool 
 		}
 	}
 	orders := all.orders
-	if sim.orderCount(pods) < len(orders) { // few pods may arrive in any order: simulate only the worst (see drainOrders)
+	if sim.orderCount(pods) != len(orders) { // few pods may arrive in any order: see drainOrders
 		few := slices.DeleteFunc(slices.Clone(orders[0]), func(a incomingPod) bool { return !isLeft[a.group] })
 		orders = sim.allOrders(few)
 	}

@@ -48,6 +48,7 @@ func TestFindOnPastFailures(t *testing.T) {
 		"some nodes of a group stay with their pods":              scaledDownFleet(t, market, 0xaffb, 72, 9, 15),
 		"the few pods of the remaining moves arrive in any order": scaledDownFleet(t, market, 0x56, 26, 11, 29),
 		"spread broken by dropped moves":                          scaledDownFleet(t, market, 0x8a1223c82d, 111, 6, 28),
+		"a pod lands on the planned node of another move":         scaledDownFleet(t, market, 0x16, 61, 10, 0),
 	} {
 		t.Run(name, func(t *testing.T) { checkFind(t, in) })
 	}
