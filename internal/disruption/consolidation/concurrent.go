@@ -49,6 +49,10 @@ func (p *problem) bestTogether(moves []Move) []Move {
 				saved, result = saved-priceOf(m.PlannedNodes), append(result, i)
 			}
 		}
+		if len(result) < len(left) {
+			left = result // without the other moves, pods may go to other nodes: simulate again
+			continue
+		}
 		if saved > bestSaved {
 			bestSaved, best = saved, result
 		}

@@ -49,6 +49,7 @@ func TestFindOnPastFailures(t *testing.T) {
 		"the few pods of the remaining moves arrive in any order": scaledDownFleet(t, market, 0x56, 26, 11, 29),
 		"spread broken by dropped moves":                          scaledDownFleet(t, market, 0x8a1223c82d, 111, 6, 28),
 		"a pod lands on the planned node of another move":         scaledDownFleet(t, market, 0x16, 61, 10, 0),
+		"pods go to other nodes without a dropped move":           scaledDownFleet(t, market, 0x5, 114, 2, 89),
 	} {
 		t.Run(name, func(t *testing.T) { checkFind(t, in) })
 	}
