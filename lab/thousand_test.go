@@ -82,7 +82,7 @@ func TestThousandNodes(t *testing.T) {
 }
 
 // maxNominationsPerPod is the maximum number of nominations of the controller, divided by the number of pods.
-const maxNominationsPerPod = 1.2
+const maxNominationsPerPod = 1.5
 
 // checkWrites counts the controller's writes to the API server in the audit log. Only nominations have a limit.
 func checkWrites(t *testing.T, l *lab.Lab, pods int) {
