@@ -13,7 +13,6 @@ import (
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/kube/conversion"
-	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/internal/node/nomination"
 )
 
@@ -100,7 +99,7 @@ func (a *assignments) input(
 	in := nomination.Input{Zone: node.Labels[corev1.LabelTopologyZone]}
 	reader := openingReader{cache: cache, claim: claim, zone: in.Zone, now: now, assignments: a}
 	pods, err := reader.pendingPods(ctx, claim)
-	if err != nil || !slices.ContainsFunc(pods, hasZoneSpread) {
+	if err != nil || !slices.ContainsFunc(pods, nomination.HasZoneSpread) {
 		return in, nil, err
 	}
 	in, err = reader.input(ctx, pods)
@@ -123,8 +122,4 @@ func (a *assignments) forget(claim types.UID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.byClaim, claim)
-}
-
-func hasZoneSpread(p cluster.Pod) bool {
-	return slices.ContainsFunc(p.Spread, func(s cluster.Spread) bool { return !s.Soft && s.Key == corev1.LabelTopologyZone })
 }

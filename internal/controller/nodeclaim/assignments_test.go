@@ -22,7 +22,8 @@ import (
 func TestExchangeOfAssignments(t *testing.T) {
 	t.Parallel()
 	pod := func(app, name string) *corev1.Pod {
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, Labels: map[string]string{"app": app}}}
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, Labels: map[string]string{"app": app},
+			CreationTimestamp: metav1.Unix(500, 0)}}
 		p.Spec.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
 			corev1.ResourceCPU: resource.MustParse("1")}}}}
 		if app == "spread" {
@@ -32,7 +33,7 @@ func TestExchangeOfAssignments(t *testing.T) {
 		return p
 	}
 	claim := func(name, zone string, pods ...string) *karpv1.NodeClaim {
-		c := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name),
+		c := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), CreationTimestamp: metav1.Unix(600, 0),
 			Labels: map[string]string{karpv1.LabelNodePool: "pool", corev1.LabelTopologyZone: zone}}}
 		conversion.SetPods(c, pods)
 		c.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourcePods: resource.MustParse("10")}
@@ -70,6 +71,12 @@ func TestExchangeOfAssignments(t *testing.T) {
 	// s1 counts in zone a although it is not bound yet, so s2 is still not allowed there.
 	if changed, err = a.exchange(t.Context(), api, second, node("n3", "a"), now.Add(time.Second)); err != nil || len(changed) > 0 {
 		t.Errorf("%d claims changed, %v; want none, because no later node is in zone a", len(changed), err)
+	}
+	// No pod that is younger than the claim is exchanged.
+	old := first.DeepCopy()
+	old.CreationTimestamp = metav1.Unix(400, 0)
+	if changed, err = new(assignments).exchange(t.Context(), api, old, opens, now); err != nil || len(changed) > 0 {
+		t.Errorf("%d claims changed, %v; want none, because the pods are younger than the claim", len(changed), err)
 	}
 	a.forget(first.UID)
 	if got := a.podsOf(first); !slices.Equal(got, []string{"ns/s1", "ns/s2"}) {

@@ -2,6 +2,7 @@ package nodeclaim
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,7 +52,7 @@ func isWaiting(pod *corev1.Pod) bool {
 	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && len(pod.Spec.SchedulingGates) == 0
 }
 
-// maxLater is the number of nodes that are not open above which no pods are exchanged: reading their pods takes too long.
+// maxLater is the maximum number of nodes that are not open for an exchange: reading the pods of more takes too long.
 const maxLater = 100
 
 // input returns the input for the pods of the Node that opens.
@@ -76,7 +77,7 @@ func (r *openingReader) input(ctx context.Context, pods []cluster.Pod) (nominati
 	if err != nil || len(later) > maxLater {
 		return nomination.Input{Zone: r.zone}, err
 	}
-	if in.Later, err = r.nodesOf(ctx, later); err != nil {
+	if in.Later, err = r.nodesOf(ctx, later, pods); err != nil {
 		return in, err
 	}
 	in.Bound, err = r.boundPods(ctx, pods, zones)
@@ -109,24 +110,29 @@ func (r *openingReader) laterClaims(ctx context.Context, zones map[string]string
 	return out, nil
 }
 
-// nodesOf returns the nodes of the claims in the zone that opens, with their pods.
-func (r *openingReader) nodesOf(ctx context.Context, claims []*karpv1.NodeClaim) ([]nomination.Node, error) {
+// nodesOf returns the nodes of the claims in the zone that opens, with their pods. opening has the pods of the Node that
+// opens. Only pods that are older than both claims can be exchanged: a claim's annotation is not valid for younger pods.
+func (r *openingReader) nodesOf(ctx context.Context, claims []*karpv1.NodeClaim, opening []cluster.Pod) ([]nomination.Node, error) {
 	r.claims = map[string]*karpv1.NodeClaim{}
 	var out []nomination.Node
 	for _, c := range claims {
-		if c.Labels[corev1.LabelTopologyZone] != r.zone {
+		if c.Labels[corev1.LabelTopologyZone] != r.zone || slices.ContainsFunc(opening, isYoungerThan(c)) {
 			continue
 		}
 		pods, err := r.pendingPods(ctx, c)
 		if err != nil {
 			return nil, err
 		}
-		if len(pods) > 0 {
+		if pods = slices.DeleteFunc(pods, isYoungerThan(r.claim)); len(pods) > 0 {
 			r.claims[c.Name] = c
 			out = append(out, nomination.Node{Claim: c.Name, Pods: pods, Free: spareRoom(c)})
 		}
 	}
 	return out, nil
+}
+
+func isYoungerThan(c *karpv1.NodeClaim) func(cluster.Pod) bool {
+	return func(p cluster.Pod) bool { return p.Created.After(c.CreationTimestamp.Time) }
 }
 
 // boundPods returns the pods in the namespaces of pods that have a node, or that are nominated to an open one.

@@ -65,8 +65,8 @@ func (sim *simulation) orderCount(arrivals []incomingPod) int {
 	return 1
 }
 
-// sort sorts the pods into order n of count. If there is only one order, small pods come first; so they do in the order
-// after the drain orders.
+// sort sorts the pods into order n of count: a drain order, or small pods first if it is the only order or follows the
+// drain orders.
 func sort(arrivals []incomingPod, n, count int) {
 	if count > 1 && n < drainOrderCount {
 		sortAsDrained(arrivals, n)

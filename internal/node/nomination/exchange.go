@@ -109,7 +109,7 @@ func blockedPods(in Input) []*cluster.Pod {
 	var waiting []*cluster.Pod
 	for i := range in.Node.Pods {
 		p := &in.Node.Pods[i]
-		if !slices.ContainsFunc(p.Spread, isRequiredZoneSpread) {
+		if !HasZoneSpread(*p) {
 			z.placed = append(z.placed, p)
 			continue
 		}
@@ -129,6 +129,9 @@ func blockedPods(in Input) []*cluster.Pod {
 		}
 	}
 }
+
+// HasZoneSpread reports whether the pod has a required spread over zones.
+func HasZoneSpread(p cluster.Pod) bool { return slices.ContainsFunc(p.Spread, isRequiredZoneSpread) }
 
 func isRequiredZoneSpread(s cluster.Spread) bool { return !s.Soft && s.Key == catalog.LabelZone }
 
