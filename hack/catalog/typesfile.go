@@ -35,6 +35,7 @@ var rareFacts = []string{
 }
 
 const typesHelp = `# Written by hack/catalog: a line per instance type. "-" is the value in the line "default"; there it is 0, false or none.
+# "^" is the value in the line above.
 # Lists are separated by ",". Equal devices are COUNTxFIELD:FIELD…, with these fields: storage.disks GB:KIND,
 # network.cards INTERFACES:PERFORMANCE, neuron NAME:CORES:VERSION:MiB, gpus, inference and fpgas NAME:MANUFACTURER:MiB.
 # Last fields of a device that are 0 or none may be missing, as may "-" at the end of a line. The column "other" has the
@@ -60,6 +61,7 @@ func typesFile(types []catalog.Facts) ([]byte, error) {
 		out.WriteString(c.Name + "\t")
 	}
 	out.WriteString("other\n")
+	var above []string // cells of the last line
 	writeLine := func(defaults, f catalog.Facts) {
 		var cells []string
 		for _, c := range columns {
@@ -72,16 +74,30 @@ func typesFile(types []catalog.Facts) ([]byte, error) {
 			}
 		}
 		cells = append(cells, cmp.Or(strings.Join(others, "; "), "-"))
+		cells, above = withoutRepetition(cells, above), cells
 		for cells[len(cells)-1] == "-" {
 			cells = cells[:len(cells)-1]
 		}
 		out.WriteString(strings.Join(cells, "\t") + "\n")
 	}
 	writeLine(catalog.Facts{}, commonFacts)
+	above = nil // The line of defaults has other values.
 	for _, f := range types {
 		writeLine(commonFacts, f)
 	}
 	return out.Bytes(), checkTypesFile(out.String(), types)
+}
+
+// withoutRepetition returns the cells with "^" for each cell that equals the cell above it and is longer than "^". above
+// is nil for the first line.
+func withoutRepetition(cells, above []string) []string {
+	short := slices.Clone(cells)
+	for i := range above {
+		if len(cells[i]) > 1 && cells[i] == above[i] {
+			short[i] = "^"
+		}
+	}
+	return short
 }
 
 // checkTypesFile returns an error if the text of types.tsv does not represent the types.

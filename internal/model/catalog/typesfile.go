@@ -15,6 +15,7 @@ const (
 
 	nameOfDefaults = "default" // first cell of the line of defaults
 	sameAsDefault  = "-"       // cell of a fact that equals the default
+	sameAsAbove    = "^"       // cell that equals the cell above it
 	noValue        = "none"    // empty text or empty list
 )
 
@@ -22,8 +23,8 @@ const (
 //
 // The file has comments after "#", a header line with the names of the columns, a line of defaults, and a line per
 // type, sorted by name. Cells are separated by tabs. The first column has the name of the type. The cell "-" stands for
-// the default, and in the line of defaults for the zero value; at the end of a line it may be missing. setFact has the
-// notation of the other cells.
+// the default, and in the line of defaults for the zero value; at the end of a line it may be missing. In the line of a
+// type, the cell "^" stands for the cell above it. setFact has the notation of the other cells.
 //
 // The last column, "other", has the facts without a column as NAME=VALUE, sorted by name and separated by "; ". A fact
 // that a line does not list there has the default.
@@ -50,6 +51,7 @@ type typesParser struct {
 	columns  []TypeColumn // columns of the header line, without lastColumn; nil before the header line
 	others   []TypeColumn // facts without a column, which may be in lastColumn
 	defaults []string     // cells of the line of defaults; nil before this line
+	above    []string     // cells of the last line, without "^"; nil before the first type
 	types    []Facts      // sorted by name
 }
 
@@ -75,9 +77,27 @@ func (p *typesParser) addLine(cells []string) error {
 		return fmt.Errorf("column %s: %q follows %q: types must be sorted by name, each once", firstColumn, cells[0],
 			p.types[len(p.types)-1].Name)
 	}
+	if err := p.copyFromAbove(cells); err != nil {
+		return err
+	}
 	err := cmp.Or(p.setFacts(&f, p.defaults), p.setFacts(&f, cells))
 	p.types = append(p.types, f)
 	return err
+}
+
+// copyFromAbove replaces each cell "^" with the cell above it.
+func (p *typesParser) copyFromAbove(cells []string) error {
+	for i, cell := range cells {
+		if cell != sameAsAbove {
+			continue
+		}
+		if p.above == nil {
+			return fmt.Errorf("column %d: %q: want a value, because no type is above", i+1, cell)
+		}
+		cells[i] = p.above[i]
+	}
+	p.above = cells
+	return nil
 }
 
 func (p *typesParser) setHeader(names []string) error {

@@ -12,6 +12,8 @@ type	memoryMiB	network.ipv6	network.cards	storage.disks	other
 default	8	true	-	-	hypervisor=nitro; usageClasses=on-demand,spot
 a.large	-	-	1x4	-	-
 b.large	16	false	2x8:100 Gigabit,1x2	2x1900:ssd	gpus=8xH100:NVIDIA:81920; hypervisor=none; neuron=1xTrainium:2:2; usageClasses=none
+c.large	^	^	-	^
+c.xlarge	32	^	-	^
 `
 
 func TestParseTypes(t *testing.T) {
@@ -32,6 +34,12 @@ func TestParseTypes(t *testing.T) {
 		Storage: Storage{Disks: []Disk{{Count: 2, SizeGB: 1900, Kind: "ssd"}}},
 		GPUs:    []Accelerator{{Name: "H100", Manufacturer: "NVIDIA", Count: 8, MemoryMiB: 81920}},
 		Neuron:  []Neuron{{Name: "Trainium", Count: 1, Cores: 2, CoreVersion: 2}},
+	}, {
+		Name: "c.large", MemoryMiB: 16, Hypervisor: "nitro", UsageClasses: []string{"on-demand", "spot"},
+		Storage: Storage{Disks: []Disk{{Count: 2, SizeGB: 1900, Kind: "ssd"}}},
+	}, {
+		Name: "c.xlarge", MemoryMiB: 32, Hypervisor: "nitro", UsageClasses: []string{"on-demand", "spot"},
+		Storage: Storage{Disks: []Disk{{Count: 2, SizeGB: 1900, Kind: "ssd"}}},
 	}}
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("ParseTypes (-want +got):\n%s", diff)
@@ -57,6 +65,7 @@ func TestParseTypesErrors(t *testing.T) {
 		"value of a default":       {"default\t8", "default\tx", `f:3: column memoryMiB: "x": want a whole number from 0`},
 		"negative number":          {"\t16\t", "\t-16\t", `f:5: column memoryMiB: "-16": want a whole number from 0`},
 		"large number":             {"\t16\t", "\t9223372036854775808\t", `f:5: column memoryMiB: "9223372036854775808": want a whole number from 0`},
+		"nothing above":            {"a.large\t-", "a.large\t^", `f:4: column 2: "^": want a value, because no type is above`},
 		"empty cell":               {"\t16\t", "\t\t", `f:5: column memoryMiB: "": want a whole number from 0`},
 		"bool":                     {"\tfalse\t", "\tno\t", `f:5: column network.ipv6: "no": want "true" or "false"`},
 		"no count":                 {"2x1900:ssd", "1900:ssd", `f:5: column storage.disks: "1900:ssd": "1900:ssd": want a whole number from 0`},
