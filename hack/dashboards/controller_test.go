@@ -2,6 +2,7 @@ package dashboards_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -236,21 +237,22 @@ func (r *recorder) Register(c prometheus.Collector) error {
 }
 
 // TestQueriesFindSeriesOfLab runs the queries on two scrapes of a controller in the lab: while pods ran on its nodes,
-// and after the pods were removed. The files testdata/lab-*.txt have the queried metrics. The test repeats each file
-// for half an hour, so rates are 0; but every panel must find its series.
+// and after the pods were removed. testdata/lab-running.txt has the queried metrics of the first scrape, and
+// lab-ended.txt has the series that are new in the second one. The test repeats each scrape for half an hour, so rates
+// are 0; but every panel must find its series.
 func TestQueriesFindSeriesOfLab(t *testing.T) {
 	t.Parallel()
+	running, errRunning := os.ReadFile("testdata/lab-running.txt")
+	ended, errEnded := os.ReadFile("testdata/lab-ended.txt")
+	if err := errors.Join(errRunning, errEnded); err != nil {
+		t.Fatal(err)
+	}
 	c := scrapedData{series: memory{}, engine: newEngine(), at: end()}
 	for n := range scrapes {
-		file := "testdata/lab-running.txt"
+		c.series.scrape(t, string(running), scrapedAt(n))
 		if n > scrapes/2 {
-			file = "testdata/lab-ended.txt"
+			c.series.scrape(t, string(ended), scrapedAt(n))
 		}
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.series.scrape(t, string(text), scrapedAt(n))
 	}
 	whileRunning := c
 	whileRunning.at = scrapedAt(scrapes / 2)
