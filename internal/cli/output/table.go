@@ -24,15 +24,12 @@ type Table struct {
 // columnGap separates two columns.
 const columnGap = "  "
 
-// String returns the table with aligned columns. Each line ends with \n.
-func (t Table) String() string { return t.Fit(0) }
-
 // minColumnWidth is the width, in characters, down to which Fit narrows a column by splitting words.
 const minColumnWidth = 12
 
-// Fit returns the table like String, with lines of at most width characters if possible. It wraps the cells of the
-// widest columns at blanks. If that is not enough, it also splits words, in columns wider than minColumnWidth. A width
-// of 0 means no limit.
+// Fit returns the table with aligned columns. Each line ends with \n, and has at most width characters if possible: Fit
+// wraps the cells of the widest columns at blanks. If that is not enough, it also splits words, in columns wider than
+// minColumnWidth. A width of 0 means no limit.
 func (t Table) Fit(width int) string {
 	widths, minimums := t.widths() // columns are first narrowed to their widest words
 	if width > 0 {

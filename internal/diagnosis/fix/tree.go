@@ -22,15 +22,6 @@ type List []Tree
 // Labels is an object with one field. The field name is a label key that the user chose.
 type Labels struct{ Key, Value Value }
 
-// ListOf makes a list of values.
-func ListOf(values ...Value) List {
-	out := make(List, len(values))
-	for i, v := range values {
-		out[i] = v
-	}
-	return out
-}
-
 // At puts a tree at a path of fields: At(v, "spec", "role") is {"spec":{"role":v}}. Without a path, At is nil.
 func At(t Tree, path ...constant) Fields {
 	out := t

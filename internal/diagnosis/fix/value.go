@@ -138,7 +138,6 @@ var (
 	tableGrammar    = resourceID("rtb")
 	natGrammar      = resourceID("nat")
 	aclGrammar      = resourceID("acl")
-	imageGrammar    = resourceID("ami")
 	usernameGrammar = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9 :._@{}/+=,-]{0,254}[A-Za-z0-9:._@{}/+=,-])?$`)
 )
 
@@ -278,9 +277,6 @@ func NAT(text string) Value { return newValue("id of a NAT gateway", text, natGr
 
 // ACL is the ID of a network ACL.
 func ACL(text string) Value { return newValue("id of a network ACL", text, aclGrammar) }
-
-// Image is the ID of an AMI.
-func Image(text string) Value { return newValue("id of an image", text, imageGrammar) }
 
 // Flag is the name of a kubelet's flag, without its hyphens.
 func Flag(text string) Value { return newValue("name of a flag", text, flagGrammar) }
