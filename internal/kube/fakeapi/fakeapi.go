@@ -59,7 +59,8 @@ func New(t testing.TB, scheme *runtime.Scheme, index func(context.Context, clien
 		}).
 		WithStatusSubresource(&karpv1.NodeClaim{}, &karpv1.NodePool{}, &karpv1alpha1.NodeOverlay{}, &awsv1.EC2NodeClass{}).
 		WithObjects(objects...).Build()
-	return interceptor.NewClient(interceptor.NewClient(server, interceptor.Funcs{Get: cache.get, List: cache.list}), hooks)
+	return interceptor.NewClient(interceptor.NewClient(server, interceptor.Funcs{
+		Get: cache.get, List: cache.list, SubResourceCreate: createSubResource}), hooks)
 }
 
 // tracker stores the objects of the fake API server, and marks the written objects as stale in the cache.
