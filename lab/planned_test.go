@@ -15,9 +15,8 @@ import (
 )
 
 // TestNoMoreNodesThanPlanned creates large and small pods whose plan fills every node. If kube-scheduler bound small
-// pods to the nodes of large pods, Joiner would launch more nodes. kube-scheduler may clear a nomination that it sees
-// just before the node's taint is removed. Therefore the test accepts one more node, and a third of the pods on other
-// nodes than planned. Without nominations, 15 of 18 pods were on other nodes.
+// pods to the nodes of large pods, Joiner would launch more nodes. Joiner binds the pods before it opens the nodes.
+// Without that, 15 of 18 pods were on other nodes than planned.
 func TestNoMoreNodesThanPlanned(t *testing.T) {
 	l := sharedLab(t)
 	ensureController(t, l)
@@ -26,6 +25,7 @@ func TestNoMoreNodesThanPlanned(t *testing.T) {
 		pool(name, "", "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}"))
 	awaitPoolReady(t, l, name)
 	const large, small = 6, 12 // a node has room for one large pod or for two small ones
+	const mostElsewhere = 1    // kube-scheduler may bind a pod when its own node and another one open at the same time
 	var manifests []string
 	for i := range large + small {
 		cpu := "850m"
@@ -52,8 +52,8 @@ func TestNoMoreNodesThanPlanned(t *testing.T) {
 	}
 	elsewhere := slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return p.Spec.NodeName == planned[p.Namespace+"/"+p.Name] })
 	t.Logf("%d of %d pods are on another node than planned", len(elsewhere), large+small)
-	if len(elsewhere) > (large+small)/3 || len(claims.Items) > large+small/2+1 {
-		t.Errorf("%d pods are on other nodes than planned, want at most %d; %d nodes, want %d or one more", len(elsewhere), (large+small)/3,
+	if len(elsewhere) > mostElsewhere || len(claims.Items) > large+small/2+1 {
+		t.Errorf("%d pods are on other nodes than planned, want at most %d; %d nodes, want %d or one more", len(elsewhere), mostElsewhere,
 			len(claims.Items), large+small/2)
 		for _, p := range elsewhere {
 			t.Logf("pod %s: bound at %s to %s instead of %s", p.Name, scheduledAt(&p), p.Spec.NodeName, planned[p.Namespace+"/"+p.Name])

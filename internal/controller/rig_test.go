@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -248,7 +249,7 @@ func (r *rig) createLoops(m *metrics.Metrics, awsClient *ec2.Client, profiles *i
 			Metrics: m, Log: log, Now: r.now},
 		Drift: drift,
 		Claims: &nodeclaim.Reconciler{Cache: r.api, Drift: drift, Authority: "Y2E=", Cluster: reader, Objects: writer,
-			Evictor: writer, Nominator: writer, Pods: pods, Launcher: awsClient, Instances: awsClient, Offers: requests,
+			Evictor: writer, Placer: writer, Pods: pods, Launcher: awsClient, Instances: awsClient, Offers: requests,
 			Ledger: ledger, Batch: batch, LaunchBackoff: launchBackoff, PodBackoff: podBackoff, Registrations: registrations,
 			Events: r.events, Metrics: m, Log: log, Now: r.now,
 			Replacements: &nodeclaim.Replacements{Cache: r.api, Cluster: reader, PlannedEvictions: evictions, Ledger: ledger, Batch: batch}},
@@ -410,17 +411,21 @@ func (r *rig) reconcileUntilOpen(t *testing.T, c karpv1.NodeClaim) reconcile.Res
 	}
 }
 
-// ownNode returns the resource version of the claim's Node, and whether the Node is held for nominations.
+// ownNode returns the resource version of the claim's Node, and whether the taint for nominations keeps pods off it.
 func (r *rig) ownNode(t *testing.T, c karpv1.NodeClaim) (version string, isHeld bool) {
 	t.Helper()
 	nodes, err := r.Claims.Cluster.NodesOf(t.Context(), c.Status.ProviderID)
 	if err != nil {
 		t.Fatal(err)
 	}
+	if len(nodes) > 1 { // only one of them is registered
+		claim := r.claim(t, c.Name)
+		nodes = slices.DeleteFunc(slices.Clone(nodes), func(n *corev1.Node) bool { return n.Name != claim.Status.NodeName })
+	}
 	if len(nodes) != 1 {
 		return "", false
 	}
-	return nodes[0].ResourceVersion, nodeclaim.HasTaint(nodes[0], conversion.TaintNominations)
+	return nodes[0].ResourceVersion, nodeclaim.HasTaint(nodes[0], conversion.TaintNominations) && !nodes[0].Spec.Unschedulable
 }
 
 func named(name string) reconcile.Request {

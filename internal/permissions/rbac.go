@@ -133,6 +133,12 @@ func changeRules() []Rule {
 			Why:       "the nomination of pods to the nodes that were launched for them",
 			Without:   "kube-scheduler may give the room on a new node to other pods, and more nodes are launched",
 		},
+		{
+			Resources: []string{"pods/binding"},
+			Verbs:     []string{"create"},
+			Why:       "the binding of pods to the nodes that were launched for them, before other pods can be bound there",
+			Without:   "pods are only nominated to new nodes, and kube-scheduler may bind other pods there",
+		},
 		{Resources: []string{"pods/eviction"}, Verbs: []string{"create"}, Why: "the drain of nodes, which honors PodDisruptionBudgets"},
 		{Resources: []string{"pods"}, Verbs: []string{"delete"}, Why: "pods that are left when the grace period of a node ends"},
 		{

@@ -63,7 +63,7 @@ internal/disruption: internal/disruption/cron internal/model/catalog internal/mo
 
 # node: the life of one node, and how an instance boots. Pure, but for userdata, which parses with libraries.
 internal/node/lifecycle: internal/model/resources
-internal/node/nomination: internal/model/catalog internal/model/cluster internal/model/resources
+internal/node/nomination: internal/model/catalog internal/model/cluster internal/model/requirements internal/model/resources
 internal/node/bootstrap: internal/model/catalog internal/model/requirements
 internal/node/userdata: internal/model/catalog internal/model/requirements | github.com/pelletier/go-toml go.yaml.in/yaml/v3 mvdan.cc/sh
 internal/node/userdata/kubelet: internal/model/catalog internal/model/requirements internal/node/bootstrap internal/node/userdata

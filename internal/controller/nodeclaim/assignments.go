@@ -22,7 +22,7 @@ import (
 type assignments struct {
 	mu      sync.Mutex
 	byClaim map[types.UID]claimPods // claims with recent exchanges
-	granted map[string]grant        // by pod ID: recent nominations
+	granted map[string]grant        // by pod ID: recent bindings and nominations
 	opened  map[types.UID]time.Time // claims whose Nodes opened recently: the cache may show them as closed
 }
 
@@ -32,14 +32,15 @@ type claimPods struct {
 	at   time.Time
 }
 
-// grant is the nomination of a pod to an open Node.
+// grant is the place of a pod on a Node, to which it is bound or nominated.
 type grant struct {
-	zone string
-	at   time.Time
+	claim types.UID // of the Node
+	zone  string
+	at    time.Time
 }
 
-// bindTime is how long a nominated pod counts as bound to its Node, although the cache does not show it as bound. It is
-// also how long the cache may lack a write of this process.
+// bindTime is how long a pod counts as bound to the Node that it was granted, although the cache does not show it as
+// bound. It is also how long the cache may lack a write of this process.
 const bindTime = 10 * time.Second
 
 // podsOf returns the pods that are planned for the claim, as "namespace/name".
@@ -56,20 +57,23 @@ func (a *assignments) lockedPodsOf(claim *karpv1.NodeClaim) []string {
 	return conversion.PodsOf(claim)
 }
 
-// exchange exchanges pods of the claim, whose Node opens now, for pods of nodes that open later, and returns the changed
-// claims, this one last. It records that the claim's pods get their places.
-func (a *assignments) exchange(
+// decide decides which pods of the claim are bound to its Node now, and carries out the exchanges. It records that the
+// bound pods have their places. It also returns the changed claims, this one last.
+func (a *assignments) decide(
 	ctx context.Context, cache client.Reader, claim *karpv1.NodeClaim, node *corev1.Node, now time.Time,
-) ([]*karpv1.NodeClaim, error) {
+) (nomination.Decision, []*karpv1.NodeClaim, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	in, claims, err := a.input(ctx, cache, claim, node, now)
+	a.dropOld(now)
+	reader := openingReader{cache: cache, claim: claim, node: node, now: now, assignments: a, indirect: map[string]bool{}}
+	in, err := reader.input(ctx)
 	if err != nil {
-		return nil, err
+		return nomination.Decision{}, nil, err
 	}
+	d := nomination.Decide(in)
 	var changed []*karpv1.NodeClaim
-	for _, e := range nomination.Exchanges(in) {
-		later := claims[e.Claim]
+	for _, e := range d.Exchanges {
+		later := reader.claims[e.Claim]
 		a.apply(claim, later, e, now)
 		if !slices.Contains(changed, later) {
 			changed = append(changed, later)
@@ -78,32 +82,42 @@ func (a *assignments) exchange(
 	if len(changed) > 0 {
 		changed = append(changed, claim)
 	}
-	maps.DeleteFunc(a.byClaim, func(_ types.UID, c claimPods) bool { return now.Sub(c.at) > bindTime }) // the annotation has them by now
-	maps.DeleteFunc(a.granted, func(_ string, g grant) bool { return now.Sub(g.at) > bindTime })
-	maps.DeleteFunc(a.opened, func(_ types.UID, at time.Time) bool { return now.Sub(at) > bindTime })
-	if a.granted == nil {
-		a.granted, a.opened = map[string]grant{}, map[types.UID]time.Time{}
-	}
-	a.opened[claim.UID] = now
-	for _, id := range a.lockedPodsOf(claim) {
-		a.granted[id] = grant{in.Zone, now}
-	}
-	return changed, nil
+	a.lockedGrant(d.Bind, claim, in.Zone, now)
+	return d, changed, nil
 }
 
-// input returns the input of package nomination, and the claims of in.Later by name. If the claim has no pods with a
-// spread over zones, or very many nodes are not open yet, the input has only the Node.
-func (a *assignments) input(
-	ctx context.Context, cache client.Reader, claim *karpv1.NodeClaim, node *corev1.Node, now time.Time,
-) (nomination.Input, map[string]*karpv1.NodeClaim, error) {
-	in := nomination.Input{Zone: node.Labels[corev1.LabelTopologyZone]}
-	reader := openingReader{cache: cache, claim: claim, zone: in.Zone, now: now, assignments: a}
-	pods, err := reader.pendingPods(ctx, claim)
-	if err != nil || !slices.ContainsFunc(pods, nomination.HasZoneSpread) {
-		return in, nil, err
+// open records that the Node of the claim opens, and that the claim's pods have their places.
+func (a *assignments) open(claim *karpv1.NodeClaim, node *corev1.Node, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.opened == nil {
+		a.opened = map[types.UID]time.Time{}
 	}
-	in, err = reader.input(ctx, pods)
-	return in, reader.claims, err
+	a.opened[claim.UID] = now
+	a.lockedGrant(a.lockedPodsOf(claim), claim, node.Labels[corev1.LabelTopologyZone], now)
+}
+
+func (a *assignments) lockedGrant(pods []string, claim *karpv1.NodeClaim, zone string, now time.Time) {
+	if a.granted == nil {
+		a.granted = map[string]grant{}
+	}
+	for _, id := range pods {
+		a.granted[id] = grant{claim.UID, zone, now}
+	}
+}
+
+// revoke records that the pod could not be bound.
+func (a *assignments) revoke(id string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.granted, id)
+}
+
+// dropOld forgets what the cache shows by now.
+func (a *assignments) dropOld(now time.Time) {
+	maps.DeleteFunc(a.byClaim, func(_ types.UID, c claimPods) bool { return now.Sub(c.at) > bindTime })
+	maps.DeleteFunc(a.granted, func(_ string, g grant) bool { return now.Sub(g.at) > bindTime })
+	maps.DeleteFunc(a.opened, func(_ types.UID, at time.Time) bool { return now.Sub(at) > bindTime })
 }
 
 func (a *assignments) apply(claim, later *karpv1.NodeClaim, e nomination.Exchange, now time.Time) {

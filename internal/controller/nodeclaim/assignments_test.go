@@ -41,7 +41,8 @@ func TestExchangeOfAssignments(t *testing.T) {
 		return c
 	}
 	node := func(name, zone string) *corev1.Node {
-		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelTopologyZone: zone}}}
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelTopologyZone: zone}}, Status: corev1.NodeStatus{
+			Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourcePods: resource.MustParse("10")}}}
 	}
 	first, second, other := claim("first", "a", "ns/s1", "ns/s2"), claim("second", "a", "ns/p1", "ns/p2"), claim("other", "b", "ns/p3", "ns/s3")
 	opens := node("n1", "a")
@@ -52,9 +53,12 @@ func TestExchangeOfAssignments(t *testing.T) {
 	api := fakeapi.New(t, scheme, kubeclient.Index, interceptor.Funcs{}, first, second, other, opens, node("n2", "b"),
 		pod("spread", "s1"), pod("spread", "s2"), pod("spread", "s3"), pod("plain", "p1"), pod("plain", "p2"), pod("plain", "p3"))
 	a, now := assignments{}, time.Unix(1000, 0)
-	changed, err := a.exchange(t.Context(), api, first, opens, now)
+	decision, changed, err := a.decide(t.Context(), api, first, opens, now)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if want := []string{"ns/s1", "ns/p1"}; !slices.Equal(decision.Bind, want) || len(decision.Blocked) > 0 {
+		t.Errorf("%v are bound and %v are blocked, want %v bound", decision.Bind, decision.Blocked, want)
 	}
 	names := []string{}
 	for _, c := range changed {
@@ -69,13 +73,17 @@ func TestExchangeOfAssignments(t *testing.T) {
 		}
 	}
 	// s1 counts in zone a although it is not bound yet, so s2 is still not allowed there.
-	if changed, err = a.exchange(t.Context(), api, second, node("n3", "a"), now.Add(time.Second)); err != nil || len(changed) > 0 {
+	decision, changed, err = a.decide(t.Context(), api, second, node("n3", "a"), now.Add(time.Second))
+	if err != nil || len(changed) > 0 {
 		t.Errorf("%d claims changed, %v; want none, because no later node is in zone a", len(changed), err)
+	}
+	if !slices.Equal(decision.Bind, []string{"ns/p2"}) || !slices.Equal(decision.Blocked, []string{"ns/s2"}) {
+		t.Errorf("%v are bound and %v are blocked, want p2 and s2", decision.Bind, decision.Blocked)
 	}
 	// No pod that is younger than the claim is exchanged.
 	old := first.DeepCopy()
 	old.CreationTimestamp = metav1.Unix(400, 0)
-	if changed, err = new(assignments).exchange(t.Context(), api, old, opens, now); err != nil || len(changed) > 0 {
+	if _, changed, err = new(assignments).decide(t.Context(), api, old, opens, now); err != nil || len(changed) > 0 {
 		t.Errorf("%d claims changed, %v; want none, because the pods are younger than the claim", len(changed), err)
 	}
 	a.forget(first.UID)

@@ -41,7 +41,7 @@ type Reconciler struct {
 	Cluster       loop.NodeReader           // reads Nodes and their pods from the informers
 	Objects       loop.ObjectWriter         // writes objects to the API server
 	Evictor       Evictor                   // evicts and deletes pods
-	Nominator     Nominator                 // nominates pods to new Nodes, which are tainted until then; nil: no such taint
+	Placer        Placer                    // binds and nominates pods to new Nodes, which are tainted until then; nil: no such taint
 	Pods          *nodestate.PodWatch       // the attempts and bindings of kube-scheduler; nil: unknown
 	Launcher      InstanceLauncher          // launches instances and finds earlier launches
 	Instances     loop.InstanceClient       // describes and terminates instances
@@ -81,6 +81,7 @@ type Reconciler struct {
 	leaving  loop.ClaimsSince // claims whose Node is being deleted
 	openable loop.ClaimsSince // claims whose Node is ready and still closed by the taint for nominations
 	openings openings         // the order in which the Nodes of openable are opened
+	bindings bindings         // the pods that are bound to the Nodes of openable
 	turns    sequences        // moves that evict their pods in order
 	failures loop.Backoff     // back-off by claim name
 }
@@ -162,7 +163,7 @@ func (c *Reconciler) act(ctx context.Context, v View, step lifecycle.Step, now t
 		return c.recordFound(ctx, v, now)
 	case lifecycle.Register:
 		return c.register(ctx, v, now)
-	case lifecycle.AddNodeFinalizer, lifecycle.RemoveNominationTaint:
+	case lifecycle.AddNodeFinalizer, lifecycle.BindPods, lifecycle.CordonForPods, lifecycle.RemoveNominationTaint:
 		return c.actOnRegistered(ctx, v, step, now)
 	case lifecycle.Initialize:
 		return c.initialize(ctx, v, now)

@@ -67,7 +67,7 @@ func (c *Reconciler) observe(ctx context.Context, claim *karpv1.NodeClaim, now t
 		v.seen.Node = nodeSeen(claim, v.nodes)
 		v.seen.Node.Strays = len(v.strays)
 	}
-	c.seeHeld(&v, now)
+	c.seeHeld(ctx, &v, now)
 	v.noteRefused()
 	s.Unlabelled = s.Launched && isUnlabelled(claim, v.nodes)
 	// Use the time of this process, not the API server's deletion time. If the API server's clock were ahead, a tainted
@@ -90,15 +90,6 @@ func (c *Reconciler) observe(ctx context.Context, claim *karpv1.NodeClaim, now t
 		return v, err
 	}
 	return v, nil
-}
-
-// seeHeld reads, for a Node with the taint TaintNominations, since when the Node is ready and when it may be opened.
-func (c *Reconciler) seeHeld(v *View, now time.Time) {
-	n := &v.seen.Node
-	n.ReadySince = c.openable.Note(v.Claim.UID, n.HasNominationTaint && n.Ready, now)
-	if !n.ReadySince.IsZero() && n.Startup == "" && n.Ephemeral == "" {
-		n.OpenAt = c.openings.turn(v.Claim.UID, len(conversion.PodsOf(v.Claim)), c.Pods.LastAttempt(), now)
-	}
 }
 
 // seeNode reads whether the claim's only Node needs repair or has expired.
@@ -133,7 +124,7 @@ func nodeSeen(claim *karpv1.NodeClaim, nodes []*corev1.Node) lifecycle.Node {
 		isStartup := slices.ContainsFunc(claim.Spec.StartupTaints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) })
 		switch {
 		case taint.Key == conversion.TaintNominations:
-			out.HasNominationTaint = true
+			out.HasNominationTaint, out.IsCordoned = true, conversion.IsCordonedForPods(node)
 		case taint.Key == karpv1.TaintDisrupted:
 			out.HasDisruptedTaint = true
 			_, out.Cordoned = node.Labels[karpv1.LabelExcludeFromLoadBalancers]

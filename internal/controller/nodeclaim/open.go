@@ -8,7 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/controller/nodestate"
@@ -18,19 +18,21 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// Nominator writes status.nominatedNodeName of pods.
-type Nominator interface {
+// Placer binds pods to Nodes, and nominates them with status.nominatedNodeName.
+type Placer interface {
+	Bind(ctx context.Context, pod writer.PodRef, node string) (bool, error)
 	Nominate(ctx context.Context, pod writer.PodRef, node string) error
 }
 
-const parallelNominations = 10
+// parallelWrites is the number of pods that are bound or nominated at the same time.
+const parallelWrites = 10
 
-// isHeld reports whether the Node that registers now is kept closed until its pods are nominated to it. A Node with
-// startup taints is not kept closed, because kube-scheduler clears nominations for a node while another taint keeps the
-// pods off it. A Node that is open already is not closed again.
+// isHeld reports whether the Node that registers now is kept closed until its pods are bound or nominated to it. A Node
+// with startup taints is not kept closed, because kube-scheduler clears nominations for a node while another taint keeps
+// the pods off it. A Node that is open already is not closed again.
 func (c *Reconciler) isHeld(ctx context.Context, v View) bool {
 	isOpen := nodestate.IsReady(v.node()) && !HasTaint(v.node(), karpv1.TaintUnregistered)
-	if c.Nominator == nil || isOpen || len(v.Claim.Spec.StartupTaints) > 0 || len(conversion.PodsOf(v.Claim)) == 0 {
+	if c.Placer == nil || isOpen || len(v.Claim.Spec.StartupTaints) > 0 || len(conversion.PodsOf(v.Claim)) == 0 {
 		return false
 	}
 	var daemons appsv1.DaemonSetList
@@ -59,50 +61,44 @@ func tolerates(all []corev1.Toleration, taint *corev1.Taint) bool {
 }
 
 func (c *Reconciler) actOnRegistered(ctx context.Context, v View, step lifecycle.Step, now time.Time) (*karpv1.NodeClaim, error) {
-	if step.Action == lifecycle.RemoveNominationTaint {
+	switch step.Action {
+	case lifecycle.BindPods:
+		return c.bindPods(ctx, v, now)
+	case lifecycle.CordonForPods:
+		_, err := c.Objects.PatchNode(ctx, v.node(), conversion.CordonForPods)
+		return nil, err // the change triggers the next reconciliation
+	case lifecycle.RemoveNominationTaint:
 		return c.open(ctx, v, now)
 	}
 	return c.restoreFinalizer(ctx, v)
 }
 
-// open nominates the pods that the Node was launched for, and then removes the taint that kept other pods off it.
+// open nominates the pods that the Node was launched for and that are not bound, and then removes the taint that kept
+// other pods off it.
 func (c *Reconciler) open(ctx context.Context, v View, now time.Time) (*karpv1.NodeClaim, error) {
-	changed, err := c.assigned.exchange(ctx, c.Cache, v.Claim, v.node(), now)
-	if err != nil {
-		return nil, err
-	}
-	for _, claim := range changed {
-		pods := c.assigned.podsOf(claim)
-		if _, err := c.Objects.PatchClaim(ctx, claim, func(claim *karpv1.NodeClaim) { conversion.SetPods(claim, pods) }); err != nil {
-			c.Log.Warn("cannot write the pods of a NodeClaim: a plan may launch nodes for pods that have a place", "NodeClaim", claim.Name,
-				"error", err, "hint", kubeclient.Hint(err))
-		}
-	}
+	c.assigned.open(v.Claim, v.node(), now)
 	pods := c.waitingPods(ctx, v)
-	if c.Pods != nil {
-		for _, p := range pods {
-			c.Pods.Expect(types.UID(p.UID), v.node().Name) // exchanged pods were expected on another Node
-		}
-	}
 	nominated, err := c.nominate(ctx, pods, v.node().Name)
 	if err != nil {
 		// Open the Node all the same: the pods may still be bound as planned, and a closed Node helps no pod.
 		c.Log.Warn("cannot nominate pods to a new Node: kube-scheduler may bind other pods there", "Node", v.node().Name,
 			"error", err, "hint", kubeclient.Hint(err))
 	}
-	_, err = c.Objects.PatchNode(ctx, v.node(), removeTaint)
+	_, err = c.Objects.PatchNode(ctx, v.node(), conversion.Open)
 	c.openings.done(v.Claim.UID, c.Now.Now())
 	c.assigned.forget(v.Claim.UID)
+	bound := len(c.bindings.of(v.Claim.UID).pods)
+	c.bindings.forget(v.Claim.UID)
 	if err != nil {
 		return nil, err
 	}
-	c.Log.Info("opened Node", "Node", v.node().Name, "NodeClaim", v.Claim.Name, "nominatedPods", nominated,
+	c.Log.Info("opened Node", "Node", v.node().Name, "NodeClaim", v.Claim.Name, "boundPods", bound, "nominatedPods", nominated,
 		"secondsReady", now.Sub(v.seen.Node.ReadySince).Seconds())
 	return nil, nil // the change triggers the next reconciliation
 }
 
-// OpenWhenStopped waits until ctx ends, and then removes the taint for nominations from all Nodes: after an uninstallation
-// no controller would remove it.
+// OpenWhenStopped waits until ctx ends, and then removes the taint for nominations, or the cordon in its place, from all
+// Nodes: after an uninstallation no controller would remove it.
 func (c *Reconciler) OpenWhenStopped(ctx context.Context) error {
 	<-ctx.Done()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), openAllWithin)
@@ -117,9 +113,9 @@ func (c *Reconciler) OpenWhenStopped(ctx context.Context) error {
 		if !HasTaint(node, conversion.TaintNominations) {
 			continue
 		}
-		if _, err := c.Objects.PatchNode(ctx, node, removeTaint); err != nil {
-			c.Log.Warn("cannot open a Node before the controller ends: if no controller is started again, remove the taint by hand",
-				"Node", node.Name, "taint", conversion.TaintNominations, "error", err)
+		if _, err := c.Objects.PatchNode(ctx, node, conversion.Open); err != nil {
+			c.Log.Warn("cannot open a Node before the controller ends: if no controller is started again, uncordon the Node and remove "+
+				"the taint by hand", "Node", node.Name, "taint", conversion.TaintNominations, "error", err)
 		}
 	}
 	return nil
@@ -127,21 +123,18 @@ func (c *Reconciler) OpenWhenStopped(ctx context.Context) error {
 
 const openAllWithin = 5 * time.Second
 
-func removeTaint(n *corev1.Node) {
-	n.Spec.Taints = slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool { return t.Key == conversion.TaintNominations })
-}
-
-// waitingPod is a pod that kube-scheduler has not bound yet.
+// waitingPod is a pod that is not bound yet.
 type waitingPod struct {
 	writer.PodRef
 	nominated string // name of the node that the pod is nominated to; may be empty
 }
 
-// waitingPods returns the pending pods that are planned for the claim.
+// waitingPods returns the pending pods that are planned for the claim and that this process has not bound.
 func (c *Reconciler) waitingPods(ctx context.Context, v View) []waitingPod {
+	bound := c.bindings.of(v.Claim.UID).pods
 	var pods []waitingPod
 	for _, pod := range c.plannedPods(ctx, v.Claim) {
-		if isWaiting(pod) {
+		if isWaiting(pod) && !slices.Contains(bound, client.ObjectKeyFromObject(pod)) {
 			ref := writer.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}
 			pods = append(pods, waitingPod{ref, pod.Status.NominatedNodeName})
 		}
@@ -151,18 +144,12 @@ func (c *Reconciler) waitingPods(ctx context.Context, v View) []waitingPod {
 
 // nominate returns how many of the pods are nominated to the Node now, and the first error.
 func (c *Reconciler) nominate(ctx context.Context, pods []waitingPod, node string) (int, error) {
-	var writers sync.WaitGroup
 	errs := make([]error, len(pods))
-	for k := range min(parallelNominations, len(pods)) {
-		writers.Go(func() {
-			for i := k; i < len(pods); i += parallelNominations {
-				if pods[i].nominated != node {
-					errs[i] = c.Nominator.Nominate(ctx, pods[i].PodRef, node)
-				}
-			}
-		})
-	}
-	writers.Wait()
+	inParallel(len(pods), func(i int) {
+		if pods[i].nominated != node {
+			errs[i] = c.Placer.Nominate(ctx, pods[i].PodRef, node)
+		}
+	})
 	done := 0
 	var first error
 	for _, err := range errs {
@@ -173,4 +160,17 @@ func (c *Reconciler) nominate(ctx context.Context, pods []waitingPod, node strin
 		}
 	}
 	return done, first
+}
+
+// inParallel calls write for 0 to n-1, parallelWrites at the same time, and waits for the last one.
+func inParallel(n int, write func(i int)) {
+	var writers sync.WaitGroup
+	for k := range min(parallelWrites, n) {
+		writers.Go(func() {
+			for i := k; i < n; i += parallelWrites {
+				write(i)
+			}
+		})
+	}
+	writers.Wait()
 }

@@ -14,6 +14,7 @@ import (
 // Names of the indexes that Index registers; for client.MatchingFields.
 const (
 	IndexPodNode        = "spec.nodeName"
+	IndexPodRepels      = "joiner.repels" // "true" for a pod with required anti-affinity over more than one node
 	IndexNodeProvider   = "spec.providerID"
 	IndexClaimProvider  = "status.providerID"
 	IndexClaimClass     = "spec.nodeClassRef.name"
@@ -37,6 +38,7 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 		value  func(client.Object) string
 	}{
 		{&corev1.Pod{}, IndexPodNode, func(o client.Object) string { return o.(*corev1.Pod).Spec.NodeName }},
+		{&corev1.Pod{}, IndexPodRepels, func(o client.Object) string { return repels(o.(*corev1.Pod)) }},
 		{&corev1.Node{}, IndexNodeProvider, func(o client.Object) string { return o.(*corev1.Node).Spec.ProviderID }},
 		{&karpv1.NodeClaim{}, IndexClaimProvider, func(o client.Object) string { return o.(*karpv1.NodeClaim).Status.ProviderID }},
 		{&karpv1.NodeClaim{}, IndexClaimClass, func(o client.Object) string {
@@ -60,4 +62,17 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 		}
 	}
 	return nil
+}
+
+// repels returns the value of IndexPodRepels.
+func repels(pod *corev1.Pod) string {
+	if pod.Spec.Affinity == nil || pod.Spec.Affinity.PodAntiAffinity == nil || pod.DeletionTimestamp != nil {
+		return ""
+	}
+	for _, term := range pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
+		if term.TopologyKey != corev1.LabelHostname {
+			return "true"
+		}
+	}
+	return ""
 }

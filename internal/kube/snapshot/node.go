@@ -290,9 +290,12 @@ func isDisrupted(taints []corev1.Taint) bool {
 }
 
 // withCordon returns the taints with cluster.CordonTaint first if the node is cordoned. spec.unschedulable is enough,
-// as for kube-scheduler: the node controller adds the taint later.
+// as for kube-scheduler: the node controller adds the taint later. A cordon of Joiner's own ends soon, so it is left out.
 func withCordon(taints []requirements.Taint, n *corev1.Node) []requirements.Taint {
 	cordon := cluster.CordonTaint()
+	if conversion.IsCordonedForPods(n) {
+		return slices.DeleteFunc(taints, func(t requirements.Taint) bool { return t == cordon })
+	}
 	if !n.Spec.Unschedulable && !slices.Contains(taints, cordon) {
 		return taints
 	}
@@ -325,7 +328,7 @@ func IsEphemeral(t *corev1.Taint) bool {
 	case karpv1.TaintUnregistered:
 		return t.Effect == corev1.TaintEffectNoExecute
 	case conversion.TaintNominations:
-		return t.Effect == corev1.TaintEffectNoSchedule
+		return true
 	}
 	return strings.HasPrefix(t.Key, "readiness.k8s.io/")
 }

@@ -141,12 +141,16 @@ func registeredStep(seen Observation, now time.Time) Step {
 		return step.wait(WaitOneNode, until).withDetail(strconv.Itoa(n.Count))
 	case !n.Ready:
 		return step.wait(WaitReady, until)
+	case n.canBind(now):
+		return step.to(BindPods)
+	case n.MayCordon && n.isOpenable():
+		return step.to(CordonForPods)
 	case n.HasNominationTaint && n.canOpen(now):
 		return step.to(RemoveNominationTaint)
-	case n.HasNominationTaint && n.Startup == "" && n.Ephemeral == "":
-		return step.wait(WaitOpening, earliest(n.OpenAt, n.ReadySince.Add(MaxNominationWait)))
+	case n.isOpenable():
+		return step.wait(WaitOpening, n.nextOpeningStep())
 	case n.HasNominationTaint:
-		return step.wait(WaitEphemeral, earliest(until, n.ReadySince.Add(MaxNominationWait))).withDetail(n.Ephemeral)
+		return step.wait(WaitEphemeral, earliest(until, n.openingLimit())).withDetail(n.Ephemeral)
 	case n.Startup != "":
 		return step.wait(WaitStartupTaint, until).withDetail(n.Startup)
 	case n.Ephemeral != "":
@@ -211,12 +215,38 @@ func urgentAction(seen Observation) Action {
 	return ""
 }
 
+// canBind reports whether pods may be bound to the closed Node now.
+func (n Node) canBind(now time.Time) bool {
+	return n.isOpenable() && isPast(n.BindAt, now)
+}
+
+// isOpenable reports whether the closed Node has no other taint that keeps pods off it.
+func (n Node) isOpenable() bool { return n.HasNominationTaint && n.Startup == "" && n.Ephemeral == "" }
+
+// openingLimit returns when the Node is opened in any case.
+func (n Node) openingLimit() time.Time {
+	if n.IsCordoned {
+		return n.ReadySince.Add(MaxNominationWait + MaxCordon)
+	}
+	return n.ReadySince.Add(MaxNominationWait)
+}
+
 // canOpen reports whether the taint for nominations may be removed from the ready Node now. It is the last taint to be
 // removed: kube-scheduler clears a nomination if it tries the pod while the node has another taint. The wait for other
-// taints and for the Node's turn (OpenAt) ends after MaxNominationWait.
+// taints and for the Node's turn (OpenAt) ends at openingLimit, but not the wait for bound pods (IsBinding).
 func (n Node) canOpen(now time.Time) bool {
-	isOpenable := n.Startup == "" && n.Ephemeral == "" && !now.Before(n.OpenAt)
-	return isOpenable || isPast(n.ReadySince.Add(MaxNominationWait), now)
+	if n.IsBinding {
+		return false
+	}
+	return n.isOpenable() && !now.Before(n.OpenAt) || isPast(n.openingLimit(), now)
+}
+
+// nextOpeningStep returns when pods may be bound to the closed Node, or the Node be opened.
+func (n Node) nextOpeningStep() time.Time {
+	if n.IsBinding {
+		return n.OpenAt
+	}
+	return earliest(earliest(n.BindAt, n.OpenAt), n.openingLimit())
 }
 
 // lostAt returns when a missing Node counts as lost; zero if no Node is missing.

@@ -125,6 +125,24 @@ func axes() []axis {
 			{"tainted-ready", func(s *Observation) {
 				s.Node = Node{Count: 1, Finalizer: true, Ready: true, HasNominationTaint: true, ReadySince: now}
 			}},
+			{"tainted-bind", func(s *Observation) {
+				s.Node = Node{Count: 1, Finalizer: true, Ready: true, HasNominationTaint: true, ReadySince: now, BindAt: now}
+			}},
+			{"tainted-binding", func(s *Observation) {
+				s.Node = Node{Count: 1, Finalizer: true, Ready: true, HasNominationTaint: true, ReadySince: ago(MaxNominationWait), IsBinding: true,
+					OpenAt: now.Add(time.Millisecond)}
+			}},
+			{"tainted-blocked", func(s *Observation) {
+				s.Node = Node{Count: 1, Finalizer: true, Ready: true, HasNominationTaint: true, ReadySince: now, MayCordon: true}
+			}},
+			{"cordoned", func(s *Observation) {
+				s.Node = Node{Count: 1, Finalizer: true, Ready: true, HasNominationTaint: true, ReadySince: ago(MaxNominationWait), IsCordoned: true,
+					BindAt: now.Add(time.Millisecond), OpenAt: now.Add(time.Second)}
+			}},
+			{"cordoned-long", func(s *Observation) {
+				s.Node = Node{Count: 1, Finalizer: true, Ready: true, HasNominationTaint: true, ReadySince: ago(MaxNominationWait + MaxCordon),
+					IsCordoned: true, OpenAt: now.Add(time.Second)}
+			}},
 			{"tainted-turn", func(s *Observation) {
 				s.Node = Node{Count: 1, Finalizer: true, Ready: true, HasNominationTaint: true, ReadySince: now, OpenAt: now.Add(time.Millisecond)}
 			}},
@@ -279,8 +297,11 @@ func violatedInvariant(seen Observation, step Step) string {
 			step.Action != DropStrays || n.Strays > 0 && n.Ready && c.Registered && !n.Recreated && c.Deleted.IsZero()},
 		{"only a node ready for pods is initialized",
 			step.Action != Initialize || n.Ready && n.Startup == "" && n.Ephemeral == "" && n.Lacks == ""},
-		{"the taint for nominations stays until the Node's turn, or for MaxNominationWait",
-			step.Action != RemoveNominationTaint || !n.OpenAt.After(now) || isPast(n.ReadySince.Add(MaxNominationWait), now)},
+		{"the taint for nominations, or a cordon in its place, stays until the Node's turn, but not too long",
+			step.Action != RemoveNominationTaint || !n.OpenAt.After(now) || isPast(n.openingLimit(), now)},
+		{"a Node opens after its pods are bound", step.Action != RemoveNominationTaint || !n.IsBinding && !n.canBind(now)},
+		{"pods are bound, and a Node is cordoned, only behind the taint",
+			step.Action != BindPods && step.Action != CordonForPods || n.HasNominationTaint && n.Ready && n.Startup == "" && n.Ephemeral == ""},
 		{"Gone is the last phase", step.Phase != Gone || step.Action == Wait && step.Until.IsZero()},
 	} {
 		if !invariant.holds {

@@ -18,8 +18,10 @@ const (
 	// RegistrationTimeout is how long an instance may take to register, from its launch.
 	RegistrationTimeout = 15 * time.Minute
 
-	// MaxNominationWait is how long a ready Node may keep the taint for nominations.
+	// MaxNominationWait is how long a ready Node may keep the taint for nominations. MaxCordon is how long after that the
+	// Node may be cordoned for pods that wait for nodes of other zones.
 	MaxNominationWait = time.Second
+	MaxCordon         = 10 * time.Second
 
 	// JoinGrace is the time limit to join for an instance that was launched before its NodePool or EC2NodeClass
 	// changed, if no cause is known that prevents the instance from joining. CureGrace is the time limit after such a
@@ -175,11 +177,17 @@ type Node struct {
 
 	Ready bool // its condition Ready is True
 	// HasNominationTaint is true while the taint for nominations keeps pods off the Node. ReadySince is when the Node
-	// with this taint became ready, as seen by this process; zero if it is not ready or lacks the taint. OpenAt is when
-	// the taint may be removed, because it is the Node's turn; zero: now.
+	// with this taint became ready, as seen by this process; zero if it is not ready or lacks the taint. BindAt is when
+	// pods are bound to the Node; zero: no pods are left to bind. IsBinding is true until bound pods are seen as bound.
+	// OpenAt is when the taint may be removed; zero: now. MayCordon is true if pods wait for nodes of other zones, so that
+	// a cordon should replace the taint. IsCordoned is true if it has replaced the taint.
 	HasNominationTaint bool
 	ReadySince         time.Time
+	BindAt             time.Time
+	IsBinding          bool
 	OpenAt             time.Time
+	MayCordon          bool
+	IsCordoned         bool
 	Startup            string // a remaining startup taint; or empty
 	Ephemeral          string // a remaining taint that Kubernetes sets on new nodes; or empty
 	Lacks              string // a requested resource that the Node does not report yet; or empty

@@ -33,8 +33,13 @@ const (
 	Record Action = "Record"
 	// Register sets the Node's labels, taints, finalizer and owner, and removes the unregistered taint.
 	Register Action = "Register"
-	// RemoveNominationTaint nominates the pods that the Node was launched for, and removes the taint that kept other
-	// pods off it.
+	// BindPods binds pods that the Node was launched for to the Node, while the taint for nominations keeps others off it.
+	BindPods Action = "BindPods"
+	// CordonForPods replaces the taint for nominations by a cordon, which DaemonSet pods tolerate, because pods wait for
+	// nodes of other zones.
+	CordonForPods Action = "CordonForPods"
+	// RemoveNominationTaint nominates the other pods that the Node was launched for, and removes the taint or the
+	// cordon that kept pods off it.
 	RemoveNominationTaint Action = "RemoveNominationTaint"
 	// AddNodeFinalizer adds the finalizer to a registered Node that lost it.
 	AddNodeFinalizer Action = "AddNodeFinalizer"

@@ -6,16 +6,24 @@ import (
 
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 	"github.com/joiner-sh/joiner/internal/model/resources"
 )
 
-// Input is what Exchanges needs to know about one Node that opens.
+// Input is what Decide needs to know about one Node that opens.
 type Input struct {
-	Zone  string   // of the Node
-	Zones []string // all zones with nodes, the Node's zone included
-	Node  Node     // the Node that opens
-	Later []Node   // nodes of the same NodePool and zone that open later
-	Bound []Bound  // pods of all nodes, and pods that are nominated to open nodes
+	Zone   string               // of the Node
+	Zones  []string             // all zones with nodes, the Node's zone included
+	Labels requirements.Labels  // of the Node
+	Taints []requirements.Taint // of the Node, without the taint that keeps it closed
+	Node   Node                 // the Node that opens
+	OnNode []cluster.Pod        // pods that are bound to the Node
+	Later  []Node               // nodes of the same NodePool and zone that open later
+	// Bound has the pods of all nodes, and the pods that are nominated to open nodes, in the namespaces of the Node's pods
+	// with a spread over zones.
+	Bound []Bound
+	// Indirect has the IDs of pods that only kube-scheduler can bind: for example those with volumes or devices.
+	Indirect map[string]bool
 }
 
 // Node is a launched node with the pods that were planned for it.
@@ -23,6 +31,7 @@ type Node struct {
 	Claim string            // name of its NodeClaim
 	Pods  []cluster.Pod     // planned pods that are not bound yet
 	Free  resources.Amounts // room beside the planned pods and the DaemonSet pods
+	Room  resources.Amounts // room for the planned pods; only of the Node that opens
 }
 
 // Bound is a pod that topology spread constraints count.

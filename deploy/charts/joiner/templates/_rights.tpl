@@ -91,6 +91,10 @@
 - apiGroups: [""]
   resources: [pods/status]
   verbs: [patch]
+# the binding of pods to the nodes that were launched for them, before other pods can be bound there
+- apiGroups: [""]
+  resources: [pods/binding]
+  verbs: [create]
 # the drain of nodes, which honors PodDisruptionBudgets
 - apiGroups: [""]
   resources: [pods/eviction]

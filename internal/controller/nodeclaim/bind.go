@@ -1,0 +1,124 @@
+package nodeclaim
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
+	"github.com/joiner-sh/joiner/internal/kube/conversion"
+	"github.com/joiner-sh/joiner/internal/kube/kubeclient"
+	"github.com/joiner-sh/joiner/internal/node/lifecycle"
+)
+
+// seeHeld reads, for a Node with the taint TaintNominations, since when the Node is ready, when pods are bound to it,
+// and when it may be opened. A Node that a user has uncordoned is opened at once: other pods may come to it.
+func (c *Reconciler) seeHeld(ctx context.Context, v *View, now time.Time) {
+	n, claim := &v.seen.Node, v.Claim.UID
+	n.ReadySince = c.openable.Note(claim, n.HasNominationTaint && n.Ready, now)
+	if n.ReadySince.IsZero() {
+		c.bindings.forget(claim)
+		return
+	}
+	if n.Startup != "" || n.Ephemeral != "" || conversion.IsUncordoned(v.node()) {
+		return
+	}
+	b := c.bindings.of(claim)
+	if !b.isTried {
+		n.BindAt = now
+		return
+	}
+	if !b.at.IsZero() && b.seen.IsZero() {
+		if !c.areBound(ctx, b.pods) && now.Sub(b.at) < maxSeenWait {
+			n.IsBinding, n.OpenAt = true, now.Add(seenPoll)
+			return
+		}
+		c.bindings.see(claim, now)
+		b = c.bindings.of(claim)
+	}
+	taintEnd := n.ReadySince.Add(lifecycle.MaxNominationWait - 2*bindSettleTime) // later bindings could not settle
+	cordonEnd := taintEnd.Add(lifecycle.MaxCordon)
+	isBlocked := !b.next.IsZero()
+	switch settled := b.settled(); {
+	case isBlocked && n.IsCordoned && now.Before(cordonEnd):
+		n.BindAt, n.OpenAt = b.next, cordonEnd
+	case isBlocked && !n.IsCordoned && now.Before(taintEnd):
+		n.BindAt, n.OpenAt = b.next, taintEnd
+	case isBlocked && !n.IsCordoned && now.Before(cordonEnd):
+		n.MayCordon = true
+	case now.Before(settled):
+		n.OpenAt = settled
+	case len(c.waitingPods(ctx, *v)) > 0:
+		n.OpenAt = c.openings.turn(claim, len(conversion.PodsOf(v.Claim)), c.Pods.LastAttempt(), now)
+	}
+}
+
+// areBound reports whether the cache shows all the pods as bound, or as gone.
+func (c *Reconciler) areBound(ctx context.Context, pods []types.NamespacedName) bool {
+	return !slices.ContainsFunc(pods, func(key types.NamespacedName) bool {
+		pod := &corev1.Pod{}
+		return c.Cache.Get(ctx, key, pod) == nil && pod.Spec.NodeName == ""
+	})
+}
+
+// bindPods binds the pods that the Node was launched for to the closed Node, as far as their rules allow it now.
+func (c *Reconciler) bindPods(ctx context.Context, v View, now time.Time) (*karpv1.NodeClaim, error) {
+	decision, changed, err := c.assigned.decide(ctx, c.Cache, v.Claim, v.node(), now)
+	if err != nil {
+		return nil, err
+	}
+	for _, claim := range changed {
+		pods := c.assigned.podsOf(claim)
+		if _, err := c.Objects.PatchClaim(ctx, claim, func(claim *karpv1.NodeClaim) { conversion.SetPods(claim, pods) }); err != nil {
+			c.Log.Warn("cannot write the pods of a NodeClaim: a plan may launch nodes for pods that have a place", "NodeClaim", claim.Name,
+				"error", err, "hint", kubeclient.Hint(err))
+		}
+	}
+	var pods []waitingPod
+	for _, p := range c.waitingPods(ctx, v) {
+		if c.Pods != nil {
+			c.Pods.Expect(types.UID(p.UID), v.node().Name) // exchanged pods were expected on another Node
+		}
+		if slices.Contains(decision.Bind, p.Namespace+"/"+p.Name) {
+			pods = append(pods, p)
+		}
+	}
+	bound := c.bind(ctx, pods, v.node().Name)
+	isBlocked := len(decision.Blocked) > 0
+	c.bindings.tried(v.Claim.UID, bound, isBlocked, c.Now.Now())
+	return v.Claim, nil
+}
+
+// bind binds the pods to the Node, and returns those that are bound now. It revokes the places of the others: they are
+// nominated when the Node opens.
+func (c *Reconciler) bind(ctx context.Context, pods []waitingPod, node string) []types.NamespacedName {
+	isBound, errs := make([]bool, len(pods)), make([]error, len(pods))
+	inParallel(len(pods), func(i int) {
+		isBound[i], errs[i] = c.Placer.Bind(ctx, pods[i].PodRef, node)
+	})
+	var bound []types.NamespacedName
+	var first error
+	for i, p := range pods {
+		key := client.ObjectKey{Namespace: p.Namespace, Name: p.Name}
+		if isBound[i] {
+			bound = append(bound, key)
+			continue
+		}
+		c.assigned.revoke(key.String())
+		if first == nil {
+			first = errs[i]
+		}
+	}
+	if apierrors.IsForbidden(first) {
+		c.Log.Debug("no permission to bind pods to new Nodes: they are only nominated", "Node", node, "error", first)
+	} else if first != nil {
+		c.Log.Warn("cannot bind pods to a new Node: they are only nominated, and kube-scheduler may bind other pods there", "Node", node,
+			"error", first, "hint", kubeclient.Hint(first))
+	}
+	return bound
+}
