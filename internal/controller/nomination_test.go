@@ -284,17 +284,23 @@ func TestCordonForBlockedPods(t *testing.T) {
 	})
 }
 
-// TestNominationsDoNotWait: a ready Node is opened after a second, even if it still has the taint not-ready.
+// TestNominationsDoNotWait: a second after a Node is ready, a cordon replaces the taint even if the Node still has the
+// taint not-ready. The cordon ends after MaxCordon.
 func TestNominationsDoNotWait(t *testing.T) {
 	t.Parallel()
 	r := nominationRig(t)
 	r.joinNotReady(t)
 	r.setReady(t, true)
 	r.reconcileClaims(t)
-	r.ahead += time.Second
+	r.ahead += lifecycle.MaxNominationWait
 	r.reconcileClaims(t)
-	if node := r.nodes(t)[0]; nodeclaim.HasTaint(&node, conversion.TaintNominations) {
-		t.Errorf("the Node is closed a second after it was ready: %v\n%s", node.Spec.Taints, r.log)
+	if node := r.nodes(t)[0]; !conversion.IsCordonedForPods(&node) {
+		t.Errorf("the Node is not cordoned a second after it was ready: %v\n%s", node.Spec.Taints, r.log)
+	}
+	r.ahead += lifecycle.MaxCordon
+	r.reconcileClaims(t)
+	if node := r.nodes(t)[0]; nodeclaim.HasTaint(&node, conversion.TaintNominations) || node.Spec.Unschedulable {
+		t.Errorf("the Node is still closed: unschedulable %t, taints %v\n%s", node.Spec.Unschedulable, node.Spec.Taints, r.log)
 	}
 }
 

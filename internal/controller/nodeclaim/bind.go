@@ -25,7 +25,18 @@ func (c *Reconciler) seeHeld(ctx context.Context, v *View, now time.Time) {
 		c.bindings.forget(claim)
 		return
 	}
-	if n.Startup != "" || n.Ephemeral != "" || conversion.IsUncordoned(v.node()) {
+	if conversion.IsUncordoned(v.node()) {
+		return
+	}
+	// Bindings after the limit could not settle before the Node opens.
+	taintLimit := n.ReadySince.Add(lifecycle.MaxNominationWait - 2*bindSettleTime)
+	cordonLimit := taintLimit.Add(lifecycle.MaxCordon)
+	limit := taintLimit
+	if n.IsCordoned {
+		limit = cordonLimit
+	}
+	if n.Startup != "" || n.Ephemeral != "" {
+		n.MayCordon = !n.IsCordoned && !now.Before(limit) && now.Before(cordonLimit)
 		return
 	}
 	b := c.bindings.of(claim)
@@ -41,15 +52,11 @@ func (c *Reconciler) seeHeld(ctx context.Context, v *View, now time.Time) {
 		c.bindings.see(claim, now)
 		b = c.bindings.of(claim)
 	}
-	taintEnd := n.ReadySince.Add(lifecycle.MaxNominationWait - 2*bindSettleTime) // later bindings could not settle
-	cordonEnd := taintEnd.Add(lifecycle.MaxCordon)
 	isBlocked := !b.next.IsZero()
 	switch settled := b.settled(); {
-	case isBlocked && n.IsCordoned && now.Before(cordonEnd):
-		n.BindAt, n.OpenAt = b.next, cordonEnd
-	case isBlocked && !n.IsCordoned && now.Before(taintEnd):
-		n.BindAt, n.OpenAt = b.next, taintEnd
-	case isBlocked && !n.IsCordoned && now.Before(cordonEnd):
+	case isBlocked && now.Before(limit):
+		n.BindAt, n.OpenAt = b.next, limit
+	case isBlocked && now.Before(cordonLimit):
 		n.MayCordon = true
 	case now.Before(settled):
 		n.OpenAt = settled

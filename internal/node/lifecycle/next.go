@@ -143,7 +143,7 @@ func registeredStep(seen Observation, now time.Time) Step {
 		return step.wait(WaitReady, until)
 	case n.canBind(now):
 		return step.to(BindPods)
-	case n.MayCordon && n.isOpenable():
+	case n.MayCordon && n.HasNominationTaint:
 		return step.to(CordonForPods)
 	case n.HasNominationTaint && n.canOpen(now):
 		return step.to(RemoveNominationTaint)

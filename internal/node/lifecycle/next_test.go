@@ -300,8 +300,8 @@ func violatedInvariant(seen Observation, step Step) string {
 		{"the taint for nominations, or a cordon in its place, stays until the Node's turn, but not too long",
 			step.Action != RemoveNominationTaint || !n.OpenAt.After(now) || isPast(n.openingLimit(), now)},
 		{"a Node opens after its pods are bound", step.Action != RemoveNominationTaint || !n.IsBinding && !n.canBind(now)},
-		{"pods are bound, and a Node is cordoned, only behind the taint",
-			step.Action != BindPods && step.Action != CordonForPods || n.HasNominationTaint && n.Ready && n.Startup == "" && n.Ephemeral == ""},
+		{"pods are bound only behind the taint",
+			step.Action != BindPods || n.HasNominationTaint && n.Ready && n.Startup == "" && n.Ephemeral == ""},
 		{"Gone is the last phase", step.Phase != Gone || step.Action == Wait && step.Until.IsZero()},
 	} {
 		if !invariant.holds {

@@ -179,8 +179,8 @@ type Node struct {
 	// HasNominationTaint is true while the taint for nominations keeps pods off the Node. ReadySince is when the Node
 	// with this taint became ready, as seen by this process; zero if it is not ready or lacks the taint. BindAt is when
 	// pods are bound to the Node; zero: no pods are left to bind. IsBinding is true until bound pods are seen as bound.
-	// OpenAt is when the taint may be removed; zero: now. MayCordon is true if pods wait for nodes of other zones, so that
-	// a cordon should replace the taint. IsCordoned is true if it has replaced the taint.
+	// OpenAt is when the taint may be removed; zero: now. MayCordon is true if a cordon should replace the taint,
+	// because pods wait for nodes of other zones, or another taint is still there. IsCordoned is true if it has replaced it.
 	HasNominationTaint bool
 	ReadySince         time.Time
 	BindAt             time.Time

@@ -36,7 +36,7 @@ const (
 	// BindPods binds pods that the Node was launched for to the Node, while the taint for nominations keeps others off it.
 	BindPods Action = "BindPods"
 	// CordonForPods replaces the taint for nominations by a cordon, which DaemonSet pods tolerate, because pods wait for
-	// nodes of other zones.
+	// nodes of other zones or for the end of another taint.
 	CordonForPods Action = "CordonForPods"
 	// RemoveNominationTaint nominates the other pods that the Node was launched for, and removes the taint or the
 	// cordon that kept pods off it.
