@@ -75,22 +75,12 @@ func (c *Reconciler) areBound(ctx context.Context, pods []types.NamespacedName) 
 
 // bindPods binds the pods that the Node was launched for to the closed Node, as far as their rules allow it now.
 func (c *Reconciler) bindPods(ctx context.Context, v View, now time.Time) (*karpv1.NodeClaim, error) {
-	decision, changed, err := c.assigned.decide(ctx, c.Cache, v.Claim, v.node(), now)
+	decision, err := c.granted.decide(ctx, c.Cache, v.Claim, v.node(), now)
 	if err != nil {
 		return nil, err
 	}
-	for _, claim := range changed {
-		pods := c.assigned.podsOf(claim)
-		if _, err := c.Objects.PatchClaim(ctx, claim, func(claim *karpv1.NodeClaim) { conversion.SetPods(claim, pods) }); err != nil {
-			c.Log.Warn("cannot write the pods of a NodeClaim: a plan may launch nodes for pods that have a place", "NodeClaim", claim.Name,
-				"error", err, "hint", kubeclient.Hint(err))
-		}
-	}
 	var pods []waitingPod
 	for _, p := range c.waitingPods(ctx, v) {
-		if c.Pods != nil {
-			c.Pods.Expect(types.UID(p.UID), v.node().Name) // exchanged pods were expected on another Node
-		}
 		if slices.Contains(decision.Bind, p.Namespace+"/"+p.Name) {
 			pods = append(pods, p)
 		}
@@ -116,7 +106,7 @@ func (c *Reconciler) bind(ctx context.Context, pods []waitingPod, node string) [
 			bound = append(bound, key)
 			continue
 		}
-		c.assigned.revoke(key.String())
+		c.granted.revoke(key.String())
 		if first == nil {
 			first = errs[i]
 		}

@@ -69,7 +69,7 @@ type Reconciler struct {
 	Now       loop.Clock         // the clock; nil uses time.Now
 
 	attempts attempts
-	assigned assignments
+	granted  grants
 	Newest   loop.NewestVersions // latest versions of claims that this process wrote; the zero value is empty
 	absences loop.ClaimsSince    // claims whose Node is missing
 	refusals refusals            // reports about Nodes with a claim's provider ID that are not the claim's Node

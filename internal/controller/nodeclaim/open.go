@@ -76,7 +76,7 @@ func (c *Reconciler) actOnRegistered(ctx context.Context, v View, step lifecycle
 // open nominates the pods that the Node was launched for and that are not bound, and then removes the taint that kept
 // other pods off it.
 func (c *Reconciler) open(ctx context.Context, v View, now time.Time) (*karpv1.NodeClaim, error) {
-	c.assigned.open(v.Claim, v.node(), now)
+	c.granted.open(v.Claim, v.node(), now)
 	pods := c.waitingPods(ctx, v)
 	nominated, err := c.nominate(ctx, pods, v.node().Name)
 	if err != nil {
@@ -86,7 +86,6 @@ func (c *Reconciler) open(ctx context.Context, v View, now time.Time) (*karpv1.N
 	}
 	_, err = c.Objects.PatchNode(ctx, v.node(), conversion.Open)
 	c.openings.done(v.Claim.UID, c.Now.Now())
-	c.assigned.forget(v.Claim.UID)
 	bound := len(c.bindings.of(v.Claim.UID).pods)
 	c.bindings.forget(v.Claim.UID)
 	if err != nil {

@@ -4,9 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,16 +18,13 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/nomination"
 )
 
-// openingReader reads the input of package nomination for a claim whose Node opens.
+// openingReader reads the input of package nomination for a claim whose Node is closed.
 type openingReader struct {
-	cache       client.Reader
-	claim       *karpv1.NodeClaim
-	node        *corev1.Node
-	now         time.Time
-	assignments *assignments                 // locked by the caller
-	indirect    map[string]bool              // pods that only kube-scheduler can bind, see nomination.Input; set by pods
-	claims      map[string]*karpv1.NodeClaim // claims of later nodes, by name; set by input
-	daemons     []cluster.Daemon             // the DaemonSets; set by input
+	cache    client.Reader
+	claim    *karpv1.NodeClaim
+	node     *corev1.Node
+	granted  map[string]grant // by pod ID: see grants
+	indirect map[string]bool  // pods that only kube-scheduler can bind, see nomination.Input; set by pods and noteRepelled
 }
 
 // references has no namespaces and volumes: of terms with a namespaceSelector, and of volumes, only the presence matters.
@@ -37,36 +32,36 @@ func references() conversion.References {
 	return conversion.References{Namespaces: conversion.NewNamespaces(nil, nil, false)}
 }
 
-// plannedPods are the pods that are planned for a claim.
+// plannedPods are the pods that the claim's Node was launched for.
 type plannedPods struct {
 	waiting []cluster.Pod     // not bound, and not granted a place
-	granted []cluster.Pod     // granted a place on the claim's Node, but the cache does not show them as bound
+	granted []cluster.Pod     // granted a place on this Node, but the cache does not show them as bound
 	total   resources.Amounts // requests of all planned pods
 }
 
-// pods returns the pods that are planned for the claim.
-func (r *openingReader) pods(ctx context.Context, claim *karpv1.NodeClaim) (plannedPods, error) {
+// pods returns the pods that the claim's Node was launched for.
+func (r *openingReader) pods(ctx context.Context) (plannedPods, error) {
 	var out plannedPods
 	refs := references()
-	for _, id := range r.assignments.lockedPodsOf(claim) {
+	for _, id := range conversion.PodsOf(r.claim) {
 		namespace, name, _ := strings.Cut(id, "/")
 		pod := &corev1.Pod{}
 		err := r.cache.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, pod)
 		if err != nil && !apierrors.IsNotFound(err) {
 			return out, err
 		}
-		if err != nil || pod.CreationTimestamp.After(claim.CreationTimestamp.Time) { // or another pod with the same name
+		if err != nil || pod.CreationTimestamp.After(r.claim.CreationTimestamp.Time) { // or another pod with the same name
 			continue
 		}
 		value := conversion.PodValue(pod, refs)
 		out.total = out.total.Add(value.Requests)
-		g, isGranted := r.assignments.granted[id]
+		g, isGranted := r.granted[id]
 		switch {
 		case !isWaiting(pod):
 		case !isGranted:
 			out.waiting = append(out.waiting, value)
 			r.indirect[id] = isIndirect(pod, r.node.Name)
-		case g.claim == claim.UID:
+		case g.claim == r.claim.UID:
 			out.granted = append(out.granted, value)
 		}
 	}
@@ -90,72 +85,42 @@ func isWaiting(pod *corev1.Pod) bool {
 	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && len(pod.Spec.SchedulingGates) == 0
 }
 
-// maxLater is the maximum number of nodes that are not open for an exchange: reading the pods of more takes too long.
-const maxLater = 100
-
-// input returns the input for the Node that opens.
+// input returns the input for the closed Node.
 func (r *openingReader) input(ctx context.Context) (nomination.Input, error) {
 	in := nomination.Input{Zone: r.node.Labels[corev1.LabelTopologyZone], Labels: r.node.Labels, Indirect: r.indirect}
 	open := &corev1.Node{Spec: corev1.NodeSpec{Taints: r.node.Spec.Taints}}
 	conversion.Open(open)
 	in.Taints = conversion.Taints(open.Spec.Taints)
-	pods, err := r.pods(ctx, r.claim)
+	pods, err := r.pods(ctx)
 	if err != nil || len(pods.waiting) == 0 {
 		return in, err
 	}
-	if err := r.readDaemons(ctx); err != nil {
-		return in, err
-	}
-	allocatable := conversion.Amounts(r.node.Status.Allocatable).Sub(r.daemonRequests(r.claim, pods))
-	in.Node = nomination.Node{Claim: r.claim.Name, Pods: pods.waiting, Free: allocatable.Sub(pods.total).RaiseNegatives(), Room: allocatable}
+	in.Pods = pods.waiting
 	if err := r.addOnNode(ctx, &in, pods); err != nil {
 		return in, err
 	}
-	if err := r.noteRepelled(ctx, pods.waiting); err != nil || !slices.ContainsFunc(pods.waiting, nomination.HasZoneSpread) {
+	if err := r.noteRepelled(ctx, in.Pods); err != nil {
 		return in, err
 	}
-	return in, r.addOtherNodes(ctx, &in)
+	if slices.ContainsFunc(in.Pods, nomination.HasZoneSpread) {
+		err = r.addZones(ctx, &in)
+	}
+	return in, err
 }
 
-// readDaemons reads the DaemonSets.
-func (r *openingReader) readDaemons(ctx context.Context) error {
-	var list appsv1.DaemonSetList
-	if err := r.cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return err
-	}
-	sets := make([]*appsv1.DaemonSet, len(list.Items))
-	for i := range list.Items {
-		sets[i] = &list.Items[i]
-	}
-	r.daemons = conversion.Daemons(sets, nil, references())
-	return nil
-}
-
-// daemonRequests returns the requests of the DaemonSet pods of the claim's node. The plan knew them better than the
-// templates of the DaemonSets tell, because admission may change pods; but after an exchange, the requests of the claim
-// are not those of its pods. So the result is the larger of both.
-func (r *openingReader) daemonRequests(claim *karpv1.NodeClaim, pods plannedPods) resources.Amounts {
-	planned := conversion.Amounts(claim.Spec.Resources.Requests).Sub(pods.total).RaiseNegatives()
-	var now resources.Amounts
-	taints := conversion.Taints(claim.Spec.Taints)
-	for i := range r.daemons {
-		if conversion.RunsDaemon(&r.daemons[i], taints, claim.Labels) {
-			now = now.Add(r.daemons[i].Requests)
-		}
-	}
-	return planned.Max(now)
-}
-
-// addOnNode sets in.OnNode, and takes the requests of these pods from in.Node.Room.
+// addOnNode sets in.OnNode and in.Room. The claim requests what its pods and the DaemonSet pods need. The room of planned
+// pods that are gone is not used.
 func (r *openingReader) addOnNode(ctx context.Context, in *nomination.Input, pods plannedPods) error {
 	var list corev1.PodList
 	onNode := client.MatchingFields{kubeclient.IndexPodNode: r.node.Name}
 	if err := r.cache.List(ctx, &list, onNode, client.UnsafeDisableDeepCopy); err != nil {
 		return err
 	}
+	daemons := conversion.Amounts(r.claim.Spec.Resources.Requests).Sub(pods.total).RaiseNegatives()
+	room := conversion.Amounts(r.node.Status.Allocatable).Sub(daemons)
 	in.OnNode = slices.Clone(pods.granted)
 	for i := range pods.granted {
-		in.Node.Room = in.Node.Room.Sub(pods.granted[i].Requests)
+		room = room.Sub(pods.granted[i].Requests)
 	}
 	refs := references()
 	for i := range list.Items {
@@ -163,11 +128,11 @@ func (r *openingReader) addOnNode(ctx context.Context, in *nomination.Input, pod
 			value := conversion.PodValue(p, refs)
 			in.OnNode = append(in.OnNode, value)
 			if !conversion.IsDaemonPod(p) {
-				in.Node.Room = in.Node.Room.Sub(value.Requests)
+				room = room.Sub(value.Requests)
 			}
 		}
 	}
-	in.Node.Room = in.Node.Room.RaiseNegatives()
+	in.Room = room.RaiseNegatives()
 	return nil
 }
 
@@ -189,82 +154,25 @@ func (r *openingReader) noteRepelled(ctx context.Context, pods []cluster.Pod) er
 	return nil
 }
 
-// addOtherNodes sets the fields of the input about other nodes. With very many nodes that are not open, in.Later is nil.
-func (r *openingReader) addOtherNodes(ctx context.Context, in *nomination.Input) error {
+// addZones sets in.Zones and in.Bound.
+func (r *openingReader) addZones(ctx context.Context, in *nomination.Input) error {
 	var nodes corev1.NodeList
 	if err := r.cache.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return err
 	}
-	zones, closed := map[string]string{}, map[string]bool{} // both by the name of the Node
-	isKnown := map[string]bool{}
+	zones, isKnown := map[string]string{}, map[string]bool{} // zones by the name of the Node
 	for i := range nodes.Items {
 		n := &nodes.Items[i]
 		zone := n.Labels[corev1.LabelTopologyZone]
-		zones[n.Name], closed[n.Name] = zone, HasTaint(n, conversion.TaintNominations)
+		zones[n.Name] = zone
 		if zone != "" && !isKnown[zone] {
 			isKnown[zone] = true
 			in.Zones = append(in.Zones, zone)
 		}
 	}
 	var err error
-	if in.Bound, err = r.boundPods(ctx, in.Node.Pods, zones); err != nil {
-		return err
-	}
-	later, err := r.laterClaims(ctx, zones, closed)
-	if err != nil || len(later) > maxLater {
-		return err
-	}
-	in.Later, err = r.nodesOf(ctx, later, in.Zone, in.Node.Pods)
+	in.Bound, err = r.boundPods(ctx, in.Pods, zones)
 	return err
-}
-
-// laterClaims returns the claims of the claim's NodePool whose nodes are not open yet.
-func (r *openingReader) laterClaims(ctx context.Context, zones map[string]string, closed map[string]bool) ([]*karpv1.NodeClaim, error) {
-	var list karpv1.NodeClaimList
-	samePool := client.MatchingLabels{karpv1.LabelNodePool: r.claim.Labels[karpv1.LabelNodePool]}
-	err := r.cache.List(ctx, &list, samePool, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return nil, err
-	}
-	var out []*karpv1.NodeClaim
-	for i := range list.Items {
-		c := &list.Items[i]
-		node := c.Status.NodeName
-		_, isOpen := r.assignments.opened[c.UID]
-		isOpen = isOpen || node != "" && zones[node] != "" && !closed[node]
-		if c.UID != r.claim.UID && c.DeletionTimestamp == nil && !isOpen {
-			out = append(out, c)
-		}
-	}
-	return out, nil
-}
-
-// nodesOf returns the nodes of the claims in the zone, with their pods. opening has the pods of the Node that
-// opens. Only pods that are older than both claims can be exchanged: a claim's annotation is not valid for younger pods.
-func (r *openingReader) nodesOf(
-	ctx context.Context, claims []*karpv1.NodeClaim, zone string, opening []cluster.Pod,
-) ([]nomination.Node, error) {
-	r.claims = map[string]*karpv1.NodeClaim{}
-	var out []nomination.Node
-	for _, c := range claims {
-		if c.Labels[corev1.LabelTopologyZone] != zone || slices.ContainsFunc(opening, isYoungerThan(c)) {
-			continue
-		}
-		planned, err := r.pods(ctx, c)
-		if err != nil {
-			return nil, err
-		}
-		if pods := slices.DeleteFunc(planned.waiting, isYoungerThan(r.claim)); len(pods) > 0 {
-			r.claims[c.Name] = c
-			free := conversion.Amounts(c.Status.Allocatable).Sub(r.daemonRequests(c, planned)).Sub(planned.total).RaiseNegatives()
-			out = append(out, nomination.Node{Claim: c.Name, Pods: pods, Free: free})
-		}
-	}
-	return out, nil
-}
-
-func isYoungerThan(c *karpv1.NodeClaim) func(cluster.Pod) bool {
-	return func(p cluster.Pod) bool { return p.Created.After(c.CreationTimestamp.Time) }
 }
 
 // boundPods returns the pods in the namespaces of pods that have a node, or that are nominated to an open one.
@@ -287,7 +195,7 @@ func (r *openingReader) boundPods(ctx context.Context, pods []cluster.Pod, zones
 				continue
 			}
 			zone := zones[p.Spec.NodeName]
-			if g, ok := r.assignments.granted[p.Namespace+"/"+p.Name]; p.Spec.NodeName == "" && ok && r.now.Sub(g.at) <= bindTime {
+			if g, ok := r.granted[p.Namespace+"/"+p.Name]; p.Spec.NodeName == "" && ok {
 				zone = g.zone
 			}
 			if zone != "" {

@@ -8,21 +8,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
-	"github.com/joiner-sh/joiner/internal/controller/loop"
 	"github.com/joiner-sh/joiner/internal/kube/conversion"
 )
 
 // plannedPods returns the pods that are planned for the claim and that still exist.
 func (c *Reconciler) plannedPods(ctx context.Context, claim *karpv1.NodeClaim) []*corev1.Pod {
 	var pods []*corev1.Pod
-	wasPlanned := loop.SetOf(conversion.PodsOf(claim)) // without pods that an exchange has added
-	for _, id := range c.assigned.podsOf(claim) {
+	for _, id := range conversion.PodsOf(claim) {
 		namespace, name, _ := strings.Cut(id, "/")
 		pod := &corev1.Pod{}
 		if err := c.Cache.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, pod); err != nil {
 			continue // the pod is gone
 		}
-		if wasPlanned[id] && pod.CreationTimestamp.After(claim.CreationTimestamp.Time) {
+		if pod.CreationTimestamp.After(claim.CreationTimestamp.Time) {
 			continue // another pod with the same name
 		}
 		pods = append(pods, pod)

@@ -11,24 +11,45 @@ import (
 
 const labelHostname = "kubernetes.io/hostname"
 
-// Decision says what happens to the pods that were planned for a Node that opens. Pods that are in no list are nominated
-// before the Node opens, because only kube-scheduler can check their rules.
-type Decision struct {
-	Exchanges []Exchange
-	Bind      []string // IDs of the pods to bind now
-	Blocked   []string // IDs of the pods whose spread over zones allows the Node only when pods of other zones are bound
+// Input is what Decide needs to know about one closed Node.
+type Input struct {
+	Zone   string               // of the Node
+	Zones  []string             // all zones with nodes, the Node's zone included
+	Labels requirements.Labels  // of the Node
+	Taints []requirements.Taint // of the Node, without the taint that keeps it closed
+	Pods   []cluster.Pod        // pods that the Node was launched for and that are not bound yet
+	Room   resources.Amounts    // room for these pods
+	OnNode []cluster.Pod        // pods that are bound to the Node
+	// Bound has the pods of all nodes, and the pods that are nominated to open nodes, in the namespaces of Pods with a
+	// spread over zones.
+	Bound []Bound
+	// Indirect has the IDs of pods that only kube-scheduler can bind: for example those with volumes or devices.
+	Indirect map[string]bool
 }
 
-// Decide exchanges pods as Exchanges does, and returns which of the Node's pods are bound now. No other pod can come to
-// the Node meanwhile, so a pod is bound if its own rules and those of the other pods allow the Node. Where a rule
-// depends on more than Input has, Decide assumes the worst case, and leaves the pod to kube-scheduler.
+// Bound is a pod that topology spread constraints count.
+type Bound struct {
+	Namespace string
+	Labels    map[string]string
+	Zone      string // of its node
+}
+
+// Decision says what happens to the pods that a closed Node was launched for. Pods that are in no list are nominated
+// before the Node opens, because only kube-scheduler can check their rules.
+type Decision struct {
+	Bind    []string // IDs of the pods to bind now
+	Blocked []string // IDs of the pods whose spread over zones allows the Node only when pods of other zones are bound
+}
+
+// Decide returns which pods are bound to the Node now. No other pod can come to the Node meanwhile, so a pod is bound if
+// its own rules and those of the other pods allow the Node. Where a rule depends on more than Input has, Decide assumes
+// the worst case, and leaves the pod to kube-scheduler.
 func Decide(in Input) Decision {
-	d := Decision{Exchanges: Exchanges(in)}
-	in.Node.Pods = in.podsAfter(d.Exchanges)
-	b := binder{in: in, zones: zoneCounts{in: in, counts: map[spreadKey]map[string]int{}}, room: in.Node.Room}
+	var d Decision
+	b := binder{in: in, zones: zoneCounts{in: in, counts: map[spreadKey]map[string]int{}}, room: in.Room}
 	var waiting []*cluster.Pod
-	for i := range in.Node.Pods {
-		if p := &in.Node.Pods[i]; b.isSimple(p) {
+	for i := range in.Pods {
+		if p := &in.Pods[i]; b.isSimple(p) {
 			waiting = append(waiting, p)
 		}
 	}
@@ -54,27 +75,11 @@ func Decide(in Input) Decision {
 	return d
 }
 
-// podsAfter returns the Node's pods after the exchanges.
-func (in *Input) podsAfter(exchanges []Exchange) []cluster.Pod {
-	pods := slices.Clone(in.Node.Pods)
-	for _, e := range exchanges {
-		pods = slices.DeleteFunc(pods, func(p cluster.Pod) bool { return p.ID() == e.Out })
-		for i := range in.Later {
-			for _, p := range in.Later[i].Pods {
-				if in.Later[i].Claim == e.Claim && slices.Contains(e.In, p.ID()) {
-					pods = append(pods, p)
-				}
-			}
-		}
-	}
-	return pods
-}
-
 // binder checks the rules of the pods that are bound to the Node.
 type binder struct {
 	in    Input
 	zones zoneCounts
-	room  resources.Amounts // what is left of in.Node.Room
+	room  resources.Amounts // what is left of in.Room
 }
 
 // isSimple reports whether Joiner can check all rules of the pod, and the Node's labels and taints allow it.

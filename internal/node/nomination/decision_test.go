@@ -10,10 +10,32 @@ import (
 	"github.com/joiner-sh/joiner/internal/model/catalog"
 	"github.com/joiner-sh/joiner/internal/model/cluster"
 	"github.com/joiner-sh/joiner/internal/model/requirements"
+	"github.com/joiner-sh/joiner/internal/model/resources"
 	"github.com/joiner-sh/joiner/internal/node/nomination"
 )
 
 const hostname = "kubernetes.io/hostname"
+
+// pod returns a pod of an app. Its size is in millicores, with 4 MiB of memory per millicore.
+func pod(app string, n int, size int64) cluster.Pod {
+	return cluster.Pod{Namespace: "x", Name: fmt.Sprintf("%s-%d", app, n), Owner: "ReplicaSet/" + app,
+		Labels: requirements.Labels{"app": app}, Requests: resources.Amounts{CPU: size, Memory: 4 * size << 20, Pods: 1}}
+}
+
+// spread returns the pod with a spread of its app over zones.
+func spread(p cluster.Pod, maxSkew int) cluster.Pod {
+	p.Spread = []cluster.Spread{{Key: catalog.LabelZone, MaxSkew: maxSkew, Selector: cluster.Selector{Labels: requirements.Exactly(p.Labels)}}}
+	return p
+}
+
+// bound returns n bound pods of an app in a zone.
+func bound(app, zone string, n int) []nomination.Bound {
+	return slices.Repeat([]nomination.Bound{{Namespace: "x", Labels: map[string]string{"app": app}, Zone: zone}}, n)
+}
+
+func room(size int64) resources.Amounts {
+	return resources.Amounts{CPU: size, Memory: 4 * size << 20, Pods: 10}
+}
 
 // over returns a required anti-affinity term, or the key of a spread, over the domains of a label to the app's pods.
 func over(key, app string) cluster.Term {
@@ -68,7 +90,7 @@ func TestDecide(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in := nomination.Input{Zone: "a", Zones: []string{"a", "b", "c"}, Labels: requirements.Labels{"arch": "arm64"},
-				Node: nomination.Node{Claim: "now", Pods: c.pods, Room: room(2000)}}
+				Pods: c.pods, Room: room(2000)}
 			if c.change != nil {
 				c.change(&in)
 			}
@@ -91,8 +113,7 @@ func TestDecide(t *testing.T) {
 func TestDecideKeepsRules(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		in := nomination.Input{Zone: "a", Zones: []string{"a", "b"}}
-		in.Node = nomination.Node{Claim: "now", Room: room(rapid.Int64Range(0, 4000).Draw(t, "room"))}
+		in := nomination.Input{Zone: "a", Zones: []string{"a", "b"}, Room: room(rapid.Int64Range(0, 4000).Draw(t, "room"))}
 		inZones := map[string]map[string]int{} // number of pods by app and zone
 		pods := map[string]cluster.Pod{}
 		for _, app := range []string{"a", "b", "c"} {
@@ -107,10 +128,10 @@ func TestDecideKeepsRules(t *testing.T) {
 				if maxSkew > 0 {
 					p = spread(p, maxSkew)
 				}
-				in.Node.Pods, pods[p.ID()] = append(in.Node.Pods, p), p
+				in.Pods, pods[p.ID()] = append(in.Pods, p), p
 			}
 		}
-		d, room := nomination.Decide(in), in.Node.Room
+		d, room := nomination.Decide(in), in.Room
 		for _, id := range d.Bind {
 			p := pods[id]
 			counts := inZones[p.Labels["app"]]
