@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,12 +13,15 @@ import (
 
 const pricesHelp = `# Written by hack/catalog: a column per region, a line per instance type. A type has in each region that offers it:
 # dollars per hour on demand (Linux); the mean spot price of May 2025 as a whole percentage of that, in dollars or "-" (none);
-# the last characters of the IDs of the zones that have it ("?": not known; missing: all zones).
+# the last characters of the IDs of the zones that have it ("?": not known; "^": as in the line above; missing: all zones).
+# Regions with many types are first. Empty cells at the end of a line are missing.
 `
 
 // pricesFile returns prices.tsv, whose format catalog.ParseRegion documents. It returns an error if the format cannot
 // represent a price.
 func pricesFile(regions []region) ([]byte, error) {
+	regions = slices.Clone(regions)
+	slices.SortStableFunc(regions, func(a, b region) int { return cmp.Compare(len(b.rows), len(a.rows)) })
 	cells := map[string][]string{} // by type, a cell per region
 	for i, r := range regions {
 		for _, row := range r.rows {
@@ -38,8 +43,19 @@ func pricesFile(regions []region) ([]byte, error) {
 		zoneLine += "\t" + strings.Join(r.zones, " ")
 	}
 	out.WriteString(nameLine + "\n" + zoneLine + "\n")
+	above := make([]string, len(regions)) // zones in the last line
 	for _, name := range sortedNames(cells) {
-		out.WriteString(name + "\t" + strings.Join(cells[name], "\t") + "\n")
+		for i, cell := range cells[name] {
+			zones := ""
+			if fields := strings.Fields(cell); len(fields) == 3 {
+				zones = fields[2]
+			}
+			if len(zones) > 1 && zones == above[i] {
+				cells[name][i] = strings.TrimSuffix(cell, zones) + "^"
+			}
+			above[i] = zones
+		}
+		out.WriteString(strings.TrimRight(name+"\t"+strings.Join(cells[name], "\t"), "\t") + "\n")
 	}
 	return out.Bytes(), nil
 }

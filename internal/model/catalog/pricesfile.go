@@ -14,6 +14,7 @@ const (
 	zonesLine    = "zones"  // first column of the line with the zones
 	noSpot       = "-"      // no spot price
 	unknownZones = "?"      // no source lists the zones that have the type
+	zonesAbove   = "^"      // the same zones as in the line above
 )
 
 // PriceRegions returns the names of the regions in the text of prices.tsv, in the order of its columns. It returns nil
@@ -36,8 +37,9 @@ func PriceRegions(text string) []string {
 //
 // PRICE is the on-demand price per hour. SPOT is the typical spot price: a whole percentage of PRICE, rounded to
 // microdollars; a price per hour, with a decimal point; or "-" for none. ZONES has the last characters of the IDs of
-// the zones that have the type. Without ZONES all zones have it; with "?" the zones are unknown. ParseRegion returns an
-// error if the region has no column.
+// the zones that have the type; "^" stands for the ZONES in the line above. Without ZONES all zones have it; with "?" the
+// zones are unknown. Empty columns at the end of a line may be missing. ParseRegion returns an error if the region has no
+// column.
 func ParseRegion(text, name string) (Region, error) {
 	r := Region{
 		Name: name, OnDemand: map[string]Price{}, SpotTypical: map[string]Price{}, zoneDigits: map[string]string{},
@@ -47,22 +49,25 @@ func ParseRegion(text, name string) (Region, error) {
 		return Region{}, fmt.Errorf("region %q has no column", name)
 	}
 	lineNumber := 0
+	above := "" // ZONES in the last line
 	for line := range strings.Lines(text) {
 		lineNumber++
 		columns := splitLine(line)
 		if strings.HasPrefix(line, "#") || columns[0] == regionsLine {
 			continue
 		}
-		if column >= len(columns) {
-			return Region{}, fmt.Errorf("line %d: want at least %d columns, have %d", lineNumber, column+1, len(columns))
+		var fields []string
+		if column < len(columns) {
+			fields = strings.Fields(columns[column])
 		}
 		var err error
-		switch fields := strings.Fields(columns[column]); {
+		switch {
 		case columns[0] == zonesLine:
 			r.Zones, err = zones(name, fields)
 		case len(fields) > 0:
-			err = r.addType(columns[0], fields)
+			err = r.addType(columns[0], fields, above)
 		}
+		above = r.zoneDigits[columns[0]]
 		if err != nil {
 			return Region{}, fmt.Errorf("line %d: %w", lineNumber, err)
 		}
@@ -85,8 +90,9 @@ func zones(region string, ids []string) ([]Zone, error) {
 	return out, nil
 }
 
-// addType adds a type to the maps of r. The fields are PRICE, SPOT and, optionally, ZONES.
-func (r Region) addType(name string, fields []string) error {
+// addType adds a type to the maps of r. The fields are PRICE, SPOT and, optionally, ZONES. above has the ZONES of the line
+// above; empty if it has none.
+func (r Region) addType(name string, fields []string, above string) error {
 	if len(fields) != 2 && len(fields) != 3 {
 		return fmt.Errorf("%s: want 2 or 3 fields, have %d", name, len(fields))
 	}
@@ -95,11 +101,17 @@ func (r Region) addType(name string, fields []string) error {
 		return err
 	}
 	r.OnDemand[name] = price
+	zones := ""
 	if len(fields) == 3 {
-		r.zoneDigits[name] = fields[2]
-	} else {
-		r.zoneDigits[name] = ""
+		zones = fields[2]
 	}
+	if zones == zonesAbove {
+		if above == "" {
+			return fmt.Errorf("%s: %q: want zones, because the line above has none", name, zonesAbove)
+		}
+		zones = above
+	}
+	r.zoneDigits[name] = zones
 	if fields[1] == noSpot {
 		return nil
 	}

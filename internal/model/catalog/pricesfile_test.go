@@ -12,7 +12,8 @@ const pricesText = "# comment\n" +
 	"region\teu-west-1\tus-east-1\n" +
 	"zones\teuw1-az1 euw1-az2\tuse1-az4\n" +
 	"m5.large\t0.1 35 2\t0.0961234 1.25\n" +
-	"m6.large\t0.2 -\t\n" +
+	"m5.xlarge\t0.15 - ^\n" +
+	"m6.large\t0.2 -\n" +
 	"m7.large\t0.3 33 ?\t\n"
 
 func TestParseRegion(t *testing.T) {
@@ -30,12 +31,12 @@ func TestParseRegion(t *testing.T) {
 		got[name] = r.ZonesOf(name)
 	}
 	want := map[string][]Zone{
-		"m5.large": {zone2}, "m6.large": {zone1, zone2}, "m7.large": {zone1, zone2}, "m8.large": nil,
+		"m5.large": {zone2}, "m5.xlarge": {zone2}, "m6.large": {zone1, zone2}, "m7.large": {zone1, zone2}, "m8.large": nil,
 	}
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("zones by type (-want +got):\n%s", diff)
 	}
-	if diff := gocmp.Diff(map[string]Price{"m5.large": 1e8, "m6.large": 2e8, "m7.large": 3e8}, r.OnDemand); diff != "" {
+	if diff := gocmp.Diff(map[string]Price{"m5.large": 1e8, "m5.xlarge": 15e7, "m6.large": 2e8, "m7.large": 3e8}, r.OnDemand); diff != "" {
 		t.Errorf("on-demand prices (-want +got):\n%s", diff)
 	}
 	if diff := gocmp.Diff(map[string]Price{"m5.large": 35e6, "m7.large": 99e6}, r.SpotTypical); diff != "" {
@@ -79,12 +80,12 @@ func TestParseRegionErrors(t *testing.T) {
 	for name, c := range map[string]struct{ old, new, want string }{
 		"no line of regions": {"region\t", "regions\t", `region "eu-west-1" has no column`},
 		"no such region":     {"eu-west-1", "eu-west-2", `region "eu-west-1" has no column`},
-		"too few columns":    {"m6.large\t0.2 -\t", "m6.large", "line 5: want at least 2 columns, have 1"},
-		"too few fields":     {"0.2 -", "0.2", "line 5: m6.large: want 2 or 3 fields, have 1"},
-		"too many fields":    {"0.2 -", "0.2 - 1 2", "line 5: m6.large: want 2 or 3 fields, have 4"},
-		"on-demand price":    {"0.2 -", "x -", `line 5: read price "x": not a decimal number`},
-		"spot price":         {"0.2 -", "0.2 .x", `line 5: read price ".x": not a decimal number`},
-		"spot percentage":    {"0.2 -", "0.2 x", `line 5: read spot price "x": not a whole number of percent`},
+		"no zones above":     {"m6.large\t0.2 -", "m6.large\t0.2 -\nm6.xlarge\t0.4 - ^", `line 7: m6.xlarge: "^": want zones, because the line above has none`},
+		"too few fields":     {"0.2 -", "0.2", "line 6: m6.large: want 2 or 3 fields, have 1"},
+		"too many fields":    {"0.2 -", "0.2 - 1 2", "line 6: m6.large: want 2 or 3 fields, have 4"},
+		"on-demand price":    {"0.2 -", "x -", `line 6: read price "x": not a decimal number`},
+		"spot price":         {"0.2 -", "0.2 .x", `line 6: read price ".x": not a decimal number`},
+		"spot percentage":    {"0.2 -", "0.2 x", `line 6: read spot price "x": not a whole number of percent`},
 		"zone ID":            {"euw1-az1", "euw1", `line 3: zone id "euw1" does not end in -az and a digit`},
 	} {
 		if strings.Count(pricesText, c.old) != 1 {
