@@ -21,29 +21,23 @@ import (
 func (c *Reconciler) seeHeld(ctx context.Context, v *View, now time.Time) {
 	n, claim := &v.seen.Node, v.Claim.UID
 	n.ReadySince = c.openable.Note(claim, n.HasNominationTaint && n.Ready, now)
-	if n.ReadySince.IsZero() {
+	switch {
+	case n.ReadySince.IsZero():
 		c.bindings.forget(claim)
-		return
-	}
-	if conversion.IsUncordoned(v.node()) {
-		return
-	}
-	// Bindings after the limit could not settle before the Node opens.
-	taintLimit := n.ReadySince.Add(lifecycle.MaxNominationWait - 2*bindSettleTime)
-	cordonLimit := taintLimit.Add(lifecycle.MaxCordon)
-	limit := taintLimit
-	if n.IsCordoned {
-		limit = cordonLimit
-	}
-	if n.Startup != "" || n.Ephemeral != "" {
-		n.MayCordon = !n.IsCordoned && !now.Before(limit) && now.Before(cordonLimit)
-		return
-	}
-	b := c.bindings.of(claim)
-	if !b.isTried {
+	case conversion.IsUncordoned(v.node()):
+	case n.Startup != "" || n.Ephemeral != "":
+		n.MayCordon = !n.IsCordoned && !now.Before(closedUntil(n, false)) && now.Before(closedUntil(n, true))
+	case !c.bindings.of(claim).isTried:
 		n.BindAt = now
-		return
+	default:
+		c.seeBindings(ctx, v, now)
 	}
+}
+
+// seeBindings reads when pods are bound, and when the Node is opened, after the first attempt to bind pods.
+func (c *Reconciler) seeBindings(ctx context.Context, v *View, now time.Time) {
+	n, claim := &v.seen.Node, v.Claim.UID
+	b := c.bindings.of(claim)
 	if !b.at.IsZero() && b.seen.IsZero() {
 		if !c.areBound(ctx, b.pods) && now.Sub(b.at) < maxSeenWait {
 			n.IsBinding, n.OpenAt = true, now.Add(seenPoll)
@@ -52,17 +46,27 @@ func (c *Reconciler) seeHeld(ctx context.Context, v *View, now time.Time) {
 		c.bindings.see(claim, now)
 		b = c.bindings.of(claim)
 	}
-	isBlocked := !b.next.IsZero()
+	isBlocked, limit := !b.next.IsZero(), closedUntil(n, n.IsCordoned)
 	switch settled := b.settled(); {
 	case isBlocked && now.Before(limit):
 		n.BindAt, n.OpenAt = b.next, limit
-	case isBlocked && now.Before(cordonLimit):
+	case isBlocked && now.Before(closedUntil(n, true)):
 		n.MayCordon = true
 	case now.Before(settled):
 		n.OpenAt = settled
 	case len(c.waitingPods(ctx, *v)) > 0:
 		n.OpenAt = c.openings.turn(claim, len(conversion.PodsOf(v.Claim)), c.Pods.LastAttempt(), now)
 	}
+}
+
+// closedUntil returns how long pods are bound to the closed Node, by the taint or by the cordon. Later bindings could not
+// settle before the Node opens.
+func closedUntil(n *lifecycle.Node, isCordoned bool) time.Time {
+	limit := n.ReadySince.Add(lifecycle.MaxNominationWait - 2*bindSettleTime)
+	if isCordoned {
+		limit = limit.Add(lifecycle.MaxCordon)
+	}
+	return limit
 }
 
 // areBound reports whether the cache shows all the pods as bound, or as gone.

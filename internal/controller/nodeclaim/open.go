@@ -61,13 +61,13 @@ func tolerates(all []corev1.Toleration, taint *corev1.Taint) bool {
 }
 
 func (c *Reconciler) actOnRegistered(ctx context.Context, v View, step lifecycle.Step, now time.Time) (*karpv1.NodeClaim, error) {
-	switch step.Action {
-	case lifecycle.BindPods:
+	switch {
+	case step.Action == lifecycle.BindPods:
 		return c.bindPods(ctx, v, now)
-	case lifecycle.CordonForPods:
+	case step.Action == lifecycle.CordonForPods:
 		_, err := c.Objects.PatchNode(ctx, v.node(), conversion.CordonForPods)
 		return nil, err // the change triggers the next reconciliation
-	case lifecycle.RemoveNominationTaint:
+	case step.Action == lifecycle.RemoveNominationTaint:
 		return c.open(ctx, v, now)
 	}
 	return c.restoreFinalizer(ctx, v)
