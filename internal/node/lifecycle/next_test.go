@@ -133,15 +133,15 @@ func axes() []axis {
 					OpenAt: now.Add(time.Millisecond)}
 			}},
 			{"tainted-blocked", func(s *Observation) {
-				s.Node = Node{Count: 1, Finalizer: true, Ready: true, HasNominationTaint: true, ReadySince: now, MayCordon: true}
+				s.Node = Node{Count: 1, Finalizer: true, Ready: true, HasNominationTaint: true, ReadySince: now, ShouldCordon: true}
 			}},
 			{"cordoned", func(s *Observation) {
-				s.Node = Node{Count: 1, Finalizer: true, Ready: true, HasNominationTaint: true, ReadySince: ago(MaxNominationWait), IsCordoned: true,
+				s.Node = Node{Count: 1, Finalizer: true, Ready: true, HasNominationTaint: true, ReadySince: ago(MaxNominationWait), IsCordonedForPods: true,
 					BindAt: now.Add(time.Millisecond), OpenAt: now.Add(time.Second)}
 			}},
 			{"cordoned-long", func(s *Observation) {
 				s.Node = Node{Count: 1, Finalizer: true, Ready: true, HasNominationTaint: true, ReadySince: ago(MaxNominationWait + MaxCordon),
-					IsCordoned: true, OpenAt: now.Add(time.Second)}
+					IsCordonedForPods: true, OpenAt: now.Add(time.Second)}
 			}},
 			{"tainted-turn", func(s *Observation) {
 				s.Node = Node{Count: 1, Finalizer: true, Ready: true, HasNominationTaint: true, ReadySince: now, OpenAt: now.Add(time.Millisecond)}
@@ -297,7 +297,7 @@ func violatedInvariant(seen Observation, step Step) string {
 			step.Action != DropStrays || n.Strays > 0 && n.Ready && c.Registered && !n.Recreated && c.Deleted.IsZero()},
 		{"only a node ready for pods is initialized",
 			step.Action != Initialize || n.Ready && n.Startup == "" && n.Ephemeral == "" && n.Lacks == ""},
-		{"the taint for nominations, or a cordon in its place, stays until the Node's turn, but not too long",
+		{"the taint for nominations, or a cordon in its place, stays until the Node's turn, at most until openingLimit",
 			step.Action != RemoveNominationTaint || !n.OpenAt.After(now) || isPast(n.openingLimit(), now)},
 		{"a Node opens after its pods are bound", step.Action != RemoveNominationTaint || !n.IsBinding && !n.canBind(now)},
 		{"pods are bound only behind the taint",
@@ -382,11 +382,31 @@ func TestNextAnswers(t *testing.T) {
 		cases[block] = append(cases[block], seen.name)
 	}
 	var out strings.Builder
-	out.WriteString("# What Next answers. Claims are 1 s old with a finalizer and a ready node class unless the line says otherwise.\n")
+	out.WriteString("# What Next answers. Claims are 1 s old with a finalizer and a ready node class unless the line says otherwise.\n" +
+		"# \"|\" separates values of the word before the first one.\n")
 	for _, block := range blocks {
-		fmt.Fprintf(&out, "\n%s\n%s", strings.Join(cases[block], "\n"), block)
+		fmt.Fprintf(&out, "\n%s\n%s", inLines(cases[block]), block)
 	}
 	golden(t, "next.txt", out.String())
+}
+
+// inLines returns the names of cases in lines. Names that differ only in their last word share a line.
+func inLines(names []string) string {
+	var out strings.Builder
+	previous := ""
+	for i, name := range names {
+		cut := strings.LastIndexByte(name, ' ')
+		switch {
+		case name[:cut] == previous:
+			out.WriteString(" |" + name[cut:])
+			continue
+		case i > 0:
+			out.WriteByte('\n')
+		}
+		out.WriteString(name)
+		previous = name[:cut]
+	}
+	return out.String()
 }
 
 // answersByNode returns one line per answer, with the states of the Node that lead to it.
