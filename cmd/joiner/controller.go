@@ -206,7 +206,7 @@ func wire(d dependencies) controller.Controllers {
 			Log:              d.log,
 		},
 		Claims: &nodeclaim.Reconciler{
-			Cache: cache, Cluster: reader, Objects: writer, Evictor: writer, Placer: writer, Pods: pods,
+			Cache: cache, Cluster: reader, Objects: writer, Evictor: writer, Binder: writer, Pods: pods,
 			Launcher: d.aws.ec2, Instances: d.aws.ec2,
 			Offers: requestBuilder, Ledger: ledger, Batch: batch, LaunchBackoff: launchBackoff, PodBackoff: podBackoff,
 			Events: recorder, Metrics: d.metrics, Log: d.log,

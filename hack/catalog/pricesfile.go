@@ -43,7 +43,7 @@ func pricesFile(regions []region) ([]byte, error) {
 		zoneLine += "\t" + strings.Join(r.zones, " ")
 	}
 	out.WriteString(nameLine + "\n" + zoneLine + "\n")
-	above := make([]string, len(regions)) // zones in the last line
+	above := make([]string, len(regions)) // zones in the previous line
 	for _, name := range sortedNames(cells) {
 		for i, cell := range cells[name] {
 			zones := ""

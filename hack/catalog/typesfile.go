@@ -61,7 +61,7 @@ func typesFile(types []catalog.Facts) ([]byte, error) {
 		out.WriteString(c.Name + "\t")
 	}
 	out.WriteString("other\n")
-	var above []string // cells of the last line
+	var above []string // cells of the previous line
 	writeLine := func(defaults, f catalog.Facts) {
 		var cells []string
 		for _, c := range columns {

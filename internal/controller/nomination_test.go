@@ -75,7 +75,7 @@ func (r *rig) boundTo(t *testing.T, pod string) string {
 }
 
 // nominateOnly may nominate pods but not bind them.
-type nominateOnly struct{ nodeclaim.Placer }
+type nominateOnly struct{ nodeclaim.Binder }
 
 func (nominateOnly) Bind(_ context.Context, pod writer.PodRef, _ string) (bool, error) {
 	return false, apierrors.NewForbidden(schema.GroupResource{Resource: "pods/binding"}, pod.Name, errors.New("no rule"))
@@ -140,7 +140,7 @@ func TestBindings(t *testing.T) {
 func TestNominations(t *testing.T) {
 	t.Parallel()
 	r := nominationRig(t)
-	r.Claims.Placer = nominateOnly{r.Claims.Placer}
+	r.Claims.Binder = nominateOnly{r.Claims.Binder}
 	testOpening(t, r, (*rig).nominated)
 }
 

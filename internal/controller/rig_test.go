@@ -249,7 +249,7 @@ func (r *rig) createLoops(m *metrics.Metrics, awsClient *ec2.Client, profiles *i
 			Metrics: m, Log: log, Now: r.now},
 		Drift: drift,
 		Claims: &nodeclaim.Reconciler{Cache: r.api, Drift: drift, Authority: "Y2E=", Cluster: reader, Objects: writer,
-			Evictor: writer, Placer: writer, Pods: pods, Launcher: awsClient, Instances: awsClient, Offers: requests,
+			Evictor: writer, Binder: writer, Pods: pods, Launcher: awsClient, Instances: awsClient, Offers: requests,
 			Ledger: ledger, Batch: batch, LaunchBackoff: launchBackoff, PodBackoff: podBackoff, Registrations: registrations,
 			Events: r.events, Metrics: m, Log: log, Now: r.now,
 			Replacements: &nodeclaim.Replacements{Cache: r.api, Cluster: reader, PlannedEvictions: evictions, Ledger: ledger, Batch: batch}},

@@ -131,7 +131,7 @@ func changeRules() []Rule {
 			Resources: []string{"pods/status"},
 			Verbs:     []string{"patch"},
 			Why:       "the nomination of pods to the nodes that were launched for them",
-			Without:   "kube-scheduler may give the room on a new node to other pods, and more nodes are launched",
+			Without:   "the room of pods that Joiner cannot bind may go to other pods, and more nodes are launched",
 		},
 		{
 			Resources: []string{"pods/binding"},

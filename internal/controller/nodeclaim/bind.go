@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/joiner-sh/joiner/api/karpenter/v1"
 	"github.com/joiner-sh/joiner/internal/kube/conversion"
@@ -16,52 +15,53 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// seeHeld reads, for a Node with the taint TaintNominations, since when the Node is ready, when pods are bound to it,
-// and when it may be opened. A Node that a user has uncordoned is opened at once: other pods may come to it.
-func (c *Reconciler) seeHeld(ctx context.Context, v *View, now time.Time) {
+// observeClosed reads, for a Node with the taint TaintNominations, since when the Node is ready, when pods are bound to
+// it, and when it may be opened. A Node that a user has uncordoned is opened at once: other pods may come to it.
+func (c *Reconciler) observeClosed(ctx context.Context, v *View, now time.Time) {
 	n, claim := &v.seen.Node, v.Claim.UID
 	n.ReadySince = c.openable.Note(claim, n.HasNominationTaint && n.Ready, now)
 	switch {
 	case n.ReadySince.IsZero():
-		c.bindings.forget(claim)
+		c.bindAttempts.forget(claim)
 	case conversion.IsUncordoned(v.node()):
 	case n.Startup != "" || n.Ephemeral != "":
-		n.MayCordon = !n.IsCordoned && !now.Before(closedUntil(n, false)) && now.Before(closedUntil(n, true))
-	case !c.bindings.of(claim).isTried:
+		mayBind := !now.Before(bindDeadline(n, false)) && now.Before(bindDeadline(n, true))
+		n.ShouldCordon = mayBind && !v.node().Spec.Unschedulable
+	case !c.bindAttempts.of(claim).isSet:
 		n.BindAt = now
 	default:
-		c.seeBindings(ctx, v, now)
+		c.observeAttempts(ctx, v, now)
 	}
 }
 
-// seeBindings reads when pods are bound, and when the Node is opened, after the first attempt to bind pods.
-func (c *Reconciler) seeBindings(ctx context.Context, v *View, now time.Time) {
+// observeAttempts reads when pods are bound, and when the Node is opened, after the first attempt to bind pods.
+func (c *Reconciler) observeAttempts(ctx context.Context, v *View, now time.Time) {
 	n, claim := &v.seen.Node, v.Claim.UID
-	b := c.bindings.of(claim)
+	b := c.bindAttempts.of(claim)
 	if !b.at.IsZero() && b.seen.IsZero() {
-		if !c.areBound(ctx, b.pods) && now.Sub(b.at) < maxSeenWait {
-			n.IsBinding, n.OpenAt = true, now.Add(seenPoll)
+		if age := now.Sub(b.at); age < maxSeenWait && !c.areBound(ctx, b.pods) {
+			n.IsBinding, n.OpenAt = true, now.Add(max(minSeenPoll, age/4))
 			return
 		}
-		c.bindings.see(claim, now)
-		b = c.bindings.of(claim)
+		c.bindAttempts.recordSeen(claim, now)
+		b = c.bindAttempts.of(claim)
 	}
-	isBlocked, limit := !b.next.IsZero(), closedUntil(n, n.IsCordoned)
+	isBlocked, deadline := !b.next.IsZero(), bindDeadline(n, n.IsCordonedForPods)
 	switch settled := b.settled(); {
-	case isBlocked && now.Before(limit):
-		n.BindAt, n.OpenAt = b.next, limit
-	case isBlocked && now.Before(closedUntil(n, true)):
-		n.MayCordon = true
+	case isBlocked && now.Before(deadline):
+		n.BindAt, n.OpenAt = b.next, deadline
+	case isBlocked && now.Before(bindDeadline(n, true)) && !v.node().Spec.Unschedulable:
+		n.ShouldCordon = true
 	case now.Before(settled):
-		n.OpenAt = settled
+		n.IsBinding, n.OpenAt = true, settled
 	case len(c.waitingPods(ctx, *v)) > 0:
 		n.OpenAt = c.openings.turn(claim, len(conversion.PodsOf(v.Claim)), c.Pods.LastAttempt(), now)
 	}
 }
 
-// closedUntil returns how long pods are bound to the closed Node, by the taint or by the cordon. Later bindings could not
-// settle before the Node opens.
-func closedUntil(n *lifecycle.Node, isCordoned bool) time.Time {
+// bindDeadline returns when the last attempt is made to bind blocked pods to the closed Node, with or without a cordon. It
+// leaves time to settle before the Node opens.
+func bindDeadline(n *lifecycle.Node, isCordoned bool) time.Time {
 	limit := n.ReadySince.Add(lifecycle.MaxNominationWait - 2*bindSettleTime)
 	if isCordoned {
 		limit = limit.Add(lifecycle.MaxCordon)
@@ -79,7 +79,7 @@ func (c *Reconciler) areBound(ctx context.Context, pods []types.NamespacedName) 
 
 // bindPods binds the pods that the Node was launched for to the closed Node, as far as their rules allow it now.
 func (c *Reconciler) bindPods(ctx context.Context, v View, now time.Time) (*karpv1.NodeClaim, error) {
-	decision, err := c.granted.decide(ctx, c.Cache, v.Claim, v.node(), now)
+	decision, err := c.assumed.decide(ctx, c.Cache, v.Claim, v.node(), now)
 	if err != nil {
 		return nil, err
 	}
@@ -89,37 +89,40 @@ func (c *Reconciler) bindPods(ctx context.Context, v View, now time.Time) (*karp
 			pods = append(pods, p)
 		}
 	}
-	bound := c.bind(ctx, pods, v.node().Name)
-	isBlocked := len(decision.Blocked) > 0
-	c.bindings.tried(v.Claim.UID, bound, isBlocked, c.Now.Now())
+	bound, err := c.bind(ctx, pods, v)
+	isBlocked := len(decision.Blocked) > 0 && err == nil
+	c.bindAttempts.record(v.Claim.UID, bound, isBlocked, c.Now.Now())
 	return v.Claim, nil
 }
 
-// bind binds the pods to the Node, and returns those that are bound now. It revokes the places of the others: they are
-// nominated when the Node opens.
-func (c *Reconciler) bind(ctx context.Context, pods []waitingPod, node string) []types.NamespacedName {
+// bind binds the pods to the Node, and returns those that it has bound, and the first error. It forgets the others: if
+// they still wait when the Node opens, they are nominated.
+func (c *Reconciler) bind(ctx context.Context, pods []waitingPod, v View) ([]types.NamespacedName, error) {
+	node := v.node().Name
 	isBound, errs := make([]bool, len(pods)), make([]error, len(pods))
 	inParallel(len(pods), func(i int) {
-		isBound[i], errs[i] = c.Placer.Bind(ctx, pods[i].PodRef, node)
+		isBound[i], errs[i] = c.Binder.Bind(ctx, pods[i].PodRef, node)
 	})
 	var bound []types.NamespacedName
+	var assumed []*corev1.Pod
 	var first error
 	for i, p := range pods {
-		key := client.ObjectKey{Namespace: p.Namespace, Name: p.Name}
 		if isBound[i] {
-			bound = append(bound, key)
+			bound = append(bound, types.NamespacedName{Namespace: p.Namespace, Name: p.Name})
+			assumed = append(assumed, p.object)
 			continue
 		}
-		c.granted.revoke(key.String())
+		c.assumed.forget(p.Namespace + "/" + p.Name)
 		if first == nil {
 			first = errs[i]
 		}
 	}
+	c.assumed.assume(assumed, v.Claim.UID, node, c.Now.Now()) // the writes may have taken seconds
 	if apierrors.IsForbidden(first) {
 		c.Log.Debug("no permission to bind pods to new Nodes: they are only nominated", "Node", node, "error", first)
 	} else if first != nil {
 		c.Log.Warn("cannot bind pods to a new Node: they are only nominated, and kube-scheduler may bind other pods there", "Node", node,
 			"error", first, "hint", kubeclient.Hint(first))
 	}
-	return bound
+	return bound, first
 }

@@ -41,7 +41,7 @@ type Reconciler struct {
 	Cluster       loop.NodeReader           // reads Nodes and their pods from the informers
 	Objects       loop.ObjectWriter         // writes objects to the API server
 	Evictor       Evictor                   // evicts and deletes pods
-	Placer        Placer                    // binds and nominates pods to new Nodes, which are tainted until then; nil: no such taint
+	Binder        Binder                    // binds and nominates pods to new Nodes, which are tainted until then; nil: no such taint
 	Pods          *nodestate.PodWatch       // the attempts and bindings of kube-scheduler; nil: unknown
 	Launcher      InstanceLauncher          // launches instances and finds earlier launches
 	Instances     loop.InstanceClient       // describes and terminates instances
@@ -69,7 +69,7 @@ type Reconciler struct {
 	Now       loop.Clock         // the clock; nil uses time.Now
 
 	attempts attempts
-	granted  grants
+	assumed  assumedPods
 	Newest   loop.NewestVersions // latest versions of claims that this process wrote; the zero value is empty
 	absences loop.ClaimsSince    // claims whose Node is missing
 	refusals refusals            // reports about Nodes with a claim's provider ID that are not the claim's Node
@@ -81,9 +81,10 @@ type Reconciler struct {
 	leaving  loop.ClaimsSince // claims whose Node is being deleted
 	openable loop.ClaimsSince // claims whose Node is ready and still closed by the taint for nominations
 	openings openings         // the order in which the Nodes of openable are opened
-	bindings bindings         // the pods that are bound to the Nodes of openable
-	turns    sequences        // moves that evict their pods in order
-	failures loop.Backoff     // back-off by claim name
+	// bindAttempts has the pods that are bound to the Nodes of openable.
+	bindAttempts bindAttempts
+	turns        sequences    // moves that evict their pods in order
+	failures     loop.Backoff // back-off by claim name
 }
 
 // maxSteps limits the steps of one reconciliation, in case a step does not change the state that it should change.

@@ -172,7 +172,7 @@ func (c *Reconciler) wait(ctx context.Context, v View, step lifecycle.Step, now 
 		}
 	case lifecycle.Registered:
 		if step.Reason == lifecycle.WaitOpening {
-			return v.Claim, nil // no condition: the claim waits less than a second
+			return v.Claim, nil // no condition: the claim waits at most some seconds
 		}
 		condition, message = karpv1.ConditionInitialized, waitingFor(step)
 	case lifecycle.Ready:

@@ -67,7 +67,7 @@ func (c *Reconciler) observe(ctx context.Context, claim *karpv1.NodeClaim, now t
 		v.seen.Node = nodeSeen(claim, v.nodes)
 		v.seen.Node.Strays = len(v.strays)
 	}
-	c.seeHeld(ctx, &v, now)
+	c.observeClosed(ctx, &v, now)
 	v.noteRefused()
 	s.Unlabelled = s.Launched && isUnlabelled(claim, v.nodes)
 	// Use the time of this process, not the API server's deletion time. If the API server's clock were ahead, a tainted
@@ -124,7 +124,7 @@ func nodeSeen(claim *karpv1.NodeClaim, nodes []*corev1.Node) lifecycle.Node {
 		isStartup := slices.ContainsFunc(claim.Spec.StartupTaints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) })
 		switch {
 		case taint.Key == conversion.TaintNominations:
-			out.HasNominationTaint, out.IsCordoned = true, conversion.IsCordonedForPods(node)
+			out.HasNominationTaint, out.IsCordonedForPods = true, conversion.IsCordonedForPods(node)
 		case taint.Key == karpv1.TaintDisrupted:
 			out.HasDisruptedTaint = true
 			_, out.Cordoned = node.Labels[karpv1.LabelExcludeFromLoadBalancers]

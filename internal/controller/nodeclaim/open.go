@@ -18,8 +18,9 @@ import (
 	"github.com/joiner-sh/joiner/internal/node/lifecycle"
 )
 
-// Placer binds pods to Nodes, and nominates them with status.nominatedNodeName.
-type Placer interface {
+// Binder binds pods to Nodes, and nominates them with status.nominatedNodeName. Bind returns false if the pod is already
+// gone or bound.
+type Binder interface {
 	Bind(ctx context.Context, pod writer.PodRef, node string) (bool, error)
 	Nominate(ctx context.Context, pod writer.PodRef, node string) error
 }
@@ -32,7 +33,7 @@ const parallelWrites = 10
 // the pods off it. A Node that is open already is not closed again.
 func (c *Reconciler) isHeld(ctx context.Context, v View) bool {
 	isOpen := nodestate.IsReady(v.node()) && !HasTaint(v.node(), karpv1.TaintUnregistered)
-	if c.Placer == nil || isOpen || len(v.Claim.Spec.StartupTaints) > 0 || len(conversion.PodsOf(v.Claim)) == 0 {
+	if c.Binder == nil || isOpen || len(v.Claim.Spec.StartupTaints) > 0 || len(conversion.PodsOf(v.Claim)) == 0 {
 		return false
 	}
 	var daemons appsv1.DaemonSetList
@@ -73,21 +74,21 @@ func (c *Reconciler) actOnRegistered(ctx context.Context, v View, step lifecycle
 	return c.restoreFinalizer(ctx, v)
 }
 
-// open nominates the pods that the Node was launched for and that are not bound, and then removes the taint that kept
-// other pods off it.
+// open nominates the pods that the Node was launched for and that are not bound, and then removes the taint or the
+// cordon that kept other pods off it.
 func (c *Reconciler) open(ctx context.Context, v View, now time.Time) (*karpv1.NodeClaim, error) {
-	c.granted.open(v.Claim, v.node(), now)
+	c.assumed.assume(c.plannedPods(ctx, v.Claim), v.Claim.UID, v.node().Name, now)
 	pods := c.waitingPods(ctx, v)
 	nominated, err := c.nominate(ctx, pods, v.node().Name)
 	if err != nil {
-		// Open the Node all the same: the pods may still be bound as planned, and a closed Node helps no pod.
+		// Open the Node anyway: kube-scheduler may still bind its pods as planned.
 		c.Log.Warn("cannot nominate pods to a new Node: kube-scheduler may bind other pods there", "Node", v.node().Name,
 			"error", err, "hint", kubeclient.Hint(err))
 	}
 	_, err = c.Objects.PatchNode(ctx, v.node(), conversion.Open)
 	c.openings.done(v.Claim.UID, c.Now.Now())
-	bound := len(c.bindings.of(v.Claim.UID).pods)
-	c.bindings.forget(v.Claim.UID)
+	bound := len(c.bindAttempts.of(v.Claim.UID).pods)
+	c.bindAttempts.forget(v.Claim.UID)
 	if err != nil {
 		return nil, err
 	}
@@ -102,6 +103,10 @@ func (c *Reconciler) OpenWhenStopped(ctx context.Context) error {
 	<-ctx.Done()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), openAllWithin)
 	defer cancel()
+	select { // kube-scheduler must see the last bindings before the Nodes open
+	case <-time.After(2 * bindSettleTime):
+	case <-ctx.Done():
+	}
 	var nodes corev1.NodeList
 	if err := c.Cache.List(ctx, &nodes); err != nil {
 		c.Log.Warn("cannot list the Nodes that are closed for nominations", "error", err, "taint", conversion.TaintNominations)
@@ -125,17 +130,17 @@ const openAllWithin = 5 * time.Second
 // waitingPod is a pod that is not bound yet.
 type waitingPod struct {
 	writer.PodRef
-	nominated string // name of the node that the pod is nominated to; may be empty
+	object *corev1.Pod
 }
 
 // waitingPods returns the pending pods that are planned for the claim and that this process has not bound.
 func (c *Reconciler) waitingPods(ctx context.Context, v View) []waitingPod {
-	bound := c.bindings.of(v.Claim.UID).pods
+	bound := c.bindAttempts.of(v.Claim.UID).pods
 	var pods []waitingPod
 	for _, pod := range c.plannedPods(ctx, v.Claim) {
 		if isWaiting(pod) && !slices.Contains(bound, client.ObjectKeyFromObject(pod)) {
 			ref := writer.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}
-			pods = append(pods, waitingPod{ref, pod.Status.NominatedNodeName})
+			pods = append(pods, waitingPod{ref, pod})
 		}
 	}
 	return pods
@@ -145,8 +150,8 @@ func (c *Reconciler) waitingPods(ctx context.Context, v View) []waitingPod {
 func (c *Reconciler) nominate(ctx context.Context, pods []waitingPod, node string) (int, error) {
 	errs := make([]error, len(pods))
 	inParallel(len(pods), func(i int) {
-		if pods[i].nominated != node {
-			errs[i] = c.Placer.Nominate(ctx, pods[i].PodRef, node)
+		if pods[i].object.Status.NominatedNodeName != node {
+			errs[i] = c.Binder.Nominate(ctx, pods[i].PodRef, node)
 		}
 	})
 	done := 0

@@ -232,7 +232,7 @@ func requirementObject(r requirements.Requirement) karpv1.Requirement {
 // AnnotationPods on a NodeClaim is the list of the pods that it was created for, as "namespace/name", separated by
 // commas.
 //
-// Until the node is ready and kube-scheduler has had time to bind the pods, plans treat the pods as running on the
+// Until the node is ready and the pods have had time to be bound, plans treat the pods as running on the
 // node. Otherwise each plan would place them again on the nodes in flight. These nodes are only as large as needed, so
 // a slightly different placement would leave some pods unplaced and launch one more node. The list is an annotation, so
 // that a controller that restarts does not launch nodes for the same pods again.

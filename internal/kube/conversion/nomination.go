@@ -4,14 +4,15 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/joiner-sh/joiner/internal/model/cluster"
+	"github.com/joiner-sh/joiner/internal/model/requirements"
 )
 
 // TaintNominations reserves a new node for the pods that the node was launched for, until these pods are bound or
-// nominated to the node. The controller sets the taint when it registers the Node, and removes it at most a second after
-// the Node is ready. If pods wait for nodes of other zones, it then cordons the Node for up to ten seconds.
-//
-// While the controller has cordoned the Node, the taint has the effect PreferNoSchedule. It then only shows that the
-// cordon is the controller's. DaemonSet pods tolerate a cordon, but not this taint.
+// nominated to the node. The controller sets the taint when it registers the Node. At most a second after the Node is
+// ready, it removes the taint, or it cordons the Node for up to ten seconds more and changes the effect to
+// PreferNoSchedule, to show that the cordon is its own. If its watch is late, it opens the Node later.
 const TaintNominations = "joiner.sh/awaiting-nominations"
 
 // NominationsTaint returns the taint TaintNominations.
@@ -19,7 +20,8 @@ func NominationsTaint() corev1.Taint {
 	return corev1.Taint{Key: TaintNominations, Effect: corev1.TaintEffectNoSchedule}
 }
 
-// CordonForPods replaces the taint TaintNominations by a cordon.
+// CordonForPods cordons the Node, and changes the effect of TaintNominations to PreferNoSchedule, which marks the cordon as
+// Joiner's. DaemonSet pods tolerate a cordon, but not the taint.
 func CordonForPods(n *corev1.Node) {
 	n.Spec.Taints = append(withoutTaint(n.Spec.Taints, TaintNominations),
 		corev1.Taint{Key: TaintNominations, Effect: corev1.TaintEffectPreferNoSchedule})
@@ -45,6 +47,17 @@ func Open(n *corev1.Node) {
 		n.Spec.Taints = withoutTaint(n.Spec.Taints, corev1.TaintNodeUnschedulable) // otherwise Kubernetes removes it later
 	}
 	n.Spec.Taints = withoutTaint(n.Spec.Taints, TaintNominations)
+}
+
+// OpenTaints returns the taints that the Node has when Joiner has opened it. They include a cordon that is not Joiner's.
+func OpenTaints(n *corev1.Node) []requirements.Taint {
+	open := &corev1.Node{Spec: corev1.NodeSpec{Taints: n.Spec.Taints, Unschedulable: n.Spec.Unschedulable}}
+	Open(open)
+	taints := Taints(open.Spec.Taints)
+	if cordon := cluster.CordonTaint(); open.Spec.Unschedulable && !slices.Contains(taints, cordon) {
+		taints = append(taints, cordon)
+	}
+	return taints
 }
 
 func withoutTaint(taints []corev1.Taint, key string) []corev1.Taint {

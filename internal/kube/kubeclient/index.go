@@ -14,7 +14,7 @@ import (
 // Names of the indexes that Index registers; for client.MatchingFields.
 const (
 	IndexPodNode        = "spec.nodeName"
-	IndexPodRepels      = "joiner.repels" // "true" for a pod with required anti-affinity over more than one node
+	IndexPodRepels      = "joiner.repels" // "true" for a pod with required anti-affinity over domains larger than a node
 	IndexNodeProvider   = "spec.providerID"
 	IndexClaimProvider  = "status.providerID"
 	IndexClaimClass     = "spec.nodeClassRef.name"
@@ -66,7 +66,7 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 
 // repels returns the value of IndexPodRepels.
 func repels(pod *corev1.Pod) string {
-	if pod.Spec.Affinity == nil || pod.Spec.Affinity.PodAntiAffinity == nil || pod.DeletionTimestamp != nil {
+	if pod.Spec.Affinity == nil || pod.Spec.Affinity.PodAntiAffinity == nil {
 		return ""
 	}
 	for _, term := range pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution {

@@ -186,7 +186,11 @@ func claimView(c *karpv1.NodeClaim, n *corev1.Node, market catalog.Market) nodeV
 		out.Capacity = filled(out.Capacity, conversion.Amounts(c.Status.Capacity))
 		out.Allocatable = filled(out.Allocatable, conversion.Amounts(c.Status.Allocatable))
 	}
-	out.Taints = withCordon(out.Taints, n)
+	if isCordon := func(t requirements.Taint) bool { return t == cluster.CordonTaint() }; conversion.IsCordonedForPods(n) {
+		out.Taints = slices.DeleteFunc(out.Taints, isCordon) // Joiner removes its own cordon soon
+	} else {
+		out.Taints = withCordon(out.Taints, n)
+	}
 	v.maxCapacity = out.Capacity
 	v.isTerminating = v.isTerminating || n.DeletionTimestamp != nil || isDisrupted(n.Spec.Taints)
 	out.Leaving = v.isTerminating
@@ -290,12 +294,9 @@ func isDisrupted(taints []corev1.Taint) bool {
 }
 
 // withCordon returns the taints with cluster.CordonTaint first if the node is cordoned. spec.unschedulable is enough,
-// as for kube-scheduler: the node controller adds the taint later. A cordon of Joiner's own ends soon, so it is left out.
+// as for kube-scheduler: the node controller adds the taint later.
 func withCordon(taints []requirements.Taint, n *corev1.Node) []requirements.Taint {
 	cordon := cluster.CordonTaint()
-	if conversion.IsCordonedForPods(n) {
-		return slices.DeleteFunc(taints, func(t requirements.Taint) bool { return t == cordon })
-	}
 	if !n.Spec.Unschedulable && !slices.Contains(taints, cordon) {
 		return taints
 	}

@@ -49,7 +49,7 @@ func ParseRegion(text, name string) (Region, error) {
 		return Region{}, fmt.Errorf("region %q has no column", name)
 	}
 	lineNumber := 0
-	above := "" // ZONES in the last line
+	above := "" // ZONES in the previous line
 	for line := range strings.Lines(text) {
 		lineNumber++
 		columns := splitLine(line)

@@ -51,7 +51,7 @@ type typesParser struct {
 	columns  []TypeColumn // columns of the header line, without lastColumn; nil before the header line
 	others   []TypeColumn // facts without a column, which may be in lastColumn
 	defaults []string     // cells of the line of defaults; nil before this line
-	above    []string     // cells of the last line, without "^"; nil before the first type
+	above    []string     // cells of the previous line, without "^"; nil before the first type
 	types    []Facts      // sorted by name
 }
 

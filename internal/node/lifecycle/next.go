@@ -143,7 +143,7 @@ func registeredStep(seen Observation, now time.Time) Step {
 		return step.wait(WaitReady, until)
 	case n.canBind(now):
 		return step.to(BindPods)
-	case n.MayCordon && n.HasNominationTaint:
+	case n.ShouldCordon && n.HasNominationTaint:
 		return step.to(CordonForPods)
 	case n.HasNominationTaint && n.canOpen(now):
 		return step.to(RemoveNominationTaint)
@@ -223,9 +223,9 @@ func (n Node) canBind(now time.Time) bool {
 // isOpenable reports whether the closed Node has no other taint that keeps pods off it.
 func (n Node) isOpenable() bool { return n.HasNominationTaint && n.Startup == "" && n.Ephemeral == "" }
 
-// openingLimit returns when the Node is opened in any case.
+// openingLimit returns when the Node opens although pods or taints are left, unless IsBinding.
 func (n Node) openingLimit() time.Time {
-	if n.IsCordoned {
+	if n.IsCordonedForPods {
 		return n.ReadySince.Add(MaxNominationWait + MaxCordon)
 	}
 	return n.ReadySince.Add(MaxNominationWait)
@@ -241,7 +241,7 @@ func (n Node) canOpen(now time.Time) bool {
 	return n.isOpenable() && !now.Before(n.OpenAt) || isPast(n.openingLimit(), now)
 }
 
-// nextOpeningStep returns when pods may be bound to the closed Node, or the Node be opened.
+// nextOpeningStep returns the next time to bind pods to the closed Node, or to open it.
 func (n Node) nextOpeningStep() time.Time {
 	if n.IsBinding {
 		return n.OpenAt

@@ -19,7 +19,7 @@ const (
 	RegistrationTimeout = 15 * time.Minute
 
 	// MaxNominationWait is how long a ready Node may keep the taint for nominations. MaxCordon is how long after that the
-	// Node may be cordoned for pods that wait for nodes of other zones.
+	// Node may be cordoned instead. Both are longer while Node.IsBinding.
 	MaxNominationWait = time.Second
 	MaxCordon         = 10 * time.Second
 
@@ -176,18 +176,19 @@ type Node struct {
 	Cordoned          bool      // HasDisruptedTaint, and excluded from load balancers
 
 	Ready bool // its condition Ready is True
-	// HasNominationTaint is true while the taint for nominations keeps pods off the Node. ReadySince is when the Node
-	// with this taint became ready, as seen by this process; zero if it is not ready or lacks the taint. BindAt is when
-	// pods are bound to the Node; zero: no pods are left to bind. IsBinding is true until bound pods are seen as bound.
-	// OpenAt is when the taint may be removed; zero: now. MayCordon is true if a cordon should replace the taint,
-	// because pods wait for nodes of other zones, or another taint is still there. IsCordoned is true if it has replaced it.
+	// HasNominationTaint is true while the taint for nominations, or a cordon in its place, keeps pods off the Node: it is
+	// closed. The next fields are about a closed Node. ReadySince is when it became ready, as seen by this process; zero if
+	// it is not ready. BindAt is when to bind pods to it; zero: not now. IsBinding is true until kube-scheduler has probably
+	// seen the bound pods. OpenAt is when the Node may open, or the next check while IsBinding; zero: now. ShouldCordon is
+	// true if a cordon should replace the taint, because pods wait for nodes of other zones, or another taint is still
+	// there. IsCordonedForPods is true after that.
 	HasNominationTaint bool
 	ReadySince         time.Time
 	BindAt             time.Time
 	IsBinding          bool
 	OpenAt             time.Time
-	MayCordon          bool
-	IsCordoned         bool
+	ShouldCordon       bool
+	IsCordonedForPods  bool
 	Startup            string // a remaining startup taint; or empty
 	Ephemeral          string // a remaining taint that Kubernetes sets on new nodes; or empty
 	Lacks              string // a requested resource that the Node does not report yet; or empty

@@ -33,13 +33,12 @@ const (
 	Record Action = "Record"
 	// Register sets the Node's labels, taints, finalizer and owner, and removes the unregistered taint.
 	Register Action = "Register"
-	// BindPods binds pods that the Node was launched for to the Node, while the taint for nominations keeps others off it.
+	// BindPods binds pods that the Node was launched for to the closed Node.
 	BindPods Action = "BindPods"
-	// CordonForPods replaces the taint for nominations by a cordon, which DaemonSet pods tolerate, because pods wait for
-	// nodes of other zones or for the end of another taint.
+	// CordonForPods cordons the closed Node instead of the taint for nominations. DaemonSet pods tolerate a cordon.
 	CordonForPods Action = "CordonForPods"
-	// RemoveNominationTaint nominates the other pods that the Node was launched for, and removes the taint or the
-	// cordon that kept pods off it.
+	// RemoveNominationTaint nominates the other pods that the Node was launched for, and opens the Node: it removes the taint
+	// for nominations, and Joiner's cordon.
 	RemoveNominationTaint Action = "RemoveNominationTaint"
 	// AddNodeFinalizer adds the finalizer to a registered Node that lost it.
 	AddNodeFinalizer Action = "AddNodeFinalizer"
@@ -109,7 +108,7 @@ const (
 	WaitReady          = "NodeNotReady"
 	WaitStartupTaint   = "StartupTaintsExist"
 	WaitEphemeral      = "KnownEphemeralTaintsExist"
-	WaitOpening        = "AwaitingTurn" // until Node.OpenAt, at most MaxNominationWait; not in a condition
+	WaitOpening        = "AwaitingTurn" // until Node.OpenAt, about MaxNominationWait + MaxCordon at most; not in a condition
 	WaitResource       = "ResourceNotRegistered"
 	WaitExpiry         = "NotExpired"
 	WaitTurn           = "DisruptionBudget"    // budgets do not allow the replacement yet

@@ -35,7 +35,15 @@ func spreadPod(name string) *corev1.Pod {
 	return p
 }
 
-// claimOf returns a claim whose node has 4 CPUs, for pods and for a DaemonSet pod that requests one CPU.
+// daemonPod makes the pod one of a DaemonSet that requests the CPUs.
+func daemonPod(p *corev1.Pod, cpu string) *corev1.Pod {
+	isController := true
+	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "daemon", Controller: &isController}}
+	p.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse(cpu)
+	return p
+}
+
+// claimOf returns a claim for pods that request one CPU each, and for a DaemonSet pod that requests one CPU.
 func claimOf(name string, pods ...string) *karpv1.NodeClaim {
 	c := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), CreationTimestamp: metav1.Unix(600, 0)}}
 	conversion.SetPods(c, pods)
@@ -45,6 +53,7 @@ func claimOf(name string, pods ...string) *karpv1.NodeClaim {
 	return c
 }
 
+// nodeIn returns a closed Node with 4 CPUs.
 func nodeIn(zone, name string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelTopologyZone: zone}},
 		Spec: corev1.NodeSpec{Taints: []corev1.Taint{conversion.NominationsTaint()}}, Status: corev1.NodeStatus{
@@ -60,19 +69,19 @@ func apiWith(t *testing.T, objects ...client.Object) client.Client {
 	return fakeapi.New(t, scheme, kubeclient.Index, interceptor.Funcs{}, objects...)
 }
 
-// TestGrants: two Nodes of zone a are closed, and one of zone b. The cache does not show the bindings. A pod that has its
-// place counts for the decisions that follow, and a revoked one does not.
-func TestGrants(t *testing.T) {
+// TestAssumedPods: two Nodes of zone a are closed, and one of zone b. The cache does not show the bindings. An assumed
+// pod counts for the decisions that follow, and a forgotten one does not.
+func TestAssumedPods(t *testing.T) {
 	t.Parallel()
 	first, second, other := claimOf("first", "ns/s1", "ns/s2", "ns/p1"), claimOf("second", "ns/s3"), claimOf("other", "ns/s4")
 	nodes := map[*karpv1.NodeClaim]*corev1.Node{first: nodeIn("a", "n1"), second: nodeIn("a", "n2"), other: nodeIn("b", "n3")}
 	api := apiWith(t, nodes[first], nodes[second], nodes[other], spreadPod("s1"), spreadPod("s2"), spreadPod("s3"), spreadPod("s4"),
 		podOf("plain", "p1"))
-	var g grants
+	var a assumedPods
 	now := time.Unix(1000, 0)
 	decide := func(claim *karpv1.NodeClaim, bind, blocked []string) {
 		t.Helper()
-		d, err := g.decide(t.Context(), api, claim, nodes[claim], now)
+		d, err := a.decide(t.Context(), api, claim, nodes[claim], now)
 		if err != nil || !slices.Equal(d.Bind, bind) || !slices.Equal(d.Blocked, blocked) {
 			t.Errorf("claim %s: bind %v, blocked %v, %v; want %v and %v", claim.Name, d.Bind, d.Blocked, err, bind, blocked)
 		}
@@ -81,11 +90,11 @@ func TestGrants(t *testing.T) {
 	decide(second, nil, []string{"ns/s3"}) // s1 counts in zone a
 	decide(other, []string{"ns/s4"}, nil)
 	decide(first, []string{"ns/s2"}, nil) // s4 counts in zone b
-	g.revoke("ns/s2")
+	a.forget("ns/s2")
 	decide(second, []string{"ns/s3"}, nil) // s2 does not count
-	g.open(first, nodes[first], now)
+	a.assume([]*corev1.Pod{spreadPod("s2")}, first.UID, "n1", now)
 	decide(first, nil, nil)
-	now = now.Add(bindTime + time.Second)
+	now = now.Add(assumeTTL + time.Second)
 	decide(first, []string{"ns/s1", "ns/p1"}, []string{"ns/s2"}) // the cache has not shown the bindings, so they failed
 }
 
@@ -114,13 +123,14 @@ func TestRoomForPlannedPods(t *testing.T) {
 		"a planned pod is gone":     {[]client.Object{podOf("plain", "p3")}, []string{"ns/p1", "ns/p3"}},
 		"a pod with a volume":       {[]client.Object{withVolume, podOf("plain", "p3")}, []string{"ns/p1", "ns/p3"}},
 		"a younger pod":             {[]client.Object{young, podOf("plain", "p3")}, []string{"ns/p1", "ns/p3"}},
+		"a large DaemonSet pod":     {[]client.Object{daemonPod(onNode(podOf("daemon", "d")), "2"), podOf("plain", "p2"), podOf("plain", "p3")}, []string{"ns/p1", "ns/p2"}},
 		"a pod repels another one":  {[]client.Object{repelling, podOf("web", "p2"), podOf("plain", "p3")}, []string{"ns/p1", "ns/p3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			node := nodeIn("a", "n1")
 			api := apiWith(t, append(c.objects, node, podOf("plain", "p1"))...)
-			d, err := new(grants).decide(t.Context(), api, claimOf("claim", "ns/p1", "ns/p2", "ns/p3"), node, time.Unix(1000, 0))
+			d, err := new(assumedPods).decide(t.Context(), api, claimOf("claim", "ns/p1", "ns/p2", "ns/p3"), node, time.Unix(1000, 0))
 			if err != nil || !slices.Equal(d.Bind, c.want) {
 				t.Errorf("bind %v, %v; want %v", d.Bind, err, c.want)
 			}
