@@ -181,7 +181,7 @@ func (d *DefinitionInstaller) waitServed(ctx context.Context, name string) error
 	return nil
 }
 
-// Remove deletes the program's CRDs and returns their names. While objects of these kinds exist, it deletes nothing and
+// Remove deletes the program's CRDs, waits until they are gone, and returns their names. While objects of these kinds exist, it deletes nothing and
 // returns an error that names the objects. The deletion of a CRD would delete its objects without terminating their
 // instances.
 func (d *DefinitionInstaller) Remove(ctx context.Context) ([]string, error) {
@@ -218,5 +218,21 @@ func (d *DefinitionInstaller) Remove(ctx context.Context) ([]string, error) {
 			return removed, fmt.Errorf("delete definition %s: %w", own.Name, err)
 		}
 	}
+	for _, name := range removed {
+		if err := d.awaitGone(ctx, name); err != nil {
+			return removed, fmt.Errorf("wait until definition %s is gone: %w", name, err)
+		}
+	}
 	return removed, nil
 }
+
+// awaitGone waits until the CRD is gone. The API server first deletes its objects.
+func (d *DefinitionInstaller) awaitGone(ctx context.Context, name string) error {
+	return wait.PollUntilContextCancel(ctx, goneInterval, true, func(ctx context.Context) (bool, error) {
+		err := d.Live.Get(ctx, client.ObjectKey{Name: name}, &apiextensionsv1.CustomResourceDefinition{})
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	})
+}
+
+// goneInterval is the interval at which awaitGone checks whether the CRD is gone.
+const goneInterval = 100 * time.Millisecond
