@@ -81,6 +81,7 @@ func (c *Reconciler) areBound(ctx context.Context, pods []types.NamespacedName) 
 func (c *Reconciler) bindPods(ctx context.Context, v View, now time.Time) (*karpv1.NodeClaim, error) {
 	decision, err := c.assumed.decide(ctx, c.Cache, v.Claim, v.node(), now)
 	if err != nil {
+		c.bindAttempts.record(v.Claim.UID, nil, false, now) // so that the Node opens
 		return nil, err
 	}
 	var pods []waitingPod
