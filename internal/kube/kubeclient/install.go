@@ -181,9 +181,9 @@ func (d *DefinitionInstaller) waitServed(ctx context.Context, name string) error
 	return nil
 }
 
-// Remove deletes the program's CRDs, waits until they are gone, and returns their names. While objects of these kinds exist, it deletes nothing and
-// returns an error that names the objects. The deletion of a CRD would delete its objects without terminating their
-// instances.
+// Remove deletes the program's CRDs, waits until they are gone, and returns their names. While objects of these kinds
+// exist, it deletes nothing and returns an error that names the objects. The deletion of a CRD would delete its objects
+// without terminating their instances.
 func (d *DefinitionInstaller) Remove(ctx context.Context) ([]string, error) {
 	ours, err := crds.Definitions()
 	if err != nil {
