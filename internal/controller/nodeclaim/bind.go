@@ -16,7 +16,8 @@ import (
 )
 
 // observeClosed reads, for a Node with the taint TaintNominations, since when the Node is ready, when pods are bound to
-// it, and when it may be opened. A Node that a user has uncordoned is opened at once: other pods may come to it.
+// it, and when it may be opened. A Node that a user has uncordoned is opened at once, because other pods may already be
+// bound to it.
 func (c *Reconciler) observeClosed(ctx context.Context, v *View, now time.Time) {
 	n, claim := &v.seen.Node, v.Claim.UID
 	n.ReadySince = c.openable.Note(claim, n.HasNominationTaint && n.Ready, now)

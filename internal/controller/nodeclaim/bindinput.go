@@ -106,7 +106,7 @@ func (r *bindInputReader) input(ctx context.Context) (podbinding.Input, error) {
 }
 
 // addOnNode sets in.OnNode and in.Room. DaemonSet pods need what the claim requests beyond its pods, or what those on the
-// Node request, if that is more. The room of planned pods that are gone is not used.
+// Node request, if that is more. The room of planned pods that are gone stays free.
 func (r *bindInputReader) addOnNode(ctx context.Context, in *podbinding.Input, pods podsOfClaim) error {
 	var list corev1.PodList
 	onNode := client.MatchingFields{kubeclient.IndexPodNode: r.node.Name}

@@ -21,7 +21,7 @@ import (
 // register prepares the Node as the claim requires, and removes the unregistered taint, which kept pods off the Node.
 func (c *Reconciler) register(ctx context.Context, v View, now time.Time) (*karpv1.NodeClaim, error) {
 	node, pool := v.node(), v.Claim.Labels[karpv1.LabelNodePool]
-	isHeld := c.isHeld(ctx, v) // a taint keeps other pods off until the claim's pods are nominated
+	isHeld := c.isHeld(ctx, v) // a taint keeps other pods off until the claim's pods are bound or nominated
 	lacksTaint := node.Labels[karpv1.LabelRegistered] != "true" && !HasTaint(node, karpv1.TaintUnregistered)
 	node, err := c.Objects.PatchNode(ctx, node, func(n *corev1.Node) {
 		if isHeld && n.Labels[karpv1.LabelRegistered] != "true" {
